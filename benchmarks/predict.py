@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
     if wrong := [pile for pile in options.piles if not all(pile.partition("="))]:
         parser.error(f"{wrong[0]} is not NAME=FILE[,FILE...]")
     log = Log("predict")
-    with TemporaryDirectory() as name, _one_core():
+    with TemporaryDirectory() as name, one_core():
         folder = Path(name)
         piles = {"generated, short": [f"{folder}/short.json"], "generated, long": [f"{folder}/long.json"]}
         write_texts(folder / "short.json", folder / "long.json", options.texts)
@@ -120,7 +120,7 @@ def _texts(files: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def _one_core() -> Iterator[None]:
+def one_core() -> Iterator[None]:
     """Run what is started inside this block on the last core alone."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})

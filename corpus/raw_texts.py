@@ -11,6 +11,7 @@ be: so they are those that a hash of the text chooses.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,11 +21,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from corpus.counts import LENGTH_BINS, final_counts
+from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
+from corpus.dictionary import TokenisedTexts
 from corpus.display import plural
-from corpus.errors import DataError, FinalError
-from corpus.layout import RowBlock
+from corpus.errors import DataError, FinalError, explain_full_disk, is_full_disk
+from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
@@ -33,6 +35,7 @@ from corpus.reading.storage import identity_of
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
 from corpus.rules import VALIDATION_SHARE, in_test_sets, most_frequent, most_frequent_ids
+from corpus.segments import add_counts, gather
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, UNKNOWN, digests
 from corpus.token_dictionary import TokenDictionary
@@ -46,7 +49,6 @@ _MARGIN = 1.2
 """How many times as many rows as the validation part has go first, so that chance does not leave it short."""
 _FORGET_AFTER = 1 << 20
 """Words beyond the vocabulary that the dictionary keeps before it forgets them."""
-_BLOCK_ROWS = 1 << 14
 
 
 def encode_texts(
@@ -57,24 +59,42 @@ def encode_texts(
     max_malformed: float,
     allow_damaged: bool = False,
     report: Callable[[int], None] = lambda _: None,
+    option: str = "--cache",
 ) -> dict[str, Any]:
     """Write the dataset of these files to `output`, whole or not at all; returns its counts.
 
     `settings` are SETTINGS with the values that depend on the input. `report` is told the numbers of bytes that were
     read, decompressed. Raises DataError for files that cannot be read, are damaged, change meanwhile, or have too large
-    a share of malformed lines, and where no text is left to learn from or to test with; OSError where it cannot write.
+    a share of malformed lines, where too few texts are left to learn from or to test with, and where those to learn
+    from are of one class; and where the folder of `output` cannot be written to, or is full: the user is then told to
+    choose another `option`.
     """
-    output.parent.mkdir(parents=True, exist_ok=True)
     with (
-        TemporaryDirectory(prefix=".texts-", dir=output.parent) as folder,
-        _Texts(Path(folder), settings) as texts,
+        explain_full_disk(output, option),
+        _folder_beside(output, option) as folder,
+        _Texts(folder, settings) as texts,
     ):
         tally = Tally()
         for source in sources:
             texts.read(source, tally, report)
         check_input(tally, max_malformed, allow_damaged=allow_damaged)
         texts.require_rows()
-        return _write(texts, tally.counts, settings, output)
+        read = {**tally.counts, "damaged_files": len(tally.damaged_files())}
+        return _write(texts, read, settings, output, option)
+
+
+@contextmanager
+def _folder_beside(output: Path, option: str) -> Iterator[Path]:
+    """A folder for what waits, which is removed with its content."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        folder = TemporaryDirectory(prefix=".texts-", dir=output.parent)
+    except OSError as error:
+        if is_full_disk(error):
+            raise
+        raise DataError(f"cannot write to {output.parent}: {error.strerror}; choose another {option}") from error
+    with folder as name:
+        yield Path(name)
 
 
 class _Block(NamedTuple):
@@ -87,27 +107,34 @@ class _Block(NamedTuple):
 
 
 class _Part:
-    """The texts of a part of the dataset, on the disk."""
+    """The texts of a part of the dataset, on the disk. They come back in the blocks in which they were added, because
+    so many of any length fit in memory."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self._files = [(folder / f"{number}.{name}").open("w+b") for name in _Block._fields]
-        self.rows = 0
+        self._sizes: list[tuple[int, ...]] = []
 
     def add(self, block: _Block) -> None:
         """Add texts to the end."""
-        for file, values in zip(self._files, block, strict=True):
-            file.write(np.ascontiguousarray(values).data)
-        self.rows += len(block.lengths)
+        arrays: tuple[npt.NDArray[Any], ...] = block
+        for file, values in zip(self._files, arrays, strict=True):
+            file.write(values.data)
+        self._sizes.append(tuple(values.nbytes for values in arrays))
+
+    @property
+    def rows(self) -> int:
+        """The number of texts."""
+        return sum(codes for _, _, codes in self._sizes)
 
     def blocks(self) -> Iterator[_Block]:
         """All texts in order."""
-        ids, lengths, codes = self._files
         for file in self._files:
             file.seek(0)
-        for _ in range(0, self.rows, _BLOCK_ROWS):
-            some = np.frombuffer(lengths.read(_BLOCK_ROWS * 4), np.uint32)
-            words = np.frombuffer(ids.read(int(some.sum(dtype=np.int64)) * 4), np.uint32)
-            yield _Block(words, some, np.frombuffer(codes.read(len(some)), np.uint8))
+        for sizes in self._sizes:
+            ids, lengths, codes = (file.read(size) for file, size in zip(self._files, sizes, strict=True))
+            yield _Block(
+                np.frombuffer(ids, np.uint32), np.frombuffer(lengths, np.uint32), np.frombuffer(codes, np.uint8)
+            )
 
     def close(self) -> None:
         for file in self._files:
@@ -121,8 +148,8 @@ class _Texts:
         self.parts = [_Part(folder, part) for part in _PARTS]
         self.counts: Counter[str] = Counter()
         self.dictionary = TokenDictionary()
-        self.occurrences = np.zeros(settings.vocabulary_size, np.int64)
-        """Of each word, by its id in the dictionary, in texts that are not for the test."""
+        self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
+        """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
         self._settings, self._codes = settings, Codes(settings)
 
     def __enter__(self) -> Self:
@@ -144,62 +171,78 @@ class _Texts:
             raise DataError(f"{source.address} was changed since the command began; run the same command again")
 
     def require_rows(self) -> None:
-        """Raise FinalError where no text is left for training or test."""
-        texts = plural(self.counts["texts"], "text")
-        if not self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows:
-            raise FinalError(f"of {texts} with words none is left to learn from; give more input")
-        if not self.parts[_TEST].rows:
-            raise FinalError(f"of {texts} with words none is left to test with; give more input, or --test-input FILE")
+        """Raise FinalError where too few texts are left for training or test."""
+        train, test = self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows, self.parts[_TEST].rows
+        if train < LEAST_TRAINING_ROWS or test < LEAST_ROWS:
+            raise FinalError(
+                f"training needs at least {LEAST_TRAINING_ROWS} texts with words to learn from and {LEAST_ROWS} to "
+                f"test, and has {train:,} and {test:,}; give more input, another --test-share, or --test-input FILE"
+            )
 
     def _add(self, texts: Sequence[str], codes: npt.NDArray[np.uint8], *, test: bool) -> None:
+        """Add some texts to their parts. Those without words are only counted."""
         words = self.dictionary(texts)
-        lengths = np.diff(words.ends, prepend=0).astype(np.uint32)
+        lengths = np.diff(words.ends, prepend=0)
         sound = np.flatnonzero(lengths)
         self.counts["texts"] += len(sound)
         self.counts["empty"] += len(texts) - len(sound)
-        for code, count in Counter(codes[sound].tolist()).items():
+        for code, count in enumerate(np.bincount(codes[sound]).tolist()):
             self.counts[f"codes.before.{code}"] += count
-        starts = np.concatenate(([0], words.cleaned_ends[:-1]))[sound]
-        ends = words.cleaned_ends[sound] - 1  # without the space behind the last word
-        found = digests(words.cleaned.data, zip(starts.tolist(), ends.tolist(), strict=True))
-        part_of = self._parts_of(np.frombuffer(found, ">u8").reshape(-1, 2).astype(np.uint64), test=test)
-        lengths, codes = lengths[sound], codes[sound]
         ids = np.minimum(words.ids, np.uint32(self._settings.vocabulary_size))  # the same one for all words beyond
-        part_of_word = np.repeat(part_of, lengths)
-        for part in _PARTS:
-            chosen = part_of == part
-            self.parts[part].add(_Block(ids[part_of_word == part], lengths[chosen], codes[chosen]))
-        learnt = np.bincount(ids[part_of_word != _TEST], minlength=1)[: len(self.occurrences)]
-        self.occurrences[: len(learnt)] += learnt
+        for part, chosen in self._parts_of(words, sound, test=test):
+            some = _Block(
+                ids=_segments(ids, (words.ends - lengths)[chosen], lengths[chosen]),
+                lengths=lengths[chosen].astype(np.uint32),
+                codes=codes[chosen],
+            )
+            self.parts[part].add(some)
+            if part != _TEST:
+                one = np.ones(1, np.int64)
+                add_counts(some.ids, 0 * one, len(some.ids) * one, one, self.occurrences)
         if len(self.dictionary) > self._settings.vocabulary_size + _FORGET_AFTER:
             known = self.dictionary.join_words(np.arange(self._settings.vocabulary_size))
             self.dictionary.clear()
             self.dictionary.add(known)
 
-    def _parts_of(self, identities: npt.NDArray[np.uint64], *, test: bool) -> npt.NDArray[np.uint8]:
-        """(n,): the part of each text, by both halves (n, 2) of its digest."""
+    def _parts_of(
+        self, words: TokenisedTexts, sound: npt.NDArray[np.int64], *, test: bool
+    ) -> list[tuple[int, npt.NDArray[np.int64]]]:
+        """The parts, each with those of the `sound` texts that belong to it."""
         if test:
-            return np.full(len(identities), _TEST, np.uint8)
-        first = in_test_sets(identities[:, 1], _MARGIN * VALIDATION_SHARE)
-        parts = np.where(first, np.uint8(_VALIDATION), np.uint8(_TRAINING))
+            return [(_TEST, sound)]
+        starts = np.concatenate(([0], words.cleaned_ends[:-1]))[sound]
+        ends = words.cleaned_ends[sound] - 1  # without the space behind the last word
+        found = digests(words.cleaned.data, zip(starts.tolist(), ends.tolist(), strict=True))
+        halves = np.frombuffer(found, ">u8").reshape(-1, 2).astype(np.uint64)
+        first = in_test_sets(halves[:, 1], _MARGIN * VALIDATION_SHARE)
+        part_of = np.where(first, np.uint8(_VALIDATION), np.uint8(_TRAINING))
         if not self._settings.test_input:
-            parts[in_test_sets(identities[:, 0], self._settings.test_share) > 0] = _TEST
-        return parts
+            part_of[in_test_sets(halves[:, 0], self._settings.test_share) > 0] = _TEST
+        return [(part, sound[part_of == part]) for part in _PARTS]
 
 
-def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: Path) -> dict[str, Any]:
+def _segments(
+    ids: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint32]:
+    """The `lengths[i]` ids at `starts[i]` of some texts, one text after the other."""
+    out = np.empty(int(lengths.sum()), np.uint32)
+    gather(ids, starts, lengths, np.cumsum(lengths) - lengths, out)
+    return out
+
+
+def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: Path, option: str) -> dict[str, Any]:
     """Write the dataset; `read` are the counts of lines."""
-    occurrences = texts.occurrences[: len(texts.dictionary)]
+    occurrences = texts.occurrences[:-1][: len(texts.dictionary)]
     found = most_frequent_ids(occurrences, texts.dictionary.join_words, settings.vocabulary_size, least=1)
     words = most_frequent(found, settings.vocabulary_size)
     new_ids = np.full(settings.vocabulary_size + 1, UNKNOWN, np.uint32)
     new_ids[texts.dictionary.add(b" ".join(word for word, _ in words))] = FIRST_WORD + np.arange(len(words))
-    vocabulary = [(word.decode(), count) for word, count in words]
     labels = _labels(texts.counts, settings)
     counts = Counter(read) + texts.counts
     counts["distinct"] = counts["texts"]
     counts.update({name.replace("before", "after"): number for name, number in texts.counts.items() if "." in name})
-    with DatasetWriter(output, settings, packed=False) as writer:
+    learnt = np.zeros(settings.class_count, np.int64)
+    with DatasetWriter(output, settings, packed=False, option=option) as writer:
         for split, parts in (("train", (_VALIDATION, _TRAINING)), ("test", (_TEST,))):
             for block in chain.from_iterable(texts.parts[part].blocks() for part in parts):
                 rows = RowBlock(
@@ -209,12 +252,27 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
                     ratings=np.zeros_like(block.codes) if settings.labelled else block.codes,
                 )
                 _count(counts, split, rows)
+                if split == "train":
+                    learnt += np.bincount(rows.labels, minlength=len(learnt))
                 writer.append(split, rows)
+        _require_classes(learnt, settings)
+        frequent = [(word.decode(), count) for word, count in words[:FREQUENT_WORDS]]
         whole = final_counts(
-            counts, settings=settings, positive_from=int(np.argmax(labels > 0)), frequent_words=vocabulary
+            counts, settings=settings, positive_from=int(np.argmax(labels > 0)), frequent_words=frequent
         )
-        writer.finish(vocabulary=[word for word, _ in vocabulary], stopwords=frozenset(), counts=whole)
+        writer.finish(vocabulary=[word.decode() for word, _ in words], stopwords=frozenset(), counts=whole)
     return whole
+
+
+def _require_classes(rows: npt.NDArray[np.int64], settings: Settings) -> None:
+    """Raise FinalError where a class has no training row; `rows` are the numbers of them by label."""
+    if rows.all():
+        return
+    name = (settings.classes or ("negative", "positive"))[int(np.argmin(rows))]
+    raise FinalError(
+        f"none of the {plural(int(rows.sum()), 'text')} to learn from is of the class {name}; give texts of it, or "
+        "look at how the input is read by --dry-run"
+    )
 
 
 def _labels(counts: Mapping[str, int], settings: Settings) -> npt.NDArray[np.uint8]:

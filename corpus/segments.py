@@ -47,8 +47,11 @@ def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-d
 
 
 @compiled
-def add_counts(ids, starts, lengths, counts):  # type: ignore[no-untyped-def]
-    """Add to `counts` how often each id occurs in the segments of `lengths[i]` ids at `starts[i]`."""
+def add_counts(ids, starts, lengths, times, counts):  # type: ignore[no-untyped-def]
+    """Add to `counts` how often each id occurs in the segments of `lengths[i]` ids at `starts[i]`.
+
+    Segment i counts `times[i]` times.
+    """
     for segment in range(len(starts)):
         for at in range(starts[segment], starts[segment] + lengths[segment]):
-            counts[uint64(ids[at])] += 1
+            counts[uint64(ids[at])] += times[segment]

@@ -93,14 +93,18 @@ class Settings:
         """What holds for the names of classes, each with the sentence for names of which it does not."""
         count = len(self.classes)
         return (
-            (self.ragged, f"there are {count:,} classes, but only ragged rows may have more than two"),
+            (
+                self.ragged,
+                f"there are {count:,} classes, but only ragged rows may have more than two; choose ragged ones",
+            ),
             (
                 self.labelled and self.positive_label is None,
                 f"there are {count:,} classes, so the input needs labels, of which none is the positive one",
             ),
             (
                 2 < count <= MOST_CLASSES,
-                f"there are names of {count:,} classes, but must be of 3 to {MOST_CLASSES:,}, or none for two",
+                f"there are names of {count:,} classes, but must be of 3 to {MOST_CLASSES:,}; of two only the positive "
+                "label is named, or none",
             ),
             (
                 all(name and name.isprintable() for name in self.classes),

@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from corpus.errors import DataError
+from corpus.tokens import is_token
 
 PADDING = 0
 UNKNOWN = 1
@@ -78,13 +79,13 @@ STOPWORD_LISTS = ("nltk", "keep-negations", "none")
 """The names of the stopword lists."""
 
 
-def load_stopwords(choice: str = "nltk") -> frozenset[str]:
+def load_stopwords(choice: str = "nltk", rule: str = "letters") -> frozenset[str]:
     """The words to leave out.
 
     `nltk`: NLTK's English list of 179 words (the package's of 2017 to 2023, SHA-256 019f104b...) and
     `product`, `would`, `get`, which mean little in a review. `keep-negations`: the same without `no`, `nor`, `not`, the
     words that end in `n't`, and these words cut before `'t`. `none`: no word. Anything else is the name of a UTF-8 file
-    with one word a line.
+    with one word a line, cleaned by the `rule` of words ("letters" or "tokens").
 
     Raises DataError for a file that cannot be read, or that has words that no cleaned text can contain.
     """
@@ -104,10 +105,10 @@ def load_stopwords(choice: str = "nltk") -> frozenset[str]:
         ) from error
     chosen = [line.strip() for line in listed if line.strip()]
     for word in chosen:
-        if not is_word(word):
+        if not (is_token(word) if rule == "tokens" else is_word(word)):
+            cleaned = "the rule of words is tokens" if rule == "tokens" else "lower case, a to z, inner apostrophes"
             raise DataError(
-                f"{choice}: {word!r} is not a cleaned word (lower case, a to z, inner apostrophes); "
-                "it would never match, so correct or remove it"
+                f"{choice}: {word!r} is not a cleaned word ({cleaned}); it would never match, so correct or remove it"
             )
     return frozenset(chosen)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from corpus.display import plural
-from corpus.errors import DataError, explain_full_disk
+from corpus.errors import DataError
 from corpus.json_values import parse_json_object, require_fields
 from corpus.reading import s3
 from corpus.reading.formats import Format
@@ -46,7 +46,7 @@ class TextRequest:
     plain_bytes: int
     """About how many bytes all texts are, decompressed."""
 
-    def encode(self, output: Path, report: Callable[[int], None]) -> dict[str, Any]:
+    def encode(self, output: Path, report: Callable[[int], None], *, option: str = "--cache") -> dict[str, Any]:
         """Write the dataset of these texts; see `corpus.raw_texts.encode_texts`."""
         from corpus.raw_texts import encode_texts  # numba takes long to load
 
@@ -57,6 +57,7 @@ class TextRequest:
             max_malformed=self.max_malformed,
             allow_damaged=self.allow_damaged,
             report=report,
+            option=option,
         )
 
     def to_json(self) -> str:
@@ -143,8 +144,7 @@ def encode_request(request: str, output: Path, progress: str) -> None:
             told = time.monotonic()
 
     tell()
-    with explain_full_disk(output, "instance type"):
-        counts = asked.encode(output, report)
+    counts = asked.encode(output, report, option="instance type")
     tell(lines=counts["lines"], malformed=counts["malformed"])
 
 

@@ -57,7 +57,8 @@ class TokenDictionary(Dictionary):
         found = self.look_up(FoundWords(lower, starts[: words + 1], stops[:words], text_ends))
         if len(self._counts) < len(self):
             self._counts = np.concatenate((self._counts, np.zeros(2 * len(self) - len(self._counts), np.int64)))
-        add_counts(found.ids, np.zeros(1, np.int64), np.array([len(found.ids)]), self._counts)
+        one = np.ones(1, np.int64)
+        add_counts(found.ids, 0 * one, len(found.ids) * one, one, self._counts)
         return found
 
     @property

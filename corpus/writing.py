@@ -28,15 +28,16 @@ class DatasetWriter:
 
     Use it as a context manager: `append` rows in their final order, then `finish` once. Without `finish` (an error,
     Ctrl-C) no file remains. The same rows in other blocks make the same bytes. Files that are read once and then
-    deleted need not be `packed`.
+    deleted need not be `packed`. `option` is the one that chose the folder; the message of a full disk names it.
     """
 
-    def __init__(self, path: Path, settings: Settings, *, packed: bool = True) -> None:
+    def __init__(self, path: Path, settings: Settings, *, packed: bool = True, option: str = "--output") -> None:
         self.path = path
         self.settings = settings
         self.rows = dict.fromkeys(SPLITS, 0)
         self._tokens = dict.fromkeys(SPLITS, 0)
         self._packed = packed
+        self._option = option
         self._partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
         self._digest = ArraysDigest(settings)
         self._columns = columns(settings)
@@ -45,7 +46,7 @@ class DatasetWriter:
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with explain_full_disk(self.path):
+            with explain_full_disk(self.path, self._option):
                 self._file = h5py.File(self._partial, "w")
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
@@ -60,7 +61,7 @@ class DatasetWriter:
     def append(self, split: str, rows: RowBlock) -> None:
         """Add rows to the end of a split. Raises DataError when the disk is full."""
         count, done = len(rows.labels), 0
-        with explain_full_disk(self.path):
+        with explain_full_disk(self.path, self._option):
             while done < count:
                 # Up to the end of the smallest chunk, so that chunks are written in the order of their last rows.
                 end = min(count, done + self._step - self.rows[split] % self._step)
@@ -77,7 +78,7 @@ class DatasetWriter:
     def finish(self, *, vocabulary: Sequence[str], stopwords: frozenset[str], counts: Mapping[str, Any]) -> str:
         """Add the metadata, rename the file to its final name, and return the digest of its arrays."""
         digest = self._digest.hexdigest(vocabulary)
-        with explain_full_disk(self.path):
+        with explain_full_disk(self.path, self._option):
             for array in self._arrays.values():
                 array.finish()
             self._chunks.finish()

@@ -1,6 +1,6 @@
 """Chooses the vocabulary from the reducers' candidates, and refuses bad input.
 
-    python -m jobs.choose --words FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
+    python -m jobs.choose --counts FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
 
 All lines are counted by now, and the expensive steps come next. So input with too many malformed lines or with damaged
 files is refused here, with the counts by reason.
@@ -28,10 +28,14 @@ from jobs.settings import add_input_settings, add_settings, read_job_settings
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyChoice:
-    """The most frequent words in order, with their counts, and the smallest code of a positive text."""
+    """The smallest code of a positive text, and the most frequent `words` in order, each with its count in `counts`.
+
+    They are apart, because millions of pairs take several times the memory.
+    """
 
     positive_from: int
-    vocabulary: list[tuple[str, int]]
+    words: list[str]
+    counts: list[int]
 
 
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
@@ -64,7 +68,9 @@ def choose_vocabulary(
             f"no words are left for the vocabulary: {held} only stopwords, or are all in "
             "the test set; give more input, or fewer stopwords by --stopwords"
         )
-    choice = VocabularyChoice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
+    choice = VocabularyChoice(
+        positive_from=positive_from, words=[word.decode() for word, _ in best], counts=[count for _, count in best]
+    )
     write_text(output, orjson.dumps(asdict(choice)).decode())
     return choice
 
@@ -81,14 +87,14 @@ def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
 def run(arguments: Sequence[str]) -> VocabularyChoice:
     """Choose the vocabulary by the arguments of a step."""
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from the output of jobs.vocabulary.")
-    parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
+    parser.add_argument("--counts", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
     add_limit_options(parser)
     add_settings(parser.add_argument)
     add_input_settings(parser.add_argument)
     options = parser.parse_args(arguments)
     return choose_vocabulary(
-        options.words,
+        options.counts,
         options.output,
         read_job_settings(options),
         options.max_malformed,
@@ -123,4 +129,4 @@ def add_limit_options(parser: ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    run_as_command(lambda arguments: f"{len(run(arguments).vocabulary)} words")
+    run_as_command(lambda arguments: f"{len(run(arguments).words)} words")

@@ -14,6 +14,7 @@ from pybase64 import b64encode
 
 from corpus.segments import gather, renumber
 from corpus.text import digests
+from corpus.token_dictionary import TokenDictionary
 from corpus.tokenise import Tokeniser
 from jobs.arrays import Arrays, pack_arrays
 from jobs.records import part_name
@@ -24,6 +25,10 @@ _ROOM_IDS = 1 << 20
 _MOST_TEXTS = 1 << 18
 # Most words of a larger dictionary never occur again.
 _MOST_WORDS = 1 << 18
+# A word may have megabytes.
+_MOST_LETTERS = 32 << 20
+
+_RULES: dict[str, type[Tokeniser | TokenDictionary]] = {"letters": Tokeniser, "tokens": TokenDictionary}
 
 Halves = npt.NDArray[np.uint64]
 
@@ -31,9 +36,10 @@ Halves = npt.NDArray[np.uint64]
 class Collector:
     """Collects texts until it is `full`; `blocks` emits and removes them."""
 
-    def __init__(self, stopwords: Sequence[str], part_bits: int) -> None:
+    def __init__(self, stopwords: Sequence[str], part_bits: int, words: str = "letters") -> None:
+        """`words`: the rule of words, "letters" (1) or "tokens" (1b)."""
         self.counts: Counter[str] = Counter()
-        self._tokeniser = Tokeniser(stopwords)
+        self._tokeniser = _RULES[words](stopwords)
         self._part_bits = part_bits
         self._ids = np.empty(_MOST_IDS + _ROOM_IDS, np.uint32)
         self._start()
@@ -48,7 +54,11 @@ class Collector:
     @property
     def full(self) -> bool:
         """Whether it is time to call `blocks`."""
-        return len(self._codes) > _MOST_TEXTS or len(self._tokeniser) > _MOST_WORDS or self._filled > _MOST_IDS
+        return len(self._codes) > _MOST_TEXTS or self._filled > _MOST_IDS or self._knows_much
+
+    @property
+    def _knows_much(self) -> bool:
+        return len(self._tokeniser) > _MOST_WORDS or self._tokeniser.letters > _MOST_LETTERS
 
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
         """Add some texts with their ratings (or classes); `test` marks those of the test set's own files."""
@@ -70,9 +80,10 @@ class Collector:
     def blocks(self) -> Iterator[tuple[bytes, bytes]]:
         """A record for each part that has texts: its name, and the block in base64. The collector is empty afterwards.
 
-        A block holds n texts in the order of their digests: `hi`, `lo` (n,) the digests' halves; `lengths` (n,) in
-        kept words; `test` (n,); `ids` of all kept words, text after text, which count the block's `words` (letters,
-        with a space between) from 0; and how often each text had which rating: `text`, `code`, `times`.
+        A block holds n distinct texts in the order of their digests: `hi`, `lo` (n,) the digests' halves; `lengths`
+        (n,) in kept words; `ids` of all kept words, text after text, which count the block's `words` (letters, with a
+        space between) from 0; and how often each text had which rating, in the test set's own files and in all others:
+        `text`, `code`, `test`, `times`.
         """
         if not self._codes:
             return
@@ -82,14 +93,15 @@ class Collector:
         starts = np.cumsum(lengths) - lengths
         order = np.lexsort((low, high))
         firsts = first_of_each(high[order], low[order])
-        text_and_code, times = np.unique(
-            group_numbers(firsts, len(order)) * 256 + codes[order].astype(np.int64), return_counts=True
+        tests = np.frombuffer(self._tests, np.uint8)
+        keys, times = np.unique(
+            copy_keys(group_numbers(firsts, len(order)), codes[order], tests[order]), return_counts=True
         )
-        tests = np.maximum.reduceat(np.frombuffer(self._tests, np.uint8)[order], firsts)
+        text, code, test = parts_of_keys(keys)
         chosen = order[firsts]
         high, low, lengths, starts = high[chosen], low[chosen], lengths[chosen], starts[chosen]
-        for code, count in enumerate(np.bincount(codes).tolist()):
-            self.counts[f"codes.before.{code}"] += count
+        for before, count in enumerate(np.bincount(codes).tolist()):
+            self.counts[f"codes.before.{before}"] += count
 
         numbers = np.full(len(self._tokeniser), -1, np.int64)
         words = np.empty(len(self._tokeniser), np.int64)
@@ -97,19 +109,19 @@ class Collector:
         ends = [*(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
         begin = 0
         for end in ends:
-            text = slice(begin, end)
-            tally = slice(*np.searchsorted(text_and_code, (begin * 256, end * 256)).tolist())
-            targets = np.cumsum(lengths[text])
+            these = slice(begin, end)
+            tally = slice(*np.searchsorted(text, (begin, end)).tolist())
+            targets = np.cumsum(lengths[these])
             ids = np.empty(int(targets[-1]), np.uint32)
-            gather(self._ids, starts[text], lengths[text], targets - lengths[text], ids)
+            gather(self._ids, starts[these], lengths[these], targets - lengths[these], ids)
             known = renumber(ids, numbers, words)
             block: Arrays = {
-                "hi": high[text],
-                "lo": low[text],
-                "lengths": lengths[text].astype(np.uint32),
-                "test": tests[text],
-                "text": (text_and_code[tally] // 256 - begin).astype(np.uint32),
-                "code": (text_and_code[tally] % 256).astype(np.uint8),
+                "hi": high[these],
+                "lo": low[these],
+                "lengths": lengths[these].astype(np.uint32),
+                "text": (text[tally] - begin).astype(np.uint32),
+                "code": code[tally],
+                "test": test[tally],
                 "times": times[tally].astype(np.uint32),
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
                 "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
@@ -117,7 +129,7 @@ class Collector:
             yield part_name(int(parts[begin])).encode(), b64encode(b"".join(pack_arrays(block)))
             begin = end
         self._start()
-        if len(self._tokeniser) > _MOST_WORDS:
+        if self._knows_much:
             self._tokeniser.clear()
 
     def _make_room(self, ids: int) -> None:
@@ -135,6 +147,20 @@ def group_numbers(firsts: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64
     begins = np.zeros(n, np.int64)
     begins[firsts[1:]] = 1
     return np.cumsum(begins)
+
+
+def copy_keys(
+    texts: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], tests: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.int64]:
+    """A key for each text with its code and its set (1 for the test set), which sorts by them in this order."""
+    return (texts * 256 + codes) * 2 + tests
+
+
+def parts_of_keys(
+    keys: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """The inverse of `copy_keys`."""
+    return keys >> 9, (keys >> 1 & 255).astype(np.uint8), (keys & 1).astype(np.uint8)
 
 
 def part_numbers(high: Halves, bits: int) -> npt.NDArray[np.int64]:

@@ -45,7 +45,8 @@ class Deduplicate(PreprocessingJob):
     def mapper(self, _: None, task: bytes) -> Iterator[Record]:
         settings = self.settings()
         codes = Codes(settings)
-        collector = Collector(sorted(read_stopwords(settings.stopwords)), self.options.part_bits)
+        stopwords = sorted(read_stopwords(settings.stopwords, settings.words))
+        collector = Collector(stopwords, self.options.part_bits, settings.words)
         tally = Tally()
         for part in read_task(task):
             for batch in read_batches(part, codes, tally):
@@ -92,9 +93,10 @@ def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:
             continue
         chosen = order[begin:end]
         letters = distinct.dictionary.join_words(distinct.words[chosen])
+        counts = distinct.frequencies[chosen]
         block: Arrays = {
             "words": np.frombuffer(letters, np.uint8),
-            "counts": distinct.frequencies[chosen].astype(np.uint32),
+            "counts": counts.astype(np.uint32) if counts.max() < 1 << 32 else counts,
         }
         yield b"w%04x" % bucket, b64encode(b"".join(pack_arrays(block)))
 

@@ -1,24 +1,29 @@
 """The job that encodes distinct texts as rows: one part file in the dataset's layout for each part.
 
+A part file has no vocabulary: a full one has millions of words, and there may be thousands of parts.
+
 In: tasks, each a line with the names of some parts; the mapper itself reads their side files from `--distinct`. Out:
 part files under `--parts`, and their counts as records. There is no reducer.
 
 The name of a part file depends on its digest prefix only, and its bytes on its rows only.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from mrjob.protocol import BytesValueProtocol
 from orjson import loads
 
 from corpus.dataset import SPLITS, DatasetWriter, RowBlock
+from corpus.dictionary import Dictionary
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import list_files, readable, writable
 from corpus.reading.tally import Tally
-from corpus.segments import fill_rows
+from corpus.segments import fill_rows, gather
 from corpus.settings import Settings
-from corpus.text import UNKNOWN, word_ids
+from corpus.text import FIRST_WORD, UNKNOWN
 from jobs.arrays import Arrays, unpack_arrays
 from jobs.choose import read_vocabulary_choice
 from jobs.entry_points import run_as_script
@@ -27,6 +32,9 @@ from jobs.records import Record, part_url, side_url
 from jobs.settings import read_stopwords
 
 _BLOCK_ROWS = 1 << 15
+_BLOCK_TOKENS = 1 << 22
+# Words of parts that are not in the vocabulary, which its dictionary keeps before it is cleared.
+_MOST_OTHERS = 1 << 18
 
 
 class Encode(PreprocessingJob):
@@ -43,9 +51,10 @@ class Encode(PreprocessingJob):
     def mapper(self, _: None, task: bytes) -> Iterator[Record]:
         settings = self.settings()
         choice = read_vocabulary_choice(self.options.choice)
-        vocabulary = [word for word, _ in choice.vocabulary]
-        ids = {word.encode(): number for word, number in word_ids(vocabulary).items()}
-        stopwords = read_stopwords(settings.stopwords)
+        positive_from, vocabulary = choice.positive_from, " ".join(choice.words).encode()
+        del choice  # a full vocabulary takes more memory than all else
+        ids = VocabularyIds(vocabulary)
+        stopwords = read_stopwords(settings.stopwords, settings.words)
         side_files = set(list_files(self.options.distinct))
         tally = Tally()
         for part in loads(task):
@@ -54,7 +63,7 @@ class Encode(PreprocessingJob):
                 continue
             with readable(side_file) as path:
                 packed = path.read_bytes()
-            encoded = EncodedPart(unpack_arrays(packed), ids, choice.positive_from, settings)
+            encoded = EncodedPart(unpack_arrays(packed), ids, positive_from, settings)
             with (
                 writable(part_url(self.options.parts, part)) as path,
                 # Compression is slower than a disk and faster than a network.
@@ -63,18 +72,34 @@ class Encode(PreprocessingJob):
                 for split in SPLITS:
                     for rows in encoded.blocks(split):
                         writer.append(split, rows)
-                        tally.counts.update(_counts(split, rows))
-                writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts={})
+                        tally.counts.update(_counts(split, rows, settings))
+                writer.finish(vocabulary=(), stopwords=stopwords, counts={})
             self.report_bytes(len(packed), at_once=True)
         yield from tally.records()
 
 
-class EncodedPart:
-    """The rows of a side file, with the ids of the vocabulary (`ids`, by word)."""
+class VocabularyIds:
+    """The ids of words in a vocabulary: its words in order, with a space between."""
 
-    def __init__(self, side: Arrays, ids: Mapping[bytes, int], positive_from: int, settings: Settings) -> None:
-        words = side["words"].tobytes().split(b" ")
-        self._new_ids = np.fromiter((ids.get(word, UNKNOWN) for word in words), settings.token_dtype, len(words))
+    def __init__(self, vocabulary: bytes) -> None:
+        self._vocabulary = vocabulary
+        self._dictionary = Dictionary()
+        self._size = len(self._dictionary.add(vocabulary))
+
+    def __call__(self, words: bytes) -> npt.NDArray[np.int64]:
+        """The ids of some words, with a space between."""
+        if len(self._dictionary) > self._size + _MOST_OTHERS:
+            self._dictionary.clear()
+            self._dictionary.add(self._vocabulary)
+        ranks = self._dictionary.add(words).astype(np.int64)
+        return np.where(ranks < self._size, ranks + FIRST_WORD, UNKNOWN)
+
+
+class EncodedPart:
+    """The rows of a side file (`part_reducer.DistinctTexts.rows`), with the ids of the vocabulary."""
+
+    def __init__(self, side: Arrays, ids: VocabularyIds, positive_from: int, settings: Settings) -> None:
+        self._new_ids = ids(side["words"].tobytes()).astype(settings.token_dtype)
         self._side = side
         self._lengths = side["lengths"].astype(np.int64)
         self._starts = np.cumsum(self._lengths) - self._lengths
@@ -83,20 +108,43 @@ class EncodedPart:
 
     def blocks(self, split: str) -> Iterator[RowBlock]:
         """The rows of a split in order, in blocks of bounded size."""
-        chosen = np.flatnonzero(self._side["test"] == SPLITS.index(split))
-        for start in range(0, len(chosen), _BLOCK_ROWS):
-            block = chosen[start : start + _BLOCK_ROWS]
-            tokens = np.zeros((len(block), self._settings.row_length), self._settings.token_dtype)
-            fill_rows(self._side["ids"], self._starts[block], self._lengths[block], self._new_ids, tokens)
-            codes = self._side["codes"][block]
-            labels = (codes >= self._positive_from).astype(np.uint8)
+        copies = np.flatnonzero(self._side["test"] == SPLITS.index(split))
+        ends = np.cumsum(self._side["times"][copies])
+        count = int(ends[-1]) if len(ends) else 0
+        for start in range(0, count, _BLOCK_ROWS):
+            numbers = np.arange(start, min(start + _BLOCK_ROWS, count))
+            block = copies[np.searchsorted(ends, numbers, "right")]
+            texts, codes = self._side["text"][block], self._side["code"][block]
+            labels = codes if self._settings.classes else (codes >= self._positive_from).astype(np.uint8)
             ratings = np.zeros_like(codes) if self._settings.labelled else codes
-            yield RowBlock(tokens, self._side["lengths"][block], labels, ratings)
+            if self._settings.ragged:
+                yield from self._ragged(texts, labels, ratings)
+            else:
+                tokens = np.zeros((len(block), self._settings.row_length), self._settings.token_dtype)
+                fill_rows(self._side["ids"], self._starts[texts], self._lengths[texts], self._new_ids, tokens)
+                yield RowBlock(tokens, self._side["lengths"][texts], labels, ratings)
+
+    def _ragged(
+        self, texts: npt.NDArray[Any], labels: npt.NDArray[np.uint8], ratings: npt.NDArray[np.uint8]
+    ) -> Iterator[RowBlock]:
+        """The rows of some texts, in blocks of a bounded number of tokens, or of one row that has more."""
+        ends = np.cumsum(self._lengths[texts])
+        done = 0
+        while done < len(texts):
+            before = int(ends[done - 1]) if done else 0
+            last = max(done + 1, int(np.searchsorted(ends, before + _BLOCK_TOKENS, "right")))
+            rows = slice(done, last)
+            lengths = self._lengths[texts[rows]]
+            ids = np.empty(int(ends[last - 1]) - before, self._side["ids"].dtype)
+            gather(self._side["ids"], self._starts[texts[rows]], lengths, ends[rows] - before - lengths, ids)
+            yield RowBlock(self._new_ids[ids], lengths, labels[rows], ratings[rows])
+            done = last
 
 
-def _counts(split: str, rows: RowBlock) -> dict[str, int]:
+def _counts(split: str, rows: RowBlock, settings: Settings) -> dict[str, int]:
+    positive = {} if settings.classes else {f"positive_{split}": int(rows.labels.sum())}
     return {
-        f"positive_{split}": int(rows.labels.sum()),
+        **positive,
         "tokens": int(rows.lengths.sum(dtype=np.int64)),
         "unknown_tokens": int((rows.tokens == UNKNOWN).sum()),
     }

@@ -35,6 +35,7 @@ def preprocess(
         rating_range=settings.rating_range,
         rating_steps=settings.rating_steps,
         rating_fraction=settings.rating_fraction,
+        classes=settings.classes,
         **reading,
     )
     inputs = Inputs(files=_addresses(files), test=_addresses(test_files), exclude=tuple(exclude), options=options)

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
-from corpus.counts import final_counts
+from corpus.counts import FREQUENT_WORDS, final_counts
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.display import plural
 from corpus.errors import DataError, FinalError, explain_full_disk
@@ -122,26 +122,26 @@ def _concatenate(
 ) -> tuple[dict[str, Any], str]:
     """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
     with readable(addresses[0]) as path, open_dataset(path) as first:
-        settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
+        settings, stopwords = first.settings, first.stopwords
     counts = final_counts(
         {**tally.counts, "damaged_files": len(tally.damaged_files())},
         settings=settings,
         positive_from=choice.positive_from,
-        frequent_words=choice.vocabulary,
+        frequent_words=list(zip(choice.words[:FREQUENT_WORDS], choice.counts, strict=False)),
     )
     with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):
             with open_dataset(path) as part:
-                if (part.settings, part.vocabulary, part.stopwords) != (settings, vocabulary, stopwords):
+                if (part.settings, part.stopwords) != (settings, stopwords):
                     raise FinalError(
-                        f"{address} was made with other settings or words than the parts before it; "
+                        f"{address} was made with other settings or stopwords than the parts before it; "
                         "run the preprocessing again in an empty output folder"
                     )
                 for split in (part.train, part.test):
                     for rows in split.blocks():
                         writer.append(split.name, rows)
         _check_rows(writer.rows, counts)
-        digest = writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts)
+        digest = writer.finish(vocabulary=choice.words, stopwords=stopwords, counts=counts)
     return counts, digest
 
 

@@ -1,25 +1,26 @@
 """Reduces the blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/dataset.md.
 
-The number of parts grows with the input, so the memory for one part does not. The result must depend on the texts only,
-not on the order of the blocks: ids number the words in the order of their first appearance in the rows, sorted by
-digest.
+The number of parts grows with the input, so the memory for one part does not. A text is kept once, also where each of
+its copies makes a row: a text that occurs ten million times would not fit otherwise. The result must depend on the
+texts only, not on the order of the blocks: ids number the words in the order of their first appearance in the texts,
+sorted by digest.
 """
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pybase64 import b64decode
 
 from corpus.counts import LENGTH_BINS
+from corpus.dictionary import Dictionary
 from corpus.rules import in_test_sets, modal_ratings
 from corpus.segments import add_counts, gather, renumber
 from corpus.settings import Settings
-from corpus.tokenise import Tokeniser
 from jobs.arrays import Arrays, unpack_arrays
-from jobs.collector import first_of_each, group_numbers
+from jobs.collector import copy_keys, first_of_each, group_numbers, parts_of_keys
 
 _LAST_BIN = len(LENGTH_BINS) - 1
 
@@ -28,18 +29,32 @@ _LAST_BIN = len(LENGTH_BINS) - 1
 class DistinctTexts:
     """The distinct texts of a part.
 
-    rows: of n texts that keep a word, in the order of their digests: `lengths` (n,) in kept words, at most the row
-        length; `codes` (n,) the modal rating or class; `test` (n,); `ids` of the kept words, text after text, which
-        count `words` (letters, with a space between) from 0.
-    words, frequencies: the kept words of the training texts, as ids of `dictionary`, and how often each is in them
+    rows: of n texts that keep a word, in the order of their digests: `lengths` (n,) in kept words, of fixed rows at
+        most the row length; `ids` of the kept words, text after text, which count `words` (letters, with a space
+        between) from 0. And which rows they make, in order: `times` rows of the text `text` with the rating or class
+        `code`, in the test set where `test` is 1; all (m,). Without duplicates a text makes one row, and m is n.
+    words, frequencies: the kept words of the training rows, as ids of `dictionary`, and how often each is in them
         before they are cut.
     """
 
     rows: Arrays
-    dictionary: Tokeniser
+    dictionary: Dictionary
     words: npt.NDArray[np.int64]
     frequencies: npt.NDArray[np.int64]
     counts: Counter[str]
+
+
+class _Copies(NamedTuple):
+    """What becomes of N texts: `times` copies of the text `text` have the rating or class `code`, and are in the test
+    set where `test` is 1; all (M,), in the order of texts and codes."""
+
+    text: npt.NDArray[np.int64]
+    code: npt.NDArray[np.uint8]
+    test: npt.NDArray[np.uint8]
+    times: npt.NDArray[np.int64]
+
+    def chosen(self, which: npt.NDArray[np.bool_]) -> "_Copies":
+        return _Copies(self.text[which], self.code[which], self.test[which], self.times[which])
 
 
 class PartReducer:
@@ -47,65 +62,91 @@ class PartReducer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._tokeniser = Tokeniser()
+        self._dictionary = Dictionary()
         self._blocks: list[Arrays] = []
 
     def add(self, value: bytes) -> None:
         """Add a block of `Collector.blocks`."""
         block = unpack_arrays(b64decode(value, validate=True))
-        block["mapping"] = self._tokeniser.add(block.pop("words").tobytes())
+        block["mapping"] = self._dictionary.add(block.pop("words").tobytes())
         block["lengths"] = block["lengths"].astype(np.int64)
         block["starts"] = np.cumsum(block["lengths"]) - block["lengths"]
         self._blocks.append(block)
 
     def unite(self) -> DistinctTexts:
         """The distinct texts of all blocks."""
-        high, low, lengths, tests = (self._all(name) for name in ("hi", "lo", "lengths", "test"))
+        settings = self._settings
+        high, low, lengths = (self._all(name) for name in ("hi", "lo", "lengths"))
         order = np.lexsort((low, high))
         firsts = first_of_each(high[order], low[order])
         group = np.empty(len(order), np.int64)
         group[order] = group_numbers(firsts, len(order))
         chosen = order[firsts]
-        codes, conflicting = modal_ratings(group[self._texts()], self._all("code"), self._all("times"))
         lengths = lengths[chosen]
-        if self._settings.test_input:
-            test = np.maximum.reduceat(tests[order], firsts)
-        else:
-            test = in_test_sets(high[chosen], self._settings.test_share)
+        copies, conflicting = self._copies(group[self._texts()], high[chosen])
 
         has_row = lengths > 0
-        cut = np.minimum(lengths, self._settings.row_length)
+        cut = lengths if settings.ragged else np.minimum(lengths, settings.row_length)
         ids = self._rows(chosen, cut)
-        words = np.empty(len(self._tokeniser), np.int64)
-        known = renumber(ids, np.full(len(self._tokeniser), -1, np.int64), words)
-        frequencies = self._frequencies(chosen[test == 0])
+        words = np.empty(len(self._dictionary), np.int64)
+        known = renumber(ids, np.full(len(self._dictionary), -1, np.int64), words)
+        frequencies = self._frequencies(chosen, copies)
         used = np.flatnonzero(frequencies)
-        counts = Counter(
-            distinct=len(chosen),
-            conflicting=int(conflicting.sum()),
-            wordless=int((~has_row).sum()),
-            train=int((has_row & (test == 0)).sum()),
-            test=int((has_row & (test == 1)).sum()),
-            cut=int((lengths > self._settings.row_length).sum()),
-        )
-        for code, count in enumerate(np.bincount(codes).tolist()):
-            counts[f"codes.after.{code}"] = count
-        powers = np.frexp(lengths[has_row])[1] - 1  # of two, at most as large as the length
-        for power, count in enumerate(np.bincount(np.minimum(powers, _LAST_BIN)).tolist()):
-            counts[f"lengths.{LENGTH_BINS[power]}"] = count
+        rows = copies.chosen(has_row[copies.text])
         return DistinctTexts(
             rows={
-                "lengths": cut[has_row].astype(np.uint16),
-                "codes": codes[has_row],
-                "test": test[has_row],
+                "lengths": cut[has_row].astype(np.uint32 if settings.ragged else np.uint16),
+                "text": (np.cumsum(has_row) - 1)[rows.text].astype(np.uint32),
+                "code": rows.code,
+                "test": rows.test,
+                "times": rows.times,
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
-                "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
+                "words": np.frombuffer(self._dictionary.join_words(words[:known]), np.uint8),
             },
-            dictionary=self._tokeniser,
+            dictionary=self._dictionary,
             words=used,
             frequencies=frequencies[used],
-            counts=counts,
+            counts=self._counts(lengths, copies, rows, conflicting),
         )
+
+    def _copies(self, texts: npt.NDArray[np.int64], high: npt.NDArray[np.uint64]) -> tuple[_Copies, int]:
+        """What becomes of N texts, and how many of them have copies that disagree where one row stands for all.
+
+        `texts` has the text, from 0 to N - 1, of each entry of the blocks' `text`; `high` (N,) is half of each digest.
+        """
+        codes, tests, times = (self._all(name) for name in ("code", "test", "times"))
+        by_digest = in_test_sets(high, self._settings.test_share)
+        if self._settings.duplicates:
+            keys, which = np.unique(
+                copy_keys(texts, codes, tests if self._settings.test_input else by_digest[texts]), return_inverse=True
+            )
+            sums = np.zeros(len(keys), np.int64)
+            np.add.at(sums, which, times)
+            return _Copies(*parts_of_keys(keys), sums), 0
+        modal, conflicting = modal_ratings(texts, codes, times)
+        if self._settings.test_input:
+            by_file = np.zeros(len(high), np.uint8)
+            np.maximum.at(by_file, texts, tests)
+        test = by_file if self._settings.test_input else by_digest
+        return _Copies(np.arange(len(high)), modal, test, np.ones(len(high), np.int64)), int(conflicting.sum())
+
+    def _counts(self, lengths: npt.NDArray[np.int64], copies: _Copies, rows: _Copies, conflicting: int) -> Counter[str]:
+        """The counts of texts with these lengths in kept words; `rows` are those of `copies` that keep a word."""
+        long = 0 if self._settings.ragged else rows.times[lengths[rows.text] > self._settings.row_length].sum()
+        counts = Counter(
+            distinct=int(copies.times.sum()),
+            conflicting=conflicting,
+            wordless=int(copies.times.sum() - rows.times.sum()),
+            train=int(rows.times[rows.test == 0].sum()),
+            test=int(rows.times[rows.test == 1].sum()),
+            cut=int(long),
+        )
+        for code, count in enumerate(_sums(copies.code, copies.times).tolist()):
+            counts[f"codes.after.{code}"] = count
+        powers = np.frexp(lengths[rows.text])[1] - 1  # of two, at most as large as the length
+        for power, count in enumerate(_sums(np.minimum(powers, _LAST_BIN), rows.times).tolist()):
+            counts[f"lengths.{LENGTH_BINS[power]}"] = count
+        return counts
 
     def _all(self, name: str) -> npt.NDArray[Any]:
         return np.concatenate([block[name] for block in self._blocks])
@@ -134,11 +175,18 @@ class PartReducer:
             gather(block["mapping"][block["ids"]], starts, cut[positions], ends[positions] - cut[positions], ids)
         return ids
 
-    def _frequencies(self, training: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How often each word of the part's dictionary is in the training texts."""
-        counts = np.zeros(len(self._tokeniser), np.int64)
-        for block, _, texts in self._by_block(training):
+    def _frequencies(self, chosen: npt.NDArray[np.int64], copies: _Copies) -> npt.NDArray[np.int64]:
+        """How often each word of the part's dictionary is in the training copies of the chosen texts."""
+        counts = np.zeros(len(self._dictionary), np.int64)
+        training = copies.chosen(copies.test == 0)
+        for block, positions, texts in self._by_block(chosen[training.text]):
             in_block = np.zeros(len(block["mapping"]), np.int64)
-            add_counts(block["ids"], block["starts"][texts], block["lengths"][texts], in_block)
+            times = training.times[positions]
+            add_counts(block["ids"], block["starts"][texts], block["lengths"][texts], times, in_block)
             counts[block["mapping"]] += in_block
         return counts
+
+
+def _sums(numbers: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How often each number occurs where `numbers[i]`, from 0, counts `times[i]` times."""
+    return np.bincount(numbers, times).astype(np.int64)  # of doubles, which are exact up to 2**53

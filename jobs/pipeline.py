@@ -32,7 +32,7 @@ from jobs.entry_points import FAILURE_PREFIX
 from jobs.errors import JobError
 from jobs.job import COUNTER
 from jobs.merge import MergeResult, read_merge_result
-from jobs.preparation import WORK_PER_INPUT, prepare_work
+from jobs.preparation import prepare_work, work_bytes
 from jobs.steps import CommandStep, JobStep, Plan
 from jobs.work_folder import work_folder
 
@@ -102,7 +102,7 @@ def preprocess_locally(
         _name_without_patterns(folder) as work,
     ):
         _kill_leftover_tasks(work / "tasks")  # of a run that was killed
-        _check_space(folder, prepared.plain_bytes)
+        _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
             Path(made).mkdir(exist_ok=True)
@@ -241,9 +241,9 @@ def _name_without_patterns(folder: Path) -> Iterator[Path]:
         yield link
 
 
-def _check_space(work: Path, input_bytes: int) -> None:
+def _check_space(work: Path, needs: int) -> None:
     held = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
-    needed = int(WORK_PER_INPUT * input_bytes) - held
+    needed = needs - held
     free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(

@@ -5,38 +5,55 @@ mrjob's parser and argparse share one list of options, so a job on a cluster rea
 
 import json
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from corpus.reading.storage import readable
-from corpus.settings import Settings, in_steps
+from corpus.settings import WORD_RULES, Settings, in_steps
 from corpus.text import STOPWORD_LISTS, load_stopwords
 
 _DEFAULT = Settings()
+_RAGGED_VOCABULARY = 2_000_000
 
 
 def add_settings(add_argument: Callable[..., Any]) -> None:
     """Declare the options by `add_argument`: argparse's method, or mrjob's `add_passthru_arg`."""
     add_argument(
+        "--rows",
+        choices=("fixed", "ragged"),
+        help="fixed: cut and padded to --row-length; ragged: whole texts, as fastText learns from (fixed, or ragged "
+        "with --classes)",
+    )
+    add_argument(
         "--row-length", type=int, default=_DEFAULT.row_length, metavar="N", help="words of a row at most (%(default)s)"
+    )
+    add_argument(
+        "--words",
+        choices=WORD_RULES,
+        default=_DEFAULT.words,
+        help="letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example (%(default)s)",
     )
     add_argument(
         "--vocabulary-size",
         type=int,
-        default=_DEFAULT.vocabulary_size,
         metavar="N",
-        help="words with an id of their own (%(default)s)",
+        help=f"words with an id of their own ({_DEFAULT.vocabulary_size}, or {_RAGGED_VOCABULARY} with ragged rows: in "
+        "general all words)",
+    )
+    add_argument(
+        "--keep-duplicates",
+        action="store_true",
+        help="make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
     )
     add_judging(add_argument)
     add_argument(
         "--stopwords",
-        default=_DEFAULT.stopwords,
         metavar="|".join((*STOPWORD_LISTS, "FILE")),
         help="words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
         "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
         "still where most texts are shorter than a row; FILE: "
-        "those of a file, one a line (%(default)s)",
+        "those of a file, one a line (nltk, or none with --words tokens)",
     )
 
 
@@ -94,14 +111,30 @@ def add_input_settings(add_argument: Callable[..., Any]) -> None:
     """Declare the settings that the launcher finds in the input and passes to a job."""
     add_argument("--labelled", action="store_true", help="the input has classes instead of ratings")
     add_argument("--positive-label", metavar="JSON", help="the label of the positive class, all others being negative")
+    add_argument("--classes", metavar="JSON", help="the names of more than two classes, in the order of their numbers")
     add_argument("--test-input", action="store_true", help="the tasks' ranges mark the test set")
 
 
-def read_settings(options: Namespace) -> Settings:
-    """The settings from parsed options. Raises corpus.errors.DataError for values that contradict each other."""
+def read_settings(options: Namespace, classes: tuple[str, ...] = ()) -> Settings:
+    """The settings from parsed options, and with the names of more than two classes, which come with the input.
+
+    Raises corpus.errors.DataError for values that contradict each other.
+    """
+    ragged = bool(classes) if options.rows is None else options.rows == "ragged"
+    usual_size = _RAGGED_VOCABULARY if ragged else _DEFAULT.vocabulary_size
+    usual_stopwords = "none" if options.words == "tokens" else _DEFAULT.stopwords
     return read_judging(
         options,
-        Settings(row_length=options.row_length, vocabulary_size=options.vocabulary_size, stopwords=options.stopwords),
+        Settings(
+            row_length=options.row_length,
+            vocabulary_size=usual_size if options.vocabulary_size is None else options.vocabulary_size,
+            stopwords=usual_stopwords if options.stopwords is None else options.stopwords,
+            ragged=ragged,
+            words=options.words,
+            duplicates=options.keep_duplicates,
+            labelled=bool(classes),
+            classes=classes,
+        ),
     )
 
 
@@ -121,7 +154,7 @@ def read_judging(options: Namespace, settings: Settings) -> Settings:
 def read_job_settings(options: Namespace) -> Settings:
     """The settings of a job, with those of `add_input_settings`."""
     return replace(
-        read_settings(options),
+        read_settings(options, () if options.classes is None else tuple(json.loads(options.classes))),
         labelled=options.labelled,
         positive_label=None if options.positive_label is None else json.loads(options.positive_label),
         test_input=options.test_input,
@@ -131,7 +164,10 @@ def read_job_settings(options: Namespace) -> Settings:
 def settings_arguments(settings: Settings) -> list[str]:
     """The options for a job with these settings, without the stopwords, which may be a file to copy."""
     return [
+        f"--rows={'ragged' if settings.ragged else 'fixed'}",
         f"--row-length={settings.row_length}",
+        f"--words={settings.words}",
+        *(["--keep-duplicates"] if settings.duplicates else []),
         f"--vocabulary-size={settings.vocabulary_size}",
         "--rating-range",
         *map(settings.in_units, settings.rating_range),
@@ -141,16 +177,17 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--test-share={settings.test_share}",
         *(["--labelled"] if settings.labelled else []),
         *([f"--positive-label={_ascii_json(settings.positive_label)}"] if settings.positive_label is not None else []),
+        *([f"--classes={_ascii_json(settings.classes)}"] if settings.classes else []),
         *(["--test-input"] if settings.test_input else []),
     ]
 
 
-def read_stopwords(choice: str) -> frozenset[str]:
+def read_stopwords(choice: str, words: str) -> frozenset[str]:
     """The words to leave out, also from a file at any address; see `corpus.text.load_stopwords`."""
     if choice in STOPWORD_LISTS:
-        return load_stopwords(choice)
+        return load_stopwords(choice, words)
     with readable(choice) as path:
-        return load_stopwords(str(path))
+        return load_stopwords(str(path), words)
 
 
 def _rating(text: str) -> float:
@@ -160,6 +197,6 @@ def _rating(text: str) -> float:
         raise ArgumentTypeError(f"{text} is not a rating such as 4") from None
 
 
-def _ascii_json(label: str) -> str:
-    """A label as JSON in ASCII without apostrophes, for a quoted argument on a node of any encoding."""
-    return json.dumps(label).replace("'", "\\u0027")
+def _ascii_json(labels: str | Sequence[str]) -> str:
+    """A label, or some, as JSON in ASCII without apostrophes, for a quoted argument on a node of any encoding."""
+    return json.dumps(labels).replace("'", "\\u0027")

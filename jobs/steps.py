@@ -138,7 +138,7 @@ class Plan:
                 name="choose vocabulary",
                 module="jobs.choose",
                 arguments=(
-                    f"--words={words}",
+                    f"--counts={words}",
                     f"--output={choice}",
                     f"--max-malformed={self.max_malformed}",
                     *(["--allow-damaged"] if self.allow_damaged else []),

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64decode
 
+from corpus.dictionary import Dictionary
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent, most_frequent_ids
-from corpus.tokenise import Tokeniser
 from jobs.arrays import unpack_arrays
 from jobs.entry_points import run_as_script
 from jobs.job import PreprocessingJob
@@ -32,6 +32,7 @@ class CountWords(PreprocessingJob):
     def reducer_init(self) -> None:
         self.size = self.settings().vocabulary_size
         self.best: list[tuple[bytes, int]] = []
+        self.least = 0
 
     def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
         if is_tally_key(key):
@@ -40,18 +41,19 @@ class CountWords(PreprocessingJob):
             yield from tally.records()
             return
         words, counts = _sums(values)
-        least = self.best[-1][1] if len(self.best) == self.size else 0
-        self.best += most_frequent_ids(counts, words.join_words, self.size, least)
-        self.best = most_frequent(self.best, self.size)
+        self.best += most_frequent_ids(counts, words.join_words, self.size, self.least)
+        if len(self.best) > self.size:  # a full vocabulary, which takes all words, is not sorted for each bucket
+            self.best = most_frequent(self.best, self.size)
+            self.least = self.best[-1][1]
 
     def reducer_final(self) -> Iterator[Record]:
-        for word, count in self.best:
+        for word, count in most_frequent(self.best, self.size):
             yield word, b"%d" % count
 
 
-def _sums(values: Iterable[bytes]) -> tuple[Tokeniser, npt.NDArray[np.int64]]:
+def _sums(values: Iterable[bytes]) -> tuple[Dictionary, npt.NDArray[np.int64]]:
     """The words of some blocks, each once, and the sums of their counts."""
-    words = Tokeniser()
+    words = Dictionary()
     counts = np.zeros(0, np.int64)
     for value in values:
         block = unpack_arrays(b64decode(value, validate=True))

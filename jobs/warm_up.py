@@ -10,6 +10,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from corpus.reading.sources import Inputs
+from corpus.settings import Settings
 from jobs.pipeline import preprocess_locally
 
 _WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more than the initial size of a dictionary
@@ -22,7 +23,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="shoal-warm-up-") as folder:
         reviews = Path(folder, "reviews.json")
         reviews.write_text(_REVIEWS)
-        preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", runner="inline")
+        for settings in (Settings(), Settings(ragged=True, words="tokens", duplicates=True)):
+            preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline")
 
 
 if __name__ == "__main__":

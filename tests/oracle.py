@@ -102,7 +102,7 @@ def dataset(
     if not test_input:
         texts = [(d, value, int.from_bytes(d[:8], "big") < 2**64 * test_share) for d, value, _ in texts]
     if rules.classes:
-        classes = sorted(before)
+        classes = rules.classes
         label = {name: number for number, name in enumerate(classes)}
     else:
         positive = positive_values(set(before), rules, positive_from)

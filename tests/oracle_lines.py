@@ -35,8 +35,8 @@ class Rules:
     fraction: bool = False
     labelled: bool = False
     positive_label: str | None = None
-    classes: bool = False
-    """Whether labels are the names of more than two classes."""
+    classes: tuple = ()
+    """The names of more than two classes, by label."""
     ragged: bool = False
     words: str = "letters"
     duplicates: bool = False
@@ -121,7 +121,10 @@ def label_of(value, rules: Rules) -> str:
     if rules.positive_label is not None:
         return str(int(label == rules.positive_label))
     if rules.classes:
-        return label
+        name = label[len("__label__") :] if label.startswith("__label__") else label
+        if name not in rules.classes:
+            raise Malformed("bad_label")
+        return name
     if type(value) is bool or not any(label in pair for pair in PAIRS):
         raise Malformed("bad_label")
     return label

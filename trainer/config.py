@@ -23,7 +23,7 @@ from trainer.options import (
     option_metadata,
     shown_options,
 )
-from trainer.presets import GLOBAL_BATCHES, MODEL_DEFAULTS, OF_THE_RUN, PRESETS
+from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, PRESETS
 from trainer.registry import MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -36,6 +36,8 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
 CPU ranks up to twice as slow and their time no longer linear in rows. torch itself gets one thread, because a rank has
 threads of its own (threads.py). No module is imported from the folder in which a rank is started, which may hold files
 of anybody."""
+
+GLOBAL_BATCH = 256
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
@@ -101,8 +103,8 @@ class DataOptions(Section):
     cache: Path | None = field(
         default=None,
         metadata=option_metadata(
-            "folder for unpacked rows, which the next run on the same dataset finds there (default: one of the user's "
-            "own under the temporary files')",
+            "folder for what the next run finds there: the dataset that was made of texts, and rows that were unpacked "
+            "(default: one of the user's own under the temporary files')",
             metavar="DIR",
         ),
     )
@@ -145,8 +147,8 @@ class OptimisationOptions(Section):
         must=AT_LEAST_1,
     )
     global_batch: int | None = option(
-        "rows a step, over all ranks together, however many there are (default: "
-        f"{', '.join(f'{rows} for {model}' for model, rows in GLOBAL_BATCHES.items())}; with --resume the run's)",
+        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, or with --resume the "
+        "run's)",
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,
@@ -194,6 +196,10 @@ class OptimisationOptions(Section):
                 "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
                 "other those of each; give one"
             )
+
+    def batch_for(self, world_size: int) -> int:
+        """Rows of a global batch."""
+        return self.requested_batch(world_size) or GLOBAL_BATCH
 
     def requested_batch(self, world_size: int) -> int | None:
         """Rows of a global batch if they were given, else None."""
@@ -303,10 +309,6 @@ class TrainConfig(
     DebuggingOptions,
 ):
     """All options of a training run, in the order in which help shows them."""
-
-    def batch_for(self, world_size: int) -> int:
-        """Rows of a global batch."""
-        return self.requested_batch(world_size) or GLOBAL_BATCHES[self.model]
 
 
 def configured(given: Mapping[str, Any]) -> TrainConfig:

@@ -6,14 +6,11 @@ Options that are given take precedence over a preset, and a preset over the defa
 from collections.abc import Mapping
 from typing import Any
 
-GLOBAL_BATCHES: Mapping[str, int] = {"lstm": 256, "fasttext": 64}
-"""Rows of a global batch by default, by model. fastText itself changes its weights after each row; a small batch comes
-near that."""
-
 MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "lstm": {},
     "fasttext": {
-        "learning_rate": 0.02,
+        "optimiser": "adagrad",
+        "learning_rate": 0.5,
         "word_rate": 1.0,
         "schedule": "linear",
         "clip_norm": 0.0,

@@ -17,6 +17,7 @@ import torch
 from benchmarks.gpu import trainer_tests
 from benchmarks.gpu.part import SETTINGS, Outcome, deviation, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_rows
+from benchmarks.gpu.texts import WORDS, make_text_rows, spelled
 from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
@@ -24,12 +25,15 @@ from trainer.classification import models
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.rows import TextRows
+from trainer.classification.models.fasttext import FastText
+from trainer.classification.models.ngrams import plain_features
+from trainer.classification.rows import Rows, TextRows
 from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.computing import dropout
 from trainer.computing.optimiser import Optimiser
 from trainer.computing.precision import NAMES, capability, choose
+from trainer.computing.row_gradients import TouchedRows, row_gradient
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.order import IntArray
@@ -39,6 +43,7 @@ BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}
 """Of ‖found - expected‖ ÷ ‖expected‖, over all gradients together."""
 
 _CPU = torch.device("cpu")
+_BUCKETS, _TOUCHED = 50_000, 5000
 _HOLDS = 7  # the rows are computed in pieces of about a seventh
 
 
@@ -67,7 +72,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """All checks, and the trainer's tests."""
     with single_rank(device):
         found = [*_gradients(device, sizes), *_masks(device), *_resident(device), *_evaluation(device, sizes)]
-        found += _updates(device)
+        found += [*_updates(device), *_whole_texts(device, sizes), *_row_updates(device)]
     rows = [[each.what, f"{each.found:.1e}", f"{each.bound:.0e}", "" if each.holds else "FAILED"] for each in found]
     print_progress(table(["check", "deviation", "bound", ""], rows))
     wrong = [each.what for each in found if not each.holds]
@@ -108,17 +113,18 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
             yield Check(f"gradients in pieces, {name}, {precision}", deviation(found, exact), bound)
 
 
-def _gradient(model: Classifier, rows: TextRows, shares: list[IntArray]) -> torch.Tensor:
+def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Tensor:
     """All gradients as one vector: the sum over these shares of a global batch."""
     model.zero_grad()
     timer = StepTimer()
-    compute = text_gradients(model, rows, loss=LOSS, device=model.tables[0].device, timer=timer)
+    compute = text_gradients(model, rows, loss=LOSS, device=next(model.parameters()).device, timer=timer)
     found = []
     for numbers in shares:
         timer.begin(len(numbers))
         model.zero_grad()
         compute(numbers, sum(map(len, shares)), 3)
-        found.append(torch.cat([each.grad.flatten().double() for each in model.parameters() if each.grad is not None]))
+        gradients = [each.grad.to_dense() for each in model.parameters() if each.grad is not None]
+        found.append(torch.cat([each.flatten().double() for each in gradients]))
     return torch.stack(found).sum(0)
 
 
@@ -174,13 +180,13 @@ def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
         assert told[1] is not None
         (expected, matrix), (found, other) = told[0], told[1]
         yield Check(f"evaluation, {name}: loss", abs(found - expected) / expected, BOUNDS["float32"])
-        moved = sum(abs(vars(matrix)[kind] - vars(other)[kind]) for kind in vars(matrix)) / 2
+        moved = float(np.abs(np.array(matrix.counts) - np.array(other.counts)).sum()) / 2
         yield Check(f"evaluation, {name}: rows classified otherwise", moved / len(rows), 1e-3)
 
 
 def _updates(device: torch.device) -> Iterator[Check]:
     """Three steps of each optimiser with the same gradients."""
-    for kind in ("adam", "sgd"):
+    for kind in ("adam", "adagrad", "sgd"):
         weights = []
         for where in (_CPU, device):
             model = copy.deepcopy(new_model("default", _CPU)).to(where)
@@ -192,3 +198,65 @@ def _updates(device: torch.device) -> Iterator[Check]:
                 optimiser.step(0.01)
             weights.append(torch.cat([each.detach().flatten().cpu() for each in model.parameters()]))
         yield Check(f"steps of {kind}", deviation(weights[1], weights[0]), 1e-6)
+
+
+def _new_fasttext(device: torch.device, dtype: torch.dtype = torch.float32) -> FastText:
+    """fastText's model with the same weights on any device; its last layer begins with some, because with the usual
+    zeros the vectors' gradients are zero."""
+    torch.manual_seed(0)
+    words, outputs = WORDS + FIRST_WORD, LOSS.outputs
+    model = FastText(words=words, embedding=10, ngrams=2, buckets=_BUCKETS, dropout=0.3, outputs=outputs)
+    torch.nn.init.normal_(model.last.weight)
+    model.read_vocabulary([spelled(word) for word in range(WORDS)])
+    return model.to(device, dtype)
+
+
+def _whole_texts(device: torch.device, sizes: Sizes) -> Iterator[Check]:
+    """Gradients of the rows that a batch of whole texts touches, in one batch and in shares of it."""
+    rows, whole = make_text_rows(sizes.rows), np.arange(sizes.rows)
+    rows = replace(rows, ratings=4 * rows.labels + 1)
+    near = rows.copy_to(device) if device.type == "cuda" else rows
+    exact = _plain_gradient(_new_fasttext(_CPU, torch.float64), rows)
+    model, shares = _new_fasttext(device), np.split(whole, [sizes.rows // 9, sizes.rows // 2])
+    for what, asked in (("gradients", [whole]), ("gradients of unequal shares", shares)):
+        found = deviation(_gradient(model, near, asked), exact)
+        yield Check(f"{what}, fasttext, float32", found, BOUNDS["float32"])
+
+
+def _plain_gradient(model: FastText, rows: Rows) -> torch.Tensor:
+    """All gradients of all rows as one vector, those of the table dense, by torch's own mean of vectors on a CPU."""
+    batch = rows.whole_batch(np.arange(len(rows)), _CPU, keys=dropout.keys(0, 3, np.arange(len(rows))))
+    hashes = model.hashes.tolist()
+    texts = batch.tokens.split(batch.lengths.tolist())
+    found = [plain_features(text.tolist(), hashes, ngrams=2, buckets=_BUCKETS) for text in texts]
+    starts = torch.tensor([0, *map(len, found[:-1])]).cumsum(0)
+    ids = torch.tensor([row for text in found for row in text])
+    means = torch.nn.functional.embedding_bag(ids, model.vectors, starts, mode="mean")
+    outputs = model.last(model.dropout(means, batch.keys))
+    loss = LOSS.sum(outputs, batch.labels, batch.ratings) / len(rows)
+    return torch.cat([each.flatten() for each in torch.autograd.grad(loss, list(model.parameters()))])
+
+
+def _row_updates(device: torch.device) -> Iterator[Check]:
+    """Three steps of each optimiser with gradients of the same rows of a table, beside torch's steps on all of it.
+
+    The numbers of a row are equal in size: Adagrad's one rate for a row is then that of each number.
+    """
+    for kind in ("adam", "adagrad", "sgd"):
+        weights = []
+        config = TrainConfig(data=Path(), output=Path(), optimiser=kind, momentum=0.0)
+        for where, sparse in ((_CPU, False), (device, True)):
+            model = _new_fasttext(where)
+            table, none = (model.vectors,), ()
+            optimiser = Optimiser(model, none if sparse else table, config, sparse_tables=table if sparse else none)
+            generator = torch.Generator().manual_seed(0)
+            chosen = torch.randperm(len(model.vectors), generator=generator)[:_TOUCHED]
+            for _ in range(3):
+                signs = torch.randint(2, (_TOUCHED, model.vectors.shape[1]), generator=generator) * 2 - 1
+                values = signs * torch.randn((_TOUCHED, 1), generator=generator)
+                gradient = row_gradient(model.vectors, TouchedRows(chosen.to(where), values.to(where)))
+                model.vectors.grad = gradient if sparse else gradient.to_dense()
+                model.last.weight.grad = torch.randn(model.last.weight.shape, generator=generator).to(where)
+                optimiser.step(0.01)
+            weights.append(torch.cat([each.detach().flatten().cpu() for each in model.parameters()]))
+        yield Check(f"steps of {kind} on rows of a table", deviation(weights[1], weights[0]), 1e-6)

@@ -88,7 +88,7 @@ def _evaluation_seconds(model: Classifier, rows: Rows) -> float:
 
 def _stretch(data: TextData, ranks: Ranks, batch: int, evaluating: float, sizes: Sizes) -> dict[str, Any]:
     """Train for some seconds, and stop as Ctrl-C would."""
-    with _asked_to_stop(sizes.seconds):
+    with asked_to_stop(sizes.seconds):
         summary = train(data, ranks, global_batch=batch, epochs=EPOCHS)
     steps, (phases,) = summary["steps"], summary["profile"]
     rate = summary["samples_per_second"]
@@ -112,7 +112,7 @@ def _stretch(data: TextData, ranks: Ranks, batch: int, evaluating: float, sizes:
 
 
 @contextmanager
-def _asked_to_stop(seconds: float) -> Iterator[None]:
+def asked_to_stop(seconds: float) -> Iterator[None]:
     """Ask this process to stop after so many seconds, if it still trains then."""
     before = signal.signal(signal.SIGTERM, lambda *_: None)  # for a signal after the run
     timer = Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))

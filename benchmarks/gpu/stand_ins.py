@@ -1,6 +1,9 @@
 """Replacements for libraries of the trainer that do not affect its results, where they are absent."""
 
 import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
@@ -25,11 +28,35 @@ class Bar:
         file.write(f"{text}\n")
 
 
+class SafetensorError(Exception):
+    """An error of safetensors; never raised."""
+
+
 def install() -> None:
-    """Install the replacement for tqdm if tqdm is absent."""
+    """Install the replacements for tqdm and safetensors, where they are absent. Models are then written by torch, and
+    cannot be read."""
+    if _absent("tqdm"):
+        _add("tqdm", tqdm=Bar)
+    if _absent("safetensors"):
+        _add("safetensors", SafetensorError=SafetensorError, safe_open=None)
+        _add("safetensors.torch", save_file=_save)
+
+
+def _absent(name: str) -> bool:
     try:
-        import tqdm  # noqa: F401
+        import_module(name)
     except ImportError:
-        module = ModuleType("tqdm")
-        module.tqdm = Bar  # type: ignore[attr-defined]
-        sys.modules["tqdm"] = module
+        return True
+    return False
+
+
+def _add(name: str, **content: type | Callable[..., None] | None) -> None:
+    module = ModuleType(name)
+    vars(module).update(content)
+    sys.modules[name] = module
+
+
+def _save(state: dict[str, Any], path: Path) -> None:
+    import torch
+
+    torch.save(state, path)

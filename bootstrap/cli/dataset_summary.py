@@ -7,6 +7,7 @@ from bootstrap.cli.figures import histogram
 from bootstrap.cli.output import percent, table
 
 if TYPE_CHECKING:
+    from corpus.settings import Settings
     from jobs.merge import MergeResult
 
 TWO_CLASSES = ("negative", "positive")
@@ -15,9 +16,9 @@ _WORDS_SHOWN = 20
 _CLASSES_SHOWN = 20
 
 
-def preprocess_summary(made: "MergeResult") -> str:
-    """What a person looks at after preprocessing."""
-    return f"{_totals(made)}\n\n{count_figures(made.counts)}"
+def preprocess_summary(made: "MergeResult", settings: "Settings") -> str:
+    """What a person looks at after preprocessing with these settings."""
+    return f"{_totals(made, settings)}\n\n{count_figures(made.counts, settings.classes or TWO_CLASSES)}"
 
 
 def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSES) -> str:
@@ -47,8 +48,11 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
     return "\n\n".join(parts)
 
 
-def _totals(made: "MergeResult") -> str:
+def _totals(made: "MergeResult", settings: "Settings") -> str:
     counts = made.counts
+    cut = "" if settings.ragged else f"; {counts['cut']:,} cut at the row length"
+    disagreeing = f"{counts['distinct']:,} ({counts['conflicting']:,} of them with duplicates that disagree)"
+    texts = ("texts", f"{counts['distinct']:,}, with duplicates")
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
     rows = [
         ("dataset", made.dataset),
@@ -59,9 +63,9 @@ def _totals(made: "MergeResult") -> str:
             for place in made.malformed
         ),
         ("empty", f"{counts['empty']:,}"),
-        ("distinct texts", f"{counts['distinct']:,} ({counts['conflicting']:,} of them with duplicates that disagree)"),
+        texts if settings.duplicates else ("distinct texts", disagreeing),
         ("without a kept word", f"{counts['wordless']:,}"),
-        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test; {counts['cut']:,} cut at the row length"),
+        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test{cut}"),
         ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
     ]
     return table(rows)

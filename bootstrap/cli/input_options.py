@@ -25,7 +25,14 @@ NOTES = {
 
 
 def input_options(function: Callback) -> Callback:
-    """Declare the options that choose files; `read_inputs` reads them."""
+    """Declare the options that choose files and name their classes; `read_inputs` reads them."""
+    option(
+        "--classes",
+        group=READING,
+        several=True,
+        metavar="LABEL...",
+        help="the labels of more than two classes, in the order of their numbers; with or without __label__",
+    )(function)
     for name, text in (
         ("negative-input", "texts of the negative class"),
         ("positive-input", "texts of the positive class, as a rule one a line"),
@@ -112,6 +119,7 @@ def read_reading_options(
         rating=options["rating_field"],
         label=options["label_field"],
         positive_label=options["positive_label"],
+        classes=options.get("classes", ()),  # which a model brings along
         rating_range=rating_range,
         rating_steps=rating_steps,
         rating_fraction=rating_fraction,

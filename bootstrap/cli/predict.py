@@ -217,7 +217,7 @@ def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, 
         raise UsageError(str(error)) from error
     found = find_text_files(list(files), reading, settings, exclude=list(options["exclude"]))
     if found.not_compared is None:
-        found.understanding.check_ratings(found.settings, DEFAULT_MAX_MALFORMED)
+        found.understanding.check_values(found.settings, DEFAULT_MAX_MALFORMED)
     for warning in found.understanding.warnings:
         print_warning(warning)
     if model.classes:

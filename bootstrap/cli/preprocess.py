@@ -15,6 +15,7 @@ from bootstrap.errors import UsageError
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
 from corpus.errors import DataError
+from corpus.reading.formats import class_name
 from jobs.choose import add_limit_options
 from jobs.settings import add_settings, read_settings
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
 # The defaults are the first ones.
 _DESCRIPTION = """\
-Turn raw reviews into a dataset: duplicates removed, words as numbers, split
-into train and test.
+Turn raw reviews into a dataset: words as numbers, split into train and test,
+without duplicates unless they are to be kept.
 
 Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment
 the deployment's EMR cluster does it. The cluster costs money from `shoal deploy`
@@ -45,10 +46,17 @@ Examples:
       --output results/data
       a test set of its own; columns label, title and text, with or without a
       header
+  shoal preprocess --local --input train.txt --test-input test.txt \\
+      --rows ragged --words tokens --keep-duplicates --output results/data
+      lines of __label__NAME and a text, as fastText learns from them: whole
+      texts, digits and punctuation, every line a row
+  shoal preprocess --local --input news.csv --test-input news_test.csv \\
+      --classes 1 2 3 4 --output results/data
+      more than two classes
   shoal preprocess --local --input imdb.jsonl.gz --label-field label \\
       --text-field text --output results/data
       fields of other names; labels 0/1, 1/2, neg/pos and negative/positive
-      are understood, others need --positive-label
+      are understood, others need --positive-label or --classes
   shoal preprocess --local --input polarity.dat --separator '$LABEL$' \\
       --output results/data
       any text between the columns: here the text, then the label
@@ -115,7 +123,7 @@ def run(
 ) -> int:
     """Run `shoal preprocess`."""
     try:
-        settings = read_settings(Namespace(**options))
+        settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])))
         inputs = read_inputs(
             options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )
@@ -138,7 +146,9 @@ def run(
         made = _preprocess_locally(request) if target is None else _preprocess_on_deployment(request, target)
     warnings = dataset_warnings(made, settings)
     content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
-    show({**content, "damaged": made.damaged, "warnings": warnings}, preprocess_summary(made), as_json=as_json)
+    show(
+        {**content, "damaged": made.damaged, "warnings": warnings}, preprocess_summary(made, settings), as_json=as_json
+    )
     if not as_json:
         for warning in warnings:
             print_warning(warning)
@@ -196,7 +206,7 @@ def _show_preview(request: _Request, *, as_json: bool) -> None:
     from bootstrap.preprocessing.preview import check_preview, preview_local, preview_on_deployment
     from jobs.settings import read_stopwords
 
-    read_stopwords(request.settings.stopwords)
+    read_stopwords(request.settings.stopwords, request.settings.words)
     if request.target is None:
         preview = preview_local(
             request.inputs, request.settings, output=request.output, processes=request.runner != "inline"

@@ -33,7 +33,7 @@ def content(preview: PreprocessingPreview) -> dict[str, Any]:
         "rows": understanding.rows,
         "formats": [
             {
-                **{name: value for name, value in group[0].format.to_json().items() if name != "columns"},
+                **{name: value for name, value in group[0].format.to_json().items() if name not in ("columns", "keep")},
                 "labelled": understanding.labelled,
                 "test": group[0].test,
                 "class": group[0].code,
@@ -168,13 +168,18 @@ def _settings(settings: Settings) -> str:
     classes = (
         f"positive is {settings.positive_label!r}"
         if settings.positive_label is not None
+        else f"{len(settings.classes)} classes: {', '.join(settings.classes)}"
+        if settings.classes
         else "classes by label"
         if settings.labelled
         else _threshold(settings)
     )
     test = "own files to test" if settings.test_input else f"{percent(settings.test_share)} to test"
+    rows = "whole texts as rows" if settings.ragged else f"rows of {settings.row_length} words"
+    rule = ", words with digits and punctuation" if settings.words == "tokens" else ""
+    duplicates = ", duplicates kept" if settings.duplicates else ""
     return (
-        f"rows of {settings.row_length} words, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
+        f"{rows}{rule}{duplicates}, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
         f"stopwords: {settings.stopwords}"
     )
 

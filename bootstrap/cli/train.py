@@ -11,8 +11,17 @@ import click
 
 from bootstrap.cli.command import argparse_options, command, option, typed_options
 from bootstrap.cli.figures import dollars
-from bootstrap.cli.input_options import NOTES, READING, input_options, read_inputs, reading_options, require_s3
-from bootstrap.cli.output import json_option, percent, summary
+from bootstrap.cli.input_options import (
+    INPUT,
+    NOTES,
+    READING,
+    input_options,
+    read_inputs,
+    reading_options,
+    require_s3,
+    scale_suggested,
+)
+from bootstrap.cli.output import json_option, percent, show, summary
 from bootstrap.cli.target import Target, where_options
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
@@ -38,10 +47,16 @@ _MOST_CLASSES, _MOST_LETTERS = 5, 10
 
 _FILES = ("input", "test_input", "positive_input", "negative_input")
 _READING = (
-    *("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label"),
+    *("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label", "classes"),
     *("rating_range", "half_stars", "rating_fraction", "positive_from", "test_share", "max_malformed", "allow_damaged"),
 )
 """The options of how texts are read."""
+
+
+_NOTES = {
+    INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}",
+    READING: "Found out from the first lines of each file; --dry-run shows what was found.",
+}
 
 
 @command(
@@ -55,20 +70,21 @@ Examples:
   shoal train --deployment starter --output results/model
   shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
       --output results/model
-  shoal train --local --model fasttext --input train.csv --test-input test.csv \\
-      --output results/model
+  shoal train --local --model fasttext --input train.csv \\
+      --test-input test.csv --output results/model
       on whole texts, without preprocessing; a second run finds what the first
-      one read
-  shoal train --deployment fasttext --model fasttext --input s3://reviews/yelp \
-      --output results/model
+      one read. With --dry-run: shows how they are read
+  shoal train --deployment fasttext --model fasttext \\
+      --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
 """,
-    notes=NOTES,
+    notes=_NOTES,
 )
 @where_options
-@option("--nodes", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
+@option("--nodes", group="Where", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
 @option(
     "--data",
+    group="Data",
     metavar="DATASET",
     help="a dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
     "(default there: the deployment's newest)",
@@ -77,14 +93,25 @@ Examples:
 @reading_options
 @argparse_options(lambda parser: add_judging(parser.add_argument_group(READING).add_argument))
 @argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))
+@option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
 @argparse_options(lambda parser: add_arguments(parser, leave_out=("data",)))
 @json_option
 @click.pass_context
 def run(
-    ctx: click.Context, /, *, target: Target | None, nodes: int | None, data: str | None, as_json: bool, **options: Any
+    ctx: click.Context,
+    /,
+    *,
+    target: Target | None,
+    nodes: int | None,
+    data: str | None,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Run `shoal train`."""
     texts = _texts(typed_options(ctx), options, data)
+    if dry_run and texts is None:
+        raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
     if target is None:
         if data is None and texts is None:
             raise UsageError(
@@ -92,34 +119,42 @@ def run(
             )
         if nodes is not None and nodes < 1:
             raise UsageError(f"--nodes is {nodes}, but must be at least 1")
-        from bootstrap.training.local import train_locally
-
-        config = _config(ctx, Path(data or "dataset"))
-        with Bars(unit="row") as bars:
-            if texts is not None:
-                from bootstrap.training.raw_input import dataset_of_texts
-
-                config = replace(config, data=dataset_of_texts(texts, cache=config.cache, bars=bars))
-            result = train_locally(config, ranks=nodes or 1, bars=bars)
-    else:
-        if nodes is not None:
-            raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        from bootstrap.aws.deployment import find_deployment
-        from bootstrap.training.remote import train_on_deployment
-
-        config = _config(ctx, Path("dataset"))
-        with Bars(unit="row") as bars:
-            result = train_on_deployment(
-                find_deployment(target.name, target.account),
-                config,
-                dataset=data if texts is None else texts,
-                output=config.output,
-                bars=bars,
-            )
+    elif nodes is not None:
+        raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
+    config = _config(ctx, Path(data or "dataset") if target is None else Path("dataset"))
+    with scale_suggested(ctx.obj):
+        if texts is not None and dry_run:
+            _show_preview(texts, as_json=as_json)
+            return 0
+        if target is None:
+            result = _train_here(config, texts, nodes or 1)
+        else:
+            result = _train_on_deployment(target, config, data if texts is None else texts)
     summary(result, rows(result, config.output), as_json=as_json)
     if result["stopped"]:
         return status_of(result.get("stopped_by", "SIGINT"))
     return 1 if result.get("refused") else 0
+
+
+def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int) -> dict[str, Any]:
+    from bootstrap.training.local import finished_before, train_locally
+
+    with Bars(unit="row") as bars:
+        if texts is not None and not finished_before(config):
+            from bootstrap.training.raw_input import dataset_of_texts
+
+            config = replace(config, data=dataset_of_texts(texts, cache=config.cache, bars=bars))
+        return train_locally(config, ranks=ranks, bars=bars)
+
+
+def _train_on_deployment(target: Target, config: TrainConfig, data: "str | RawTexts | None") -> dict[str, Any]:
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.training.remote import train_on_deployment
+
+    with Bars(unit="row") as bars:
+        return train_on_deployment(
+            find_deployment(target.name, target.account), config, dataset=data, output=config.output, bars=bars
+        )
 
 
 def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> "RawTexts | None":
@@ -146,7 +181,19 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
         settings=settings,
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
+        output=options["output"],
     )
+
+
+def _show_preview(texts: "RawTexts", *, as_json: bool) -> None:
+    """Show how the texts are read, and end with the error that the sample shows, if it does."""
+    from bootstrap.cli.preview import content, text
+    from bootstrap.preprocessing.preview import check_preview, preview_texts
+    from bootstrap.training.raw_input import settings_of_texts
+
+    preview = preview_texts(texts.inputs, settings_of_texts(texts.settings), str(texts.output))
+    show(content(preview), text(preview), as_json=as_json)
+    check_preview(preview, max_malformed=texts.max_malformed, allow_damaged=texts.allow_damaged)
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:

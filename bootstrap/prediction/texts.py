@@ -84,7 +84,7 @@ def label_text_files(
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
     """The distinct texts of the files' test rows, as they are written there: no model has learnt from them."""
-    stopwords, seen = read_stopwords(settings.stopwords), set[bytes]()
+    stopwords, seen = read_stopwords(settings.stopwords, settings.words), set[bytes]()
     for batch in read_text_files(find_text_files(files, ReadingOptions(), settings), Tally()):
         for text in batch.texts:
             cleaned = words(text)

@@ -17,7 +17,7 @@ def dataset_warnings(made: "MergeResult", settings: Settings) -> list[str]:
     found = [*made.warnings, *(threshold_warnings(settings) if counts["ratings"]["before"] else ())]
     classes = {label: number for label, number in counts["labels"]["after"].items() if number}
     if len(classes) == 1:
-        name = "positive" if "1" in classes else "negative"
+        name = (settings.classes or ("negative", "positive"))[int(*classes)]
         found.append(f"all texts are {name}: a model can learn nothing from one class")
     found += too_few_warnings(counts["train"], counts["test"], settings)
     found += [

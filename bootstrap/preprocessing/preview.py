@@ -11,7 +11,7 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.reading.storage import join
 from corpus.settings import Settings
-from jobs.preparation import Estimate, estimate_work
+from jobs.preparation import Estimate, estimate_work, settle
 
 if TYPE_CHECKING:
     from bootstrap.aws.deployment import Deployment
@@ -64,6 +64,14 @@ def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, pro
     return _preview(inputs, settings, cores=cores() if processes else 1, output=output, home=home, uploads_to=None)
 
 
+def preview_texts(inputs: Inputs, settings: Settings, output: str) -> PreprocessingPreview:
+    """What a training on these texts would read first, on one core; `output` is the folder of its results.
+
+    Raises DataError for input that cannot be read, or where it is not clear how.
+    """
+    return _preview(inputs, settings, cores=1, output=output, home=None, uploads_to=None)
+
+
 def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:
     """What preprocessing on a deployment's cluster would do.
 
@@ -90,10 +98,11 @@ def _preview(
     inputs: Inputs, settings: Settings, *, cores: int, output: str | None, home: str | None, uploads_to: str | None
 ) -> PreprocessingPreview:
     understanding = understand_inputs(inputs, leave_out=output)
+    settings = settle(understanding, settings)
     return PreprocessingPreview(
         understanding=understanding,
-        settings=understanding.settings(settings),
-        estimated=estimate_work(understanding, cores),
+        settings=settings,
+        estimated=estimate_work(understanding, settings, cores),
         cores=cores,
         output=tuple(join(home, name) for name in _RESULTS) if home else (),
         uploads_to=uploads_to,
@@ -104,7 +113,7 @@ def check_preview(preview: PreprocessingPreview, *, max_malformed: float, allow_
     """Raise DataError where the run would end with an error if all of its input is like the sample."""
     from corpus.reading.acceptance import check_input
 
-    preview.understanding.check_ratings(preview.settings, max_malformed)
+    preview.understanding.check_values(preview.settings, max_malformed)
     try:
         check_input(preview.understanding.sample.tally, max_malformed, allow_damaged=allow_damaged)
     except DataError as error:

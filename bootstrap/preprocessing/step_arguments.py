@@ -19,10 +19,13 @@ HARNESS = "/opt/shoal/venv/lib/python3.11/site-packages/mrjob/spark/harness.py"
 # On EMR, YARN has three quarters of a node's memory, and one node also runs the job's application master.
 _YARN_SHARE = 0.75
 _MASTER_MB = 1024
-# A task is a JVM that moves blocks of some megabytes, and beside it Python, which takes under 300 MB.
+# A task is a JVM that moves blocks of some megabytes, and beside it Python, which takes under 300 MB, with a full
+# vocabulary under 700.
 _HEAP_MB = 768
 _LEAST_TASK_MB = 1536
 _MOST_CORES = 4
+# By EMR's interface. Only the names of classes can be so long.
+_MOST_LETTERS = 10_280
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +115,7 @@ def spark_arguments(step: JobStep, *, reducers: int, run: str, resources: Worker
         *("spark-submit", "--master", "yarn", "--deploy-mode", "client", "--name", step_name(run, step.name)),
         *(argument for name, value in settings.items() for argument in ("--conf", f"{name}={value}")),
         *(HARNESS, f"{step.module}.{step.job}", ",".join(step.inputs), step.output),
-        *("--job-args", shlex.join([*step.arguments, *files])),
+        *("--job-args", _fitting(shlex.join([*step.arguments, *files]))),
         *(("--num-reducers", str(reducers)) if step.reduces else ()),
     ]
 
@@ -123,7 +126,17 @@ def command_arguments(step: CommandStep, failure: str) -> list[str]:
 
 
 def _command(words: Sequence[str]) -> str:
-    return " ".join(map(_quoted, words))
+    return _fitting(" ".join(map(_quoted, words)))
+
+
+def _fitting(argument: str) -> str:
+    """The argument. Raises ShoalError where EMR would refuse it for its length."""
+    if len(argument) > _MOST_LETTERS:
+        raise ShoalError(
+            f"the names of the classes are too long: with them an argument of a step has {len(argument):,} letters, "
+            f"and EMR takes at most {_MOST_LETTERS:,}; give shorter labels"
+        )
+    return argument
 
 
 def _quoted(word: str) -> str:

@@ -32,10 +32,8 @@ def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, A
     for a dataset that cannot be used, TrainingError with the trainer's own sentence, and ShoalError when the run ends
     without one.
     """
-    if config.resume and (finished := finished_summary(config.output)):
-        return {**finished, "finished_before": True}
-    if not config.resume:
-        require_free_output(config.output, force=config.force)
+    if finished := finished_before(config):
+        return finished
     with open_dataset(config.data):
         pass  # a dataset that cannot be used ends the command here, before ranks start
     try:
@@ -53,6 +51,16 @@ def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, A
     if summary is None or (running.returncode and not stop_request):
         raise failure_in(log_text, f"the log is {config.output / LOG}")
     return {**summary, "stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else summary
+
+
+def finished_before(config: TrainConfig) -> dict[str, Any] | None:
+    """The summary of the finished run that is asked to go on, with `finished_before` true; None for any other run.
+    Raises TrainingError for a run from the beginning whose output is not free."""
+    if not config.resume:
+        require_free_output(config.output, force=config.force)
+        return None
+    finished = finished_summary(config.output)
+    return finished and {**finished, "finished_before": True}
 
 
 def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> KeyboardInterrupt | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bootstrap.progress import Bars
 from corpus.dataset import open_dataset
-from corpus.errors import DataError, explain_full_disk
+from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs
@@ -27,18 +27,17 @@ class RawTexts:
     """What ratings mean, and the share for the test."""
     max_malformed: float
     allow_damaged: bool
+    output: Path
+    """The folder of the training's results; files in it are no input."""
 
 
 def understand_texts(texts: RawTexts, bars: Bars) -> TextRequest:
     """What the files are, and how they are read. Raises DataError for input that cannot be used."""
-    from corpus.raw_texts import SETTINGS  # numba takes long to load
-
-    understanding = understand_inputs(texts.inputs)
+    understanding = understand_inputs(texts.inputs, leave_out=str(texts.output))
     for warning in understanding.warnings:
         bars.note(warning)
-    of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
-    settings = understanding.settings(replace(SETTINGS, **{name: getattr(texts.settings, name) for name in of_input}))
-    understanding.check_ratings(settings, texts.max_malformed)
+    settings = understanding.settings(settings_of_texts(texts.settings))
+    understanding.check_values(settings, texts.max_malformed)
     return TextRequest(
         sources=understanding.sources,
         settings=settings,
@@ -71,11 +70,18 @@ def dataset_of_texts(texts: RawTexts, *, cache: Path | None, bars: Bars) -> Path
             done += size
             bars.at(done)
 
-        with explain_full_disk(path, "--cache"):
-            counts = request.encode(path, report)
+        counts = request.encode(path, report)
         if counts["malformed"]:
             bars.note(f"{describe_malformed(counts['lines'], counts['malformed'])}; shoal dataset info {path}")
     return path
+
+
+def settings_of_texts(settings: Settings) -> Settings:
+    """The settings of such a dataset, with what ratings mean, and the share for the test, of `settings`."""
+    from corpus.raw_texts import SETTINGS  # numba takes long to load
+
+    of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
+    return replace(SETTINGS, **{name: getattr(settings, name) for name in of_input})
 
 
 def _is_dataset(path: Path) -> bool:

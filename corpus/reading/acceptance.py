@@ -44,10 +44,13 @@ def _places(tally: Tally) -> str:
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     """The smallest code of a positive text; `by_code` has the number of texts of each code.
 
-    Of labels exactly one of the known pairs has to occur; raises FinalError otherwise.
+    Of labels exactly one of the known pairs has to occur; raises FinalError otherwise. Where there are more than two
+    classes none is positive, and the code is 0.
     """
     if not settings.labelled:
         return settings.positive_from
+    if settings.classes:
+        return 0
     if settings.positive_label is not None:
         return 1
     occur = {code: number for code, number in sorted(by_code.items()) if number}

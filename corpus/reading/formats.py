@@ -37,6 +37,8 @@ MALFORMED_REASONS = (
 )
 """The reasons why a record is malformed, in the order of the checks: the first one that applies is counted."""
 
+FASTTEXT_PREFIX = "__label__"
+
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -117,7 +119,7 @@ class Codes:
     """The codes, from 0 to 255, of all ratings or labels that the settings allow.
 
     The code of a rating is its number of steps. The code of a label is its index in LABELS; with a positive label it is
-    1 for that label and 0 for all others.
+    1 for that label and 0 for all others; where there are more than two classes it is the index of its class.
     """
 
     known_codes: dict[object, int]
@@ -136,6 +138,12 @@ class Codes:
             # In Python 3 and 3.0 are one key.
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
+        elif settings.classes:
+            self.code_of = self._class
+            codes = self._classes = {name: code for code, name in enumerate(settings.classes)}
+            usual = [each for name in codes for each in (name, FASTTEXT_PREFIX + name) if class_name(each) == name]
+            self.known_codes = {each: codes[class_name(each)] for each in usual}
+            self.known_codes.update({n: codes[str(n)] for n in range(len(codes) + 1) if str(n) in codes})
         elif settings.positive_label is None:
             self.code_of = self._label
             self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
@@ -169,8 +177,19 @@ class Codes:
             raise MalformedLineError("bad_label")
         return LABELS.index(label)
 
+    def _class(self, value: object) -> int:
+        code = self._classes.get(class_name(label_text(value)))
+        if code is None:
+            raise MalformedLineError("bad_label")
+        return code
+
     def _is_positive(self, value: object) -> int:
         return int(label_text(value) == self._positive)
+
+
+def class_name(label: str) -> str:
+    """The name of a label's class: the label without the white space around it and without fastText's `__label__`."""
+    return label.strip(" \t\r\n").removeprefix(FASTTEXT_PREFIX)
 
 
 def _spellings(rating: float) -> tuple[str, ...]:

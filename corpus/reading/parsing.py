@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from corpus.errors import DataError
-from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
+from corpus.reading.formats import FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes, Format, MalformedLineError
 
 _JSON_WHITESPACE = b" \t\r\n"
-_FASTTEXT_LABEL = "__label__"
 
 
 class Review(NamedTuple):
@@ -125,9 +124,9 @@ def _fasttext(line: bytes, codes: Codes) -> Review:
     _decoded(line)
     # Split the bytes, because a no-break space or the like belongs to the text.
     label, text = [part.decode() for part in (*line.split(None, 1), b"", b"")[:2]]
-    if not label.startswith(_FASTTEXT_LABEL):
+    if not label.startswith(FASTTEXT_PREFIX):
         raise MalformedLineError("no_label")
-    if text.startswith(_FASTTEXT_LABEL):
+    if text.startswith(FASTTEXT_PREFIX):
         raise MalformedLineError("bad_label")
     return Review(text, codes.code_of(label))
 

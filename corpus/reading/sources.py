@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from corpus.errors import DataError
 from corpus.reading.compression import compression
-from corpus.reading.formats import Format
+from corpus.reading.formats import Format, class_name
+from corpus.settings import Settings
 
 EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
 """The usual ratio of decompressed to compressed size, by the ending of the name."""
@@ -50,6 +51,8 @@ class ReadingOptions:
     """The label of the positive class, all others being negative."""
     keep: tuple[str, ...] = ()
     """Further fields, or numbers of columns, whose values are wanted as they are."""
+    classes: tuple[str, ...] = ()
+    """The labels of more than two classes, in the order of their numbers; with fastText's `__label__` or without."""
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, in steps."""
     rating_steps: int = 1
@@ -68,6 +71,10 @@ class ReadingOptions:
                 "--positive-label goes with labels; give --label-field instead of --rating-field",
             ),
             (
+                not self.classes or (self.rating is None and self.positive_label is None),
+                "--classes names more than two classes of labels; leave out --rating-field and --positive-label",
+            ),
+            (
                 self.separator is None or self.kind in (None, "csv"),
                 f"--separator goes with --format csv, or with none, not with {self.kind}",
             ),
@@ -81,11 +88,18 @@ class ReadingOptions:
                 f"a line of --format {self.kind} has no fields; leave out the options that name some",
             ),
         )
+        if self.classes:
+            Settings(ragged=True, labelled=True, classes=self.class_names)  # which checks the names
 
     @property
     def fields(self) -> tuple[str, ...]:
         """All fields that the options name."""
         return (*self.text, *filter(None, (self.rating, self.label)), *self.keep)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, as `formats.class_name` has them."""
+        return tuple(map(class_name, self.classes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +126,7 @@ class Inputs:
         return (*self.files, *self.test, *self.positive, *self.negative, *self.unlabelled)
 
     def __post_init__(self) -> None:
-        classes = bool(self.positive or self.negative)
+        classes, given = bool(self.positive or self.negative), self.options
         _check(
             (
                 bool(self.files) or bool(self.unlabelled) or classes,
@@ -132,7 +146,7 @@ class Inputs:
                 "--test-input goes with --input; for files of one class set the share for the test by --test-share",
             ),
             (
-                not (classes and (self.options.rating or self.options.label or self.options.positive_label)),
+                not (classes and any((given.rating, given.label, given.positive_label, given.classes))),
                 "--positive-input and --negative-input give the class; leave out the options for ratings and labels",
             ),
         )

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from corpus.display import printable
 from corpus.reading.formats import MALFORMED_REASONS
 
-COUNTS_KEY = b"#counts"
-PLACES_KEY = b"#places"
-LINES_KEY = b"#lines"
-DAMAGE_KEY = b"#damage"
+# No word has a colon, by either rule of words: such a key is not that of a word's count.
+COUNTS_KEY = b":counts"
+PLACES_KEY = b":places"
+LINES_KEY = b":lines"
+DAMAGE_KEY = b":damage"
 KEYS = (COUNTS_KEY, PLACES_KEY, LINES_KEY, DAMAGE_KEY)
 
 PLACES_KEPT = 3

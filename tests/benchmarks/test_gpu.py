@@ -25,7 +25,9 @@ from benchmarks.gpu import (
     nccl,
     rates,
     run,
+    texts,
     trainer_tests,
+    yelp,
 )
 from benchmarks.gpu.part import SETTINGS, Outcome
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
@@ -34,7 +36,10 @@ from trainer.computing import dropout
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
-ABSENT = "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml tensorboardX triton"
+ABSENT = (
+    "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml tensorboardX triton "
+    "safetensors"
+)
 
 WITHOUT = """
 import sys
@@ -75,12 +80,16 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
         (rates, rates.Sizes(rows=200, batches=(20,), runs=1)),
         (nccl, nccl.Sizes(rows=2000, global_batch=100, epochs=1)),
         (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
+        (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
     ],
 )
 def test_a_part_runs_on_a_cpu_in_a_tiny_size(
     at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part, sizes
 ) -> None:
     monkeypatch.setattr(nccl, "_LEARNT", 0.0)  # so few rows teach nothing
+    for module in (texts, checks):
+        monkeypatch.setattr(module, "WORDS", 5000)
+    monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
     if part in (evaluation, layouts, rates):  # where one model shows what two do
         monkeypatch.delitem(SETTINGS, "reference")
     found = part.measure(CPU, sizes)

@@ -34,7 +34,7 @@ def test_the_peers_clean_texts_as_the_corpus_does(text: str) -> None:
 def test_the_peers_find_the_same_lines_malformed(text: str, rating: str, end: str) -> None:
     line = f'{{"reviewText": {text}, "overall": {rating}{end}}}'.encode()
     try:
-        expected = tuple(PARSE(line))
+        expected = tuple(PARSE(line))[:2]
     except MalformedLineError:
         expected = None
     assert review(line) == expected

@@ -12,6 +12,8 @@ import pytest
         ("prediction", ["--gb", "1", "1"], "--gb needs at least two sizes"),
         ("predict", ["reviews.json"], "reviews.json is not NAME=FILE[,FILE...]"),
         ("quality", ["imdb="], "imdb= is not NAME=OPTIONS"),
+        ("fasttext.quality", ["imdb"], "imdb is not NAME=OPTIONS"),
+        ("fasttext.tables", ["--rows", "9999"], "--rows must be at least 10,000"),
     ],
 )
 def test_wrong_use_ends_with_a_sentence(

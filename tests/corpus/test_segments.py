@@ -48,6 +48,7 @@ def test_counting_adds_up_the_ids_of_the_stretches(texts: list[list[int]]) -> No
     lengths = np.array([len(text) for text in texts], np.int64)
     counts = np.zeros(31, np.int64)
     chosen = slice(None, None, 2)
-    add_counts(ids, (np.cumsum(lengths) - lengths)[chosen], lengths[chosen], counts)
-    expected = Counter(number for text in texts[chosen] for number in text)
+    times = np.arange(len(texts))[chosen]
+    add_counts(ids, (np.cumsum(lengths) - lengths)[chosen], lengths[chosen], times, counts)
+    expected = Counter(number for copies, text in enumerate(texts) if copies % 2 == 0 for number in copies * text)
     assert {number: found for number, found in enumerate(counts.tolist()) if found} == expected

@@ -21,8 +21,10 @@ def preprocess(paths: list[Path], output: Path, **options):
     return preprocess_inputs(Inputs(files=tuple(map(str, paths))), str(output), **options)
 
 
-def assert_equals_oracle(folder: Path, contents: list[bytes | oracle.File], **rules) -> None:
-    arrays, vocabulary, counts = oracle.dataset(contents, NLTK, **rules)
+def assert_equals_oracle(
+    folder: Path, contents: list[bytes | oracle.File], nltk_words: set[str] | None = NLTK, **rules
+) -> None:
+    arrays, vocabulary, counts = oracle.dataset(contents, nltk_words, **rules)
     with h5py.File(folder / "dataset.h5") as file:
         for path, expected in arrays.items():
             assert file[path].dtype == expected.dtype

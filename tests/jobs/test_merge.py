@@ -22,11 +22,12 @@ from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from jobs.choose import VocabularyChoice
 from jobs.merge import MergeResult, merge_parts, read_merge_result, run
+from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
-CHOICE = VocabularyChoice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
-WORDS = [word for word, _ in CHOICE.vocabulary]
+WORDS = ["good", "bad", "lamp"]
+CHOICE = VocabularyChoice(positive_from=4, words=WORDS, counts=[9, 5, 2])
 ENTRY = [sys.executable, "-m", "jobs.merge"]
 
 
@@ -53,7 +54,7 @@ class Work:
             with DatasetWriter(self.part(number), SETTINGS, packed=packed) as writer:
                 writer.append("train", train)
                 writer.append("test", test)
-                writer.finish(vocabulary=WORDS, stopwords=frozenset({"of"}), counts={})
+                writer.finish(vocabulary=(), stopwords=frozenset({"of"}), counts={})
         read, encoded = Tally(), Tally()
         every = joined(self.train + self.test)
         codes, texts = np.bincount(every.ratings, minlength=6), len(every.labels)
@@ -73,7 +74,7 @@ class Work:
             (folder / name).mkdir()
             lines = [b"%s\t%s\n" % record for record in tally.records()]
             (folder / name / "part-00000").write_bytes(b"good\t9\n" + b"".join(lines))
-        (folder / "choice.json").write_text(json.dumps({"positive_from": 4, "vocabulary": CHOICE.vocabulary}))
+        (folder / "choice.json").write_text(json.dumps(asdict(CHOICE)))
 
     def part(self, number: int) -> Path:
         return self.folder / "parts" / f"part-{number:04x}.h5"
@@ -188,7 +189,7 @@ def double_a_tally(work: Work) -> None:
         (lose_a_part, "the part files hold 305 rows of train, but 1,205 were counted; a part was lost"),
         (lose_all_parts, "no part files in .*parts"),
         (cut_a_part, r"part-0002\.h5 is not an HDF5 file, or is damaged"),
-        (mix_settings, r"part-0003\.h5 was made with other settings or words"),
+        (mix_settings, r"part-0003\.h5 was made with other settings or stopwords"),
         (double_a_tally, "the counts contradict each other"),
     ],
 )
@@ -296,35 +297,19 @@ def test_a_step_that_fails_says_why_in_a_sentence_also_where_it_was_told_to(work
     assert failure.read_text().startswith("the part files hold")
 
 
-def can_mount() -> bool:
-    command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
-    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
-
-
-@pytest.mark.skipif(
-    not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
-)
+@NEEDS_A_SMALL_DISK
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.98])
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: float) -> None:
     (tmp_path / "work").mkdir()
-    (tmp_path / "small").mkdir()
     work = Work(tmp_path / "work", [(150_000, 10)], packed=True)
     pages = sum(-(-path.stat().st_size // 4096) for path in work.folder.rglob("*") if path.is_file())
     kilobytes = 4 * pages + int(share * work.part(0).stat().st_size / 1024)
     script = (
-        f"mount -t tmpfs -o size={kilobytes}k none small && cp -r work small && "
+        "cp -r work small && "
         f"{' '.join([*ENTRY, *work.arguments(tmp_path / 'small' / 'out', str(tmp_path / 'small' / 'work'))])}; "
         "echo status $?; ls -A small small/out small/work"
     )
-    done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_on_small_disk(tmp_path, kilobytes, script)
     assert done.stdout.startswith("status 1\n"), done.stdout
     assert "no space left on the device" in done.stderr
     assert "Traceback" not in done.stderr

@@ -16,6 +16,7 @@ from jobs.collector import Collector
 from jobs.part_reducer import PartReducer
 
 STOPWORDS = ["the"]
+COPIES = ("text", "code", "test", "times")
 WORDS = st.sampled_from(["the", "a", "lamp", "don't", "incomprehensibilities", "!"])
 REVIEWS = st.lists(
     st.tuples(
@@ -81,7 +82,7 @@ def test_a_part_is_what_its_texts_are_however_they_came(reviews, tasks: int, ran
     assert rows == [kept[digest][:2] for digest in in_order]
     in_test = {digest: found[2] if test_input else digest[0] < 64 for digest, found in texts.items()}
     assert distinct.rows["test"].tolist() == [in_test[digest] for digest in in_order]
-    assert distinct.rows["codes"].tolist() == [
+    assert distinct.rows["code"].tolist() == [
         min(texts[d][1], key=lambda code: (-texts[d][1][code], code)) for d in in_order
     ]
     letters = distinct.dictionary.join_words(distinct.words).split()
@@ -90,6 +91,48 @@ def test_a_part_is_what_its_texts_are_however_they_came(reviews, tasks: int, ran
     assert distinct.counts["distinct"] == len(texts)
     assert distinct.counts["conflicting"] == sum(len(found[1]) > 1 for found in texts.values())
     assert distinct.counts["wordless"] == len(texts) - len(in_order)
+    assert distinct.rows["text"].tolist() == list(range(len(in_order)))
+    assert set(distinct.rows["times"].tolist()) <= {1}
+
+
+@settings(max_examples=200)
+@given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans())
+def test_every_copy_of_a_text_is_kept_where_duplicates_are(reviews, tasks: int, random, test_input: bool) -> None:
+    chosen = Settings(ragged=True, duplicates=True, test_input=test_input, test_share=0.25)
+    part = united([reviews[task::tasks] for task in range(tasks)], chosen, lambda v: random.sample(v, len(v)))
+    if part is None:
+        return
+    distinct = part.unite()
+    once = united([reviews], chosen).unite()
+    assert b"".join(pack_arrays(distinct.rows)) == b"".join(pack_arrays(once.rows))
+
+    listed = distinct.rows["words"].tobytes().decode().split(" ")
+    ends = np.cumsum(distinct.rows["lengths"])
+    texts = [[listed[number] for number in ids] for ids in np.split(distinct.rows["ids"], ends[:-1])]
+    found = Counter()
+    for text, code, test, times in zip(*(distinct.rows[name].tolist() for name in COPIES), strict=True):
+        found[" ".join(texts[text]), code, test] += times
+    in_part = {" ".join(cleaned): digest for digest, (cleaned, _, _) in expected(reviews).items()}
+    copies = [(" ".join(words(text)), code, test) for text, code, test in reviews]
+    copies = [
+        (cleaned, code, test if test_input else in_part[cleaned][0] < 64)
+        for cleaned, code, test in copies
+        if cleaned in in_part
+    ]
+    rows = Counter((" ".join(kept), code, test) for cleaned, code, test in copies if (kept := without(cleaned)))
+    assert found == rows
+    letters = distinct.dictionary.join_words(distinct.words).split()
+    assert dict(zip(letters, distinct.frequencies.tolist(), strict=True)) == Counter(
+        word.encode() for cleaned, _, test in copies if not test for word in without(cleaned)
+    )
+    assert distinct.counts["distinct"] == len(copies)
+    assert distinct.counts["conflicting"] == distinct.counts["cut"] == 0
+    assert distinct.counts["wordless"] == len(copies) - rows.total()
+    assert distinct.counts["test"] == sum(times for (_, _, test), times in rows.items() if test)
+
+
+def without(cleaned: str) -> list[str]:
+    return [word for word in cleaned.split() if word not in STOPWORDS]
 
 
 def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:
@@ -102,10 +145,22 @@ def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:
     part = PartReducer(Settings())
     part.add(block)
     distinct = part.unite()
-    assert distinct.rows["codes"].tolist() == [5]
+    assert distinct.rows["code"].tolist() == [5]
     assert collected.counts == {"texts": 40_000, "empty": 0, "codes.before.5": 39_960, "codes.before.1": 40} | {
         f"codes.before.{code}": 0 for code in (0, 2, 3, 4)
     }
+
+
+@pytest.mark.parametrize("words", ["letters", "tokens"])
+def test_a_collector_forgets_words_of_megabytes(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.setattr(collector, "_MOST_LETTERS", 100)
+    collected = Collector([], 0, words)
+    for letter in "abc":
+        collected.add([letter * 90], [1], test=False)
+        assert collected.full == (letter == "b")
+        if collected.full:
+            list(collected.blocks())
+            assert not collected.full
 
 
 def test_a_collector_is_full_before_its_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:

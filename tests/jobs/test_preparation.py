@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from corpus.errors import DataError
-from corpus.reading.sources import Inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings
 from jobs.preparation import PreparedWork, estimate_work, prepare_work
 from tests.corpus.reading.inputs.beginnings import SNAP_2014, understood
@@ -27,6 +27,17 @@ def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> No
     words.write_text("the\n")
     names |= {prepared(tmp_path, stopwords=str(words)).name, prepared(tmp_path, 2 * SNAP_2014).name}
     assert len(names) == 5
+
+
+def test_more_classes_than_a_byte_can_tell_apart_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"".join(b"__label__%d text\n" % number for number in range(257)))
+    for count in (256, 257):
+        inputs = Inputs(files=(str(tmp_path / "a.txt"),), options=ReadingOptions(classes=tuple(map(str, range(count)))))
+        if count == 256:
+            assert len(prepare_work(inputs, Settings(ragged=True)).settings.classes) == 256
+        else:
+            with pytest.raises(DataError, match="--classes names 257 classes, but preprocessing takes at most 256"):
+                prepare_work(inputs, Settings(ragged=True))
 
 
 def test_files_are_planned_where_they_were_brought(tmp_path: Path) -> None:
@@ -64,7 +75,7 @@ def test_stopwords_of_ones_own_travel_with_the_work(tmp_path: Path) -> None:
 def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
     small = understood(tmp_path, "a.json", SNAP_2014)
     large = understood(tmp_path, "b.json", SNAP_2014 * 100_000)
-    assert estimate_work(large, 2).seconds > estimate_work(small, 2).seconds
-    assert estimate_work(large, 4).seconds < estimate_work(large, 2).seconds
-    assert estimate_work(large, 2).memory_bytes == estimate_work(small, 2).memory_bytes
-    assert estimate_work(large, 2).disk_bytes > estimate_work(small, 2).disk_bytes
+    assert estimate_work(large, Settings(), 2).seconds > estimate_work(small, Settings(), 2).seconds
+    assert estimate_work(large, Settings(), 4).seconds < estimate_work(large, Settings(), 2).seconds
+    assert estimate_work(large, Settings(), 2).memory_bytes == estimate_work(small, Settings(), 2).memory_bytes
+    assert estimate_work(large, Settings(), 2).disk_bytes > estimate_work(small, Settings(), 2).disk_bytes

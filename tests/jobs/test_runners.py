@@ -18,7 +18,7 @@ from benchmarks.real_reviews import REVIEWS
 from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
-from corpus.reading.sources import Inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from embedded.faults.kinds import AttemptFaults
@@ -113,6 +113,51 @@ def assert_equal(plan: Plan, expected: Any) -> None:
     published = json.loads((Path(plan.output) / "counts.json").read_text())
     reasons = {name: number for name, number in published["malformed_by_reason"].items() if number}
     assert {**published, "malformed_by_reason": reasons} == counts
+
+
+@pytest.fixture
+def whole_texts(tmp_path: Path) -> tuple[Inputs, Settings, Any]:
+    """Files of more than two classes with many copies of texts, the settings that keep all of them, and the oracle's
+    dataset."""
+    contents = [
+        "".join(f"__label__{n % 3}'s The {n % 70} lamps (of {n % 11})!\n" for n in range(count)).encode()
+        for count in (3_000, 400)
+    ]
+    for name, content in zip(("train.txt", "test.txt"), contents, strict=True):
+        (tmp_path / name).write_bytes(content)
+    classes = ("0's", "1's", "2's", 'the "best"')
+    rules = oracle.Rules(labelled=True, classes=classes, ragged=True, words="tokens", duplicates=True)
+    files = [oracle.File(content, "fasttext", test=test) for test, content in enumerate(contents)]
+    return (
+        Inputs(
+            files=(str(tmp_path / "train.txt"),),
+            test=(str(tmp_path / "test.txt"),),
+            options=ReadingOptions(classes=classes),
+        ),
+        Settings(ragged=True, words="tokens", duplicates=True, stopwords="none"),
+        oracle.dataset(files, None, rules=rules, test_input=True),
+    )
+
+
+@pytest.mark.slow
+def test_hadoop_streaming_makes_the_oracles_rows_of_whole_texts(
+    whole_texts: tuple[Inputs, Settings, Any], tmp_path: Path
+) -> None:
+    inputs, settings, expected = whole_texts
+    plan = planned(inputs, str(tmp_path), settings=settings, tasks=3)
+    StreamingNode(tmp_path / "node", faults=AttemptFaults(seed=5)).run(plan, reducers=3)
+    assert_equal(plan, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
+)
+def test_spark_makes_the_oracles_rows_of_whole_texts(whole_texts: tuple[Inputs, Settings, Any], tmp_path: Path) -> None:
+    inputs, settings, expected = whole_texts
+    plan = planned(inputs, str(tmp_path), settings=settings, tasks=3)
+    Spark(tmp_path / "cluster").run(plan, reducers=3)
+    assert_equal(plan, expected)
 
 
 @pytest.mark.slow

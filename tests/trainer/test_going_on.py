@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
-from trainer.config import TrainConfig
+from trainer.config import GLOBAL_BATCH, TrainConfig
 from trainer.errors import TrainingError
-from trainer.presets import GLOBAL_BATCHES
 from trainer.resume import resumed_config
 
 ROWS = 1000
-GLOBAL_BATCH = GLOBAL_BATCHES["lstm"]
 
 
 def config(**settings: Any) -> TrainConfig:

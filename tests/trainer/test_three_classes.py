@@ -13,8 +13,8 @@ from tests.trainer.conftest import Launch
 from tests.trainer.three_classes import CLASSES, load, some_rows
 from trainer.__main__ import main
 from trainer.classification.evaluate import evaluate
+from trainer.classification.loading import load_model
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.model_file import load_model
 from trainer.classification.task import Classification
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group

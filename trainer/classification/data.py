@@ -21,6 +21,7 @@ import numpy.typing as npt
 import torch
 
 from corpus.display import plural
+from corpus.errors import DataError
 from corpus.layout import LEAST_ROWS, MOST_WORDS, SPLITS, RowBlock
 from corpus.private_folders import make_private_folder
 from corpus.rules import VALIDATION_SHARE
@@ -135,10 +136,13 @@ def place_rows(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
 
 def default_cache() -> Path:
     """The default folder for unpacked rows, one per user. It is on a disk: on many systems /tmp is in memory. Raises
-    DataError if a folder of this name may be another user's."""
+    DataError if a folder of this name may be another user's, or cannot be made."""
     home = Path("/var/tmp")  # noqa: S108
     home = home if home.is_dir() else Path(tempfile.gettempdir())
-    return make_private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
+    try:
+        return make_private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
+    except OSError as error:
+        raise DataError(f"cannot make {error.filename}: {error.strerror}; name another folder by --cache") from error
 
 
 def _scale(dataset: Dataset) -> Scale:

@@ -85,6 +85,7 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     vocabulary, stopwords = (_words(content[name], is_entry) for name in ("vocabulary", "stopwords"))
     classes = _words(content["classes"], str.isprintable)
     if content["row_length"] is not None:
+        require_fields(Settings, {"row_length": content["row_length"]})
         Settings(row_length=content["row_length"])
     _check_about(content["about"])
     loss = Loss.of(content["loss"])

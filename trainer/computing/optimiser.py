@@ -45,7 +45,7 @@ class Optimiser:
     Every parameter needs a gradient when a step is taken. The state is, as in torch.optim, two moments per parameter
     and the number of steps for Adam, the sum of squares and that number for Adagrad, and one moment for SGD. Of the
     `sparse_tables`, which are word vectors, too, a step changes the rows with a gradient alone (row_updates.py); there
-    SGD has no momentum.
+    SGD has no momentum, and Adagrad one sum for each row.
     """
 
     def __init__(
@@ -68,7 +68,9 @@ class Optimiser:
         kind = config.optimiser
         everywhere = [*self._dense, *self._sparse]
         self._first = self._moments({"adam": everywhere, "adagrad": [], "sgd": self._dense}[kind])
-        self._second = self._moments([] if kind == "sgd" else everywhere)
+        self._second = self._moments({"adam": everywhere, "adagrad": self._dense, "sgd": []}[kind])
+        if kind == "adagrad":
+            self._second |= {number: torch.zeros_like(self._parameters[number][:, :1]) for number in self._sparse}
         self._steps = {
             number: torch.zeros((), device="cpu" if number in self._sparse else each.device)
             for number, each in enumerate(self._parameters)

@@ -139,19 +139,20 @@ def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
 
 @compiled
 def adagrad_rows(table: Any, squares: Any, rows: Any, gradients: Any, rate: Any, learnt: Any, tiny: Any) -> None:
-    """A step of Adagrad. `squares` are the sums of squared gradients, to which `learnt` times the new ones are
-    added."""
+    """A step of Adagrad. `squares` (rows, 1) are the sums over all steps of each row's mean squared gradient, to which
+    `learnt` times the new ones are added."""
     count, columns = len(rows), uint64(table.shape[1])
     for at in range(count):
         if at + _AHEAD < count:
             _ask_for(table, int64(rows[at + _AHEAD]))
             _ask_for(squares, int64(rows[at + _AHEAD]))
-        row = uint64(rows[at])
+        row, square = uint64(rows[at]), table.dtype.type(0.0)
         for column in range(columns):
-            gradient = gradients[uint64(at), column]
-            square = squares[row, column] + learnt * gradient * gradient
-            squares[row, column] = square
-            table[row, column] -= rate * gradient / (np.sqrt(square) + tiny)
+            square += gradients[uint64(at), column] * gradients[uint64(at), column]
+        squares[row, 0] += learnt * square / table.dtype.type(columns)
+        step = rate / (np.sqrt(squares[row, 0]) + tiny)
+        for column in range(columns):
+            table[row, column] -= step * gradients[uint64(at), column]
 
 
 @compiled

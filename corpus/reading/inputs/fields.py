@@ -4,6 +4,7 @@ Do not guess, because a wrong field makes a dataset that looks right and is usel
 one is possible. Otherwise the error lists the fields and names the option.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -11,7 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from corpus.display import printable
 from corpus.errors import DataError
-from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError
+from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name
 from corpus.reading.sources import ReadingOptions
 from corpus.settings import Settings
 
@@ -38,6 +39,9 @@ _POLARITY_HEADER = {"label", "title", "text"}
 _MOST = 0.95
 _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
+_SHOWN_LABELS = 8
+_MOST_NAMED = 32
+"""More labels than these are hardly classes, and their names are no help."""
 
 
 def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
@@ -45,6 +49,8 @@ def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
     return Settings(
         labelled=labelled,
         positive_label=options.positive_label if labelled else None,
+        classes=options.class_names if labelled else (),
+        ragged=bool(options.classes),  # as rows of so many classes have to be
         rating_range=options.rating_range,
         rating_steps=options.rating_steps,
         rating_fraction=options.rating_fraction,
@@ -125,7 +131,7 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
     if options.rating or options.label:
         labelled = options.label is not None
     else:
-        labelled = _holds_labels(name, {row[int(value) - 1].strip() for row in rows}, value)
+        labelled = bool(options.classes) or _holds_labels(name, {row[int(value) - 1].strip() for row in rows}, value)
     return FieldChoice(options.text or others, value, labelled)
 
 
@@ -186,6 +192,8 @@ def _value_share(cells: Sequence[str], options: ReadingOptions) -> float:
 
 
 def _is_value(cell: str, options: ReadingOptions) -> bool:
+    if options.classes:
+        return class_name(cell) in options.class_names
     return cell in LABELS or _is_rating(cell, reading_settings(False, options))
 
 
@@ -218,14 +226,39 @@ def check_labels(values: Counter[str], options: ReadingOptions) -> None:
 
     A single label is accepted, because the rest of the input may have the other one of its pair.
     """
-    if options.positive_label is not None or not values:
+    if options.positive_label is not None or options.classes or not values:
         return
     known = Counter({value: count for value, count in values.items() if value in LABELS})
     rest = values.total() - known.total()
     if any(set(known) <= pair for pair in _PAIRS) and known and rest <= (1 - _MOST) * values.total():
         return
-    listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(8))
+    names = sorted(filter(None, {class_name(value) for value in values}), key=_name_order)
+    several = ""
+    if 2 < len(names) <= _MOST_NAMED:
+        several = f"; or name all classes, those that were not seen here, too: --classes {shlex.join(names)}"
     raise DataError(
-        f"the labels are {listed}{', ...' if len(values) > 8 else ''}, and it is not clear which are positive; "
-        "name the positive one by --positive-label VALUE: all others are negative then"
+        f"the labels are {list_values(values)}, and it is not clear which are positive; "
+        f"name the positive one by --positive-label VALUE: all others are negative then{several}"
     )
+
+
+def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: float) -> None:
+    """Raise DataError where a larger share of the labels than `max_malformed` is none of the classes' names."""
+    others = Counter({value: count for value, count in values.items() if class_name(value) not in classes})
+    if others and others.total() / values.total() > max_malformed:
+        raise DataError(
+            f"{others.total():,} of the first {values.total():,} labels are none of --classes: {list_values(others)}; "
+            "name them there, too, or leave their texts out by a higher --max-malformed"
+        )
+
+
+def list_values(values: Counter[str]) -> str:
+    """The most frequent of some labels or ratings with their counts, for a message."""
+    listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(_SHOWN_LABELS))
+    return listed + (", ..." if len(values) > _SHOWN_LABELS else "")
+
+
+def _name_order(name: str) -> tuple[bool, int, str]:
+    """Numbers first, by their size, then all others."""
+    number = name.isascii() and name.isdigit()
+    return not number, int(name) if number and len(name) < _SHOWN_LETTERS else 0, name

@@ -181,6 +181,8 @@ def _value_text(code: int, source: Source, settings: Settings) -> str:
     """The rating or label of a code, as a person writes it."""
     if not settings.labelled:
         return settings.in_units(code)
+    if settings.classes:
+        return settings.classes[code]
     if source.code is not None or settings.positive_label is not None:
         return POSITIVE_NAME if code else "negative"
     return LABELS[code]

@@ -15,7 +15,7 @@ from corpus.errors import DataError
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
-from corpus.reading.inputs.fields import OneValueError, check_labels, reading_settings
+from corpus.reading.inputs.fields import OneValueError, check_classes, check_labels, reading_settings
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
@@ -29,6 +29,7 @@ _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
 # The most lines that are read of a file at several places, few enough that all of them count.
 _SPREAD_LINES = 900
+_CLASSES_SHOWN = 8
 _Skipped = Literal["no_lines", "binary"]
 _SKIP_NOTES: Mapping[object, str] = {
     "no_lines": "has no lines and is left out",
@@ -44,6 +45,8 @@ class Understanding:
     labelled: bool
     """Whether it has classes instead of ratings."""
     positive_label: str | None
+    classes: tuple[str, ...]
+    """The names of more than two classes; empty where there are two."""
     test_input: bool
     """Whether the test set has its own files."""
     warnings: tuple[str, ...]
@@ -57,12 +60,21 @@ class Understanding:
 
     def settings(self, chosen: Settings) -> Settings:
         """The settings, with the values that depend on the input."""
-        return replace(chosen, labelled=self.labelled, positive_label=self.positive_label, test_input=self.test_input)
+        return replace(
+            chosen,
+            labelled=self.labelled,
+            positive_label=self.positive_label,
+            classes=self.classes,
+            test_input=self.test_input,
+        )
 
-    def check_ratings(self, settings: Settings, max_malformed: float) -> None:
-        """Raise ScaleError for ratings on another scale than that of the settings."""
+    def check_values(self, settings: Settings, max_malformed: float) -> None:
+        """Raise ScaleError for ratings on another scale than that of the settings, DataError for labels of which more
+        than that share are of no class."""
         if not self.labelled:
             check_scale(self.values, settings, max_malformed)
+        elif settings.classes:
+            check_classes(self.values, settings.classes, max_malformed)
 
 
 def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understanding:
@@ -82,11 +94,15 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     positive = inputs.options.positive_label
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
         notes.append(f"no text of the sample has the label {positive!r}; check --positive-label")
+    if absent := [name for name in inputs.options.class_names if sample.values and not sample.values[name]]:
+        listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
+        notes.append(f"no text of the sample has the label {listed}; check --classes")
     extents = [_extent(source, each, sample) for source, each in understood.items()]
     return Understanding(
         sources=tuple(understood),
         labelled=labelled,
         positive_label=positive,
+        classes=inputs.options.class_names,
         test_input=bool(inputs.test),
         warnings=(*listing.warnings, *notes),
         sample=sample,
@@ -228,10 +244,11 @@ def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOp
             f"{labels} has labels{f' ({label})' if label else ''}, but {ratings} has ratings ({rating}); preprocess "
             "each alone, or name a field that all have by --label-field or --rating-field"
         )
-    if False in by_kind and options.positive_label is not None:
+    if False in by_kind and (options.positive_label is not None or options.classes):
         address, rating = by_kind[False]
+        given = "--classes" if options.classes else "--positive-label"
         raise DataError(
-            f"--positive-label goes with labels, but {address} has ratings ({rating}); leave it out, or name "
+            f"{given} goes with labels, but {address} has ratings ({rating}); leave it out, or name "
             "the field of the labels by --label-field"
         )
     return True in by_kind

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -33,6 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("good.txt", b"a bright lamp\nit shines\n"),
         ("bad.txt", b"broke at once\n"),
         ("odd.json", b'{"body": "a", "score": 3, "mood": "glad"}\n{"body": "b", "score": 1, "mood": "sad"}\n'),
+        ("topics.txt", b"".join(b"__label__%s A lamp, %d!\n" % (b"cab"[n % 3 : n % 3 + 1], n // 6) for n in range(60))),
         ("p.dat", b"fine lamp$LABEL$1\nbroke$LABEL$0\n"),
     ):
         (tmp_path / name).write_bytes(content)
@@ -77,6 +79,48 @@ def test_a_dry_run_shows_what_was_understood_and_writes_nothing(
     ):
         assert part in said
     assert sorted(folder.rglob("*")) == before
+
+
+TOPICS = ("--input", "topics.txt", "--classes", "c", "__label__a", "b")
+WHOLE = (*TOPICS, "--words", "tokens", "--keep-duplicates")
+
+
+@pytest.mark.usefixtures("folder")
+def test_whole_texts_and_their_classes_are_shown_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+    before = shown(capsys, "--local", *WHOLE, "--dry-run")
+    assert (
+        "whole texts as rows, words with digits and punctuation, duplicates kept, a vocabulary of 2,000,000, "
+        "3 classes: c, a, b, 10.0% to test, stopwords: none"
+    ) in before
+    after = shown(capsys, "--local", *WHOLE, "--output", "out", "--runner", "inline")
+    assert "60, with duplicates" in after
+    assert "at the row length" not in after
+    assert [line.split()[0] for line in after.splitlines() if " 33.3% " in line] == ["c", "a", "b"]
+    assert main(["dataset", "info", "out/dataset.h5"]) == 0
+    info = capsys.readouterr().out
+    assert "3: c, a, b" in info
+    assert re.search(r"\n  a lamp , [0-9] !\n", info)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (TOPICS[:2], 1, "--positive-label VALUE: all others are negative then; or name all classes, those that"),
+        ((*TOPICS, "--rows", "fixed"), 2, "there are 3 classes, but only ragged rows may have more than two"),
+        ((*TOPICS, "--row-length", "50"), 2, "the row length is 50, but ragged rows are whole texts; leave it out"),
+        ((*TOPICS, "--positive-label", "a"), 2, "leave out --rating-field and --positive-label"),
+        (TOPICS[:-1], 2, "there are names of 2 classes, but must be of 3 to 65,536"),
+        ((*TOPICS[:-1], "d"), 1, "20 of the first 60 labels are none of --classes: '__label__b' (20)"),
+        ((*TOPICS[2:], "--input", "a.json"), 1, "--classes goes with labels, but"),
+    ],
+)
+def test_what_classes_do_not_go_with_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], status: int, sentence: str
+) -> None:
+    assert main(["preprocess", "--local", *arguments, "--output", "out", "--runner", "inline"]) == status
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert not Path("out").exists()
 
 
 @pytest.mark.usefixtures("folder")

@@ -104,6 +104,22 @@ def test_a_label_reaches_the_tasks_unchanged(label: str) -> None:
     assert json.loads(given) == label
 
 
+def test_names_of_classes_reach_the_tasks_unchanged() -> None:
+    classes = ("arts & crafts", "it's", 'the "best"')
+    made = said(ragged=True, words="tokens", duplicates=True, labelled=True, classes=classes)["deduplicate"]
+    words = split_arguments(values(made, "-mapper")[0])
+    (given,) = (word.partition("=")[2] for word in words if word.startswith("--classes="))
+    assert tuple(json.loads(given)) == classes
+    assert {"--rows=ragged", "--words=tokens", "--keep-duplicates"} <= set(words)
+
+
+@pytest.mark.parametrize("arguments", [streaming_arguments, spark_arguments])
+def test_names_of_classes_that_a_step_cannot_take_are_refused(arguments: Callable[..., list[str]]) -> None:
+    names = tuple(f"{number:050}" for number in range(256))
+    with pytest.raises(ShoalError, match="the names of the classes are too long"):
+        said(arguments, ragged=True, labelled=True, classes=names)
+
+
 def test_a_word_that_hadoop_cannot_pass_on_is_refused() -> None:
     quoted = Plan(tasks=[], work='s3://data/it\'s "work"', output="s3://data/datasets", input_bytes=1)
     with pytest.raises(ShoalError, match="both kinds of quotes"):

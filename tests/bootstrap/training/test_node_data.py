@@ -169,7 +169,11 @@ def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypat
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
     texts = RawTexts(
-        inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05, allow_damaged=False
+        inputs=Inputs(files=(str(tmp_path / "a.txt"),)),
+        settings=Settings(),
+        max_malformed=0.05,
+        allow_damaged=False,
+        output=tmp_path / "model",
     )
     with Bars() as bars:
         place = find_data(Fleet().deployment, texts, bars)

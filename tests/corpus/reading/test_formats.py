@@ -173,6 +173,37 @@ def test_any_label_is_read_as_the_contract_says(value: object, positive: str | N
     assert found == (expected if isinstance(expected, str) else Review("t", LABELS.index(expected[1])))
 
 
+CLASSES = ("true", "3", "sports", "3.5", "__label__odd")
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [(True, 0), ("true", 0), (3, 1), (3.0, 1), (" 3\r", 1), ("__label__3", 1), ("sports", 2), ("__label__sports", 2)],
+)
+def test_the_code_of_a_label_is_the_place_of_its_class(value: object, code: int) -> None:
+    codes = Codes(Settings(ragged=True, labelled=True, classes=CLASSES))
+    assert codes.code_of(value) == code
+    if not isinstance(value, bool):
+        assert codes.known_codes.get(value, code) == code
+
+
+LABEL_TEXTS = st.sampled_from(["sports", "__label__sports", "__label__odd", "__label____label__odd", "__label__", "3"])
+
+
+@given(JSON_VALUES | LABEL_TEXTS | st.sampled_from([3, 3.0, 3.5, 4, -0.0, True]))
+def test_any_label_of_many_classes_is_read_as_the_contract_says(value: object) -> None:
+    line = json.dumps({"text": "t", "label": value}).encode("utf-8", "surrogatepass")
+    form = Format(kind="json", text=("text",), value="label")
+    rules = oracle.Rules(labelled=True, classes=CLASSES)
+    ((_, expected),) = oracle.outcomes(oracle.File(line, text=("text",), value="label"), rules)
+    codes = Codes(Settings(ragged=True, labelled=True, classes=CLASSES))
+    assert parsed(line, form, codes) == (
+        expected if isinstance(expected, str) else Review("t", CLASSES.index(expected[1]))
+    )
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and value in codes.known_codes:
+        assert codes.known_codes[value] == codes.code_of(value)
+
+
 def test_a_record_without_its_value_says_which_is_missing() -> None:
     assert parsed(b'{"reviewText": "a"}') == "no_rating"
     assert parsed(b'{"reviewText": "a"}', codes=LABELLED) == "no_label"

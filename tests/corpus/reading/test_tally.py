@@ -113,7 +113,7 @@ def test_a_task_that_counted_nothing_says_nothing() -> None:
     assert Tally().records() == []
 
 
-@pytest.mark.parametrize("key", [b"#counts", b"#places", b"#lines", b"#damage"])
+@pytest.mark.parametrize("key", [b":counts", b":places", b":lines", b":damage"])
 def test_a_tallys_keys_are_no_words_and_no_digests(key: bytes) -> None:
     assert is_tally_key(key)
     assert not is_tally_key(b"counts")

@@ -42,7 +42,7 @@ def give(to: list[nn.Parameter], found: list[Tensor]) -> None:
         parameter.grad = gradient.clone()
 
 
-@pytest.mark.parametrize("kind", ["adam", "sgd"])
+@pytest.mark.parametrize("kind", ["adam", "adagrad", "sgd"])
 def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind: str) -> None:
     config = TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
     few, others = Few(), Few()
@@ -53,6 +53,7 @@ def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind:
     groups = [{"params": rest}, {"params": [others.embedding.weight]}]
     make = {
         "adam": lambda: torch.optim.Adam(groups, lr=0.01, fused=True),
+        "adagrad": lambda: torch.optim.Adagrad(groups, lr=0.01),
         "sgd": lambda: torch.optim.SGD(groups, lr=0.01, momentum=0.9, fused=True),
     }
     peer = make[kind]()

@@ -84,7 +84,6 @@ def config(kind: str) -> TrainConfig:
 
 PEERS: dict[str, Callable[[list[Tensor]], Any]] = {
     "sgd": lambda table: torch.optim.SGD(table, lr=0.05),
-    "adagrad": lambda table: torch.optim.Adagrad(table, lr=0.05),
     "adam": lambda table: torch.optim.SparseAdam(table, lr=0.05),
 }
 
@@ -109,7 +108,22 @@ def test_steps_on_touched_rows_are_those_of_torch_also_when_a_run_goes_on(kind: 
         torch.testing.assert_close(model.vectors, peer, rtol=2e-6, atol=2e-5 if kind == "adam" else 1e-7)
 
 
-@pytest.mark.parametrize("kind", PEERS)
+@given(gradients=st.lists(st.tuples(IDS, st.floats(-2, 2, width=32)), max_size=9))
+def test_adagrad_has_one_rate_for_a_row(gradients: list[tuple[int, float]]) -> None:
+    model, table, sums = Table(), some_table(), torch.zeros(ROWS)
+    own = Optimiser(model, [], config("adagrad"), sparse_tables=[model.vectors])
+    for row, factor in gradients:
+        gradient = factor * torch.arange(1.0, COLUMNS + 1)
+        model.vectors.grad = row_gradients.row_gradient(model.vectors, TouchedRows(torch.tensor([row]), gradient[None]))
+        model.others.grad = torch.ones(2)
+        own.step(0.1)
+        sums[row] += gradient.square().mean()
+        table[row] -= 0.05 * gradient / (sums[row].sqrt() + 1e-10)
+    torch.testing.assert_close(model.vectors.detach(), table, rtol=1e-4, atol=1e-5)
+    assert own.state()["second.0"].shape == (ROWS, 1)
+
+
+@pytest.mark.parametrize("kind", ["adagrad", *PEERS])
 def test_a_rehearsal_changes_neither_a_sparse_table_nor_the_state_of_the_optimiser(kind: str) -> None:
     model, copied = Table(), Table()
     copied.vectors = model.vectors

@@ -213,6 +213,18 @@ def test_a_file_to_learn_from_is_not_one_to_test_with(tmp_path: Path) -> None:
         (lambda: Inputs(positive=("b",), negative=("c",), options=ReadingOptions(label="x")), "leave out the options"),
         (lambda: ReadingOptions(rating="a", label="b"), "exclude each other"),
         (lambda: ReadingOptions(rating="a", positive_label="b"), "--positive-label goes with labels"),
+        (lambda: ReadingOptions(rating="a", classes=("a", "b", "c")), "leave out --rating-field"),
+        (
+            lambda: ReadingOptions(positive_label="a", classes=("a", "b", "c")),
+            "leave out --rating-field and --positive",
+        ),
+        (lambda: ReadingOptions(classes=("a", "b")), "there are names of 2 classes"),
+        (lambda: ReadingOptions(classes=("a", "b", "__label__a")), "two classes have the same name"),
+        (lambda: ReadingOptions(classes=("a", "b", "__label__")), "the name of a class is empty"),
+        (
+            lambda: Inputs(positive=("b",), negative=("c",), options=ReadingOptions(classes=("a", "b", "c"))),
+            "leave out the options",
+        ),
         (lambda: ReadingOptions(kind="json", separator=";"), "--separator goes with --format csv"),
         (lambda: ReadingOptions(separator=""), "--separator is empty"),
         (lambda: ReadingOptions(separator="a\nb"), "newline"),

@@ -167,7 +167,7 @@ def test_words_are_shown_and_may_be_labels(tmp_path: Path) -> None:
     with pytest.raises(
         ScaleError, match=r"such as 'good' \(1\), 'bad' \(1\); name another field .* if these are labels"
     ):
-        found.check_ratings(Settings(), 0.05)
+        found.check_values(Settings(), 0.05)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])

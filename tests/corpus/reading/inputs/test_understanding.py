@@ -194,6 +194,62 @@ def test_a_positive_label_that_no_text_has_is_noticed(tmp_path: Path) -> None:
     assert "has the label 'god'" in understood(tmp_path, "a.csv", content, positive_label="god").warnings[0]
 
 
+TOPICS = b"".join(b"__label__%s a text\n" % name for name in (b"10", b"sports", b"2", b"arts"))
+
+
+def test_labels_of_more_than_two_classes_have_to_be_named_and_the_error_names_them(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"--positive-label VALUE: all others .* --classes 2 10 arts sports$"):
+        understood(tmp_path, "a.txt", TOPICS)
+    with pytest.raises(DataError, match=r"are negative then$"):
+        understood(tmp_path, "b.csv", b"label,text\ngood,a\nbad,b\n")
+    names = b"".join(b"__label__user%d a text\n" % number for number in range(40))
+    with pytest.raises(DataError, match=r"are negative then$"):
+        understood(tmp_path, "c.txt", names)
+
+
+def test_named_classes_are_those_of_the_sample_and_of_the_settings(tmp_path: Path) -> None:
+    found = understood(tmp_path, "a.txt", TOPICS, classes=("__label__sports", "arts", "10", "2"))
+    assert (found.labelled, found.classes, found.warnings) == (True, ("sports", "arts", "10", "2"), ())
+    assert found.sample.values == {"sports": 1, "arts": 1, "10": 1, "2": 1}
+    assert found.sample.example_value == "10"
+    assert found.settings(Settings(ragged=True)).classes == found.classes
+    with pytest.raises(DataError, match="only ragged rows"):
+        found.settings(Settings())
+
+
+def test_a_class_that_no_text_has_is_noticed(tmp_path: Path) -> None:
+    found = understood(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts", "sports", "art"))
+    assert found.warnings == ("no text of the sample has the label 'art'; check --classes",)
+
+
+def test_more_labels_of_no_class_than_may_be_malformed_end_the_work_before_it_begins(tmp_path: Path) -> None:
+    found = understood(tmp_path, "a.txt", TOPICS, classes=("10", "2", "arts"))
+    settings = found.settings(Settings(ragged=True))
+    with pytest.raises(DataError, match=r"1 of the first 4 labels are none of --classes: '__label__sports' \(1\)"):
+        found.check_values(settings, 0.2)
+    found.check_values(settings, 0.25)
+    assert found.sample.malformed_by_reason == {"bad_label": 1}
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "plain csv", "parquet"])
+def test_classes_are_read_from_every_kind_of_file(tmp_path: Path, kind: str) -> None:
+    labels = [3, 1, 2, 3]
+    rows = b"".join(b"%d,a title,a text\n" % label for label in labels)
+    content = {
+        "json": lines(*({"text": "a text", "label": label} for label in labels)),
+        "csv": b"label,title,text\n" + rows,
+        "plain csv": rows,
+        "parquet": parquet_bytes(tmp_path, {"text": ["a text"] * 4, "label": labels}),
+    }[kind]
+    found = understood(tmp_path, f"a.{kind.split()[-1]}", content, classes=("1", "2", "3"))
+    assert (found.labelled, found.sample.values) == (True, {"3": 2, "1": 1, "2": 1})
+
+
+def test_classes_go_with_labels(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"--classes goes with labels, but .* has ratings \(overall\)"):
+        understood(tmp_path, "a.json", SNAP_2014, classes=("1", "5", "3"))
+
+
 BUCKET = "pile"
 
 

@@ -1,0 +1,137 @@
+"""Piles of labelled texts, split into rows to learn from and rows to test, for two programs alike.
+
+A pile with test files of its own keeps them, and all texts, as they are published. Another pile is split by chance; of
+equal texts only the first is taken then, because it would be in both parts.
+"""
+
+import random
+import shlex
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+import torch
+
+from benchmarks.fasttext.reading import read_texts
+from bootstrap.cli.command import argparse_options, command
+from bootstrap.cli.input_options import input_options, read_inputs, reading_options
+from bootstrap.errors import UsageError
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
+from corpus.reading.formats import Codes
+from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.ranges import read_batches
+from corpus.reading.sources import WHOLE, Inputs, Range
+from corpus.reading.tally import Tally
+from corpus.settings import Settings
+from corpus.text import FIRST_WORD
+from corpus.tokens import tokens
+from jobs.settings import add_judging, read_judging
+from trainer.classification.data import TextData, load_data
+from trainer.classification.rows import Rows
+
+
+class Example(NamedTuple):
+    """A text as its words, with a space between, and its label, 0 or 1."""
+
+    text: str
+    label: int
+
+
+class Pile(NamedTuple):
+    """Texts to learn from, and texts to test."""
+
+    learnt: list[Example]
+    test: list[Example]
+    """Empty where a part of the others is to be split off."""
+    test_share: float
+    """The size of that part, from 0 to 1."""
+
+
+class Parts(NamedTuple):
+    """One split of a pile. The files have a text a line, with its label before it as fastText writes it."""
+
+    train: Path
+    """With the rows held out."""
+    test: Path
+    learnt: list[Example]
+    """The rows to learn from that Shoal does not hold out."""
+    held_out: list[Example]
+    tested: list[Example]
+
+
+def read_pile(asked: str) -> Pile:
+    """Read the files that options of `shoal train`, from --input to --positive-from, name.
+
+    Words are those of rule 1b (docs/dataset.md), and texts without a word are left out. Raises DataError for files that
+    cannot be read, or have more than two classes, and ShoalError for other options.
+    """
+    try:
+        inputs, chosen = _reading.main(shlex.split(asked), prog_name="shoal train", standalone_mode=False)
+    except click.UsageError as error:
+        raise UsageError(error.format_message()) from error
+    understanding, tally = understand_inputs(inputs), Tally()
+    settings = understanding.settings(chosen)
+    found: list[tuple[str, int, bool]] = []
+    for source in understanding.sources:
+        whole = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
+        for batch in read_batches(whole, Codes(settings), tally):
+            texts = (" ".join(tokens(text)) for text in batch.texts)
+            found += [(text, code, source.test) for text, code in zip(texts, batch.codes, strict=True) if text]
+    check_input(tally, DEFAULT_MAX_MALFORMED, allow_damaged=False)
+    first = first_positive_code(Counter(code for _, code, _ in found), settings)
+    learnt, test = (
+        [Example(text, int(code >= first)) for text, code, of_test in found if of_test == wanted]
+        for wanted in (False, True)
+    )
+    return Pile(learnt if test else _distinct(learnt), test, settings.test_share)
+
+
+@command()
+@input_options
+@reading_options
+@argparse_options(lambda parser: add_judging(parser.add_argument))
+def _reading(**options: Any) -> tuple[Inputs, Settings]:
+    settings = read_judging(Namespace(**options), Settings())
+    scale = settings.rating_range, settings.rating_steps
+    return read_inputs(options, *scale, rating_fraction=settings.rating_fraction), settings
+
+
+def make_parts(pile: Pile, folder: Path, *, seed: int) -> Parts:
+    """Split a pile by chance, if it has no test files, and write both parts to a folder, in an order by chance."""
+    mixed = random.Random(seed).sample(pile.learnt, len(pile.learnt))  # noqa: S311
+    count = 0 if pile.test else max(1, round(pile.test_share * len(mixed)))
+    tested, learnt = pile.test or mixed[:count], mixed[count:]
+    folder.mkdir(exist_ok=True)
+    train, test = (
+        write_examples(folder / f"{name}.txt", examples) for name, examples in (("train", learnt), ("test", tested))
+    )
+    data = load_data(read_texts(train, test, folder))
+    return Parts(train, test, _examples(data, data.training), _examples(data, data.validation), tested)
+
+
+def write_examples(path: Path, examples: Sequence[Example]) -> Path:
+    """Write texts as fastText reads them, a line each; returns the path."""
+    path.write_text("".join(f"__label__{example.label + 1} {example.text}\n" for example in examples), "utf-8")
+    return path
+
+
+def _distinct(examples: Sequence[Example]) -> list[Example]:
+    first: dict[str, Example] = {}
+    for example in examples:
+        first.setdefault(example.text, example)
+    return list(first.values())
+
+
+def _examples(data: TextData, rows: Rows) -> list[Example]:
+    """Rows as texts of their words, all of which are in the vocabulary, which is made of them."""
+    found, start = [], 0
+    whole = rows.whole_batch(np.arange(len(rows)), torch.device("cpu"))
+    for length, label in zip(whole.lengths.tolist(), whole.labels.tolist(), strict=True):
+        ids = whole.tokens[start : start + length].tolist()
+        found.append(Example(" ".join(data.vocabulary[word - FIRST_WORD] for word in ids), label))
+        start += length
+    return found

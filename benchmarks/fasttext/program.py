@@ -1,0 +1,75 @@
+"""The C++ program: what its calls cost, and how well it classifies.
+
+Its call to train reads the file for a dictionary, fills the tables, and then reads the file anew for each epoch. A call
+for no epoch does the first two alone; that cost is told apart.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from benchmarks.fasttext.piles import Example
+from trainer.classification.metrics import Confusion, measures
+
+SETTINGS = {"dim": 10, "lr": 0.1, "epoch": 5, "wordNgrams": 2, "bucket": 2_000_000, "loss": "softmax", "verbose": 0}
+"""Those of its example of classification, where it has one; else its own."""
+_PREFIX = "__label__"
+
+Found = TypeVar("Found")
+
+
+class Cost(NamedTuple):
+    """Seconds of this process: CPU time of all its threads, and wall time."""
+
+    cpu: float
+    wall: float
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        return Cost(self.cpu - other.cpu, self.wall - other.wall)
+
+
+class Trained(NamedTuple):
+    """A model, the cost of the call, and the part of it for the epochs alone."""
+
+    model: Any
+    call: Cost
+    epochs: Cost
+
+
+def train(file: Path, **settings: Any) -> Trained:
+    """Train on a file of labelled texts, with SETTINGS and these."""
+    import fasttext  # of requirements-bench.txt
+
+    asked = {"input": str(file), **SETTINGS, **settings}
+    _, preparing = timed(lambda: fasttext.train_supervised(**{**asked, "epoch": 0}))
+    model, call = timed(lambda: fasttext.train_supervised(**asked))
+    return Trained(model, call, call - preparing)
+
+
+def classify(model: Any, examples: Sequence[Example]) -> dict[str, float]:
+    """The `judged` labels of some texts."""
+
+    def label(texts: list[str]) -> list[int]:
+        return [int(first.removeprefix(_PREFIX)) - 1 for (first,) in model.predict(texts)[0]]
+
+    return judged(label, examples)
+
+
+def judged(label: Callable[[list[str]], Sequence[int]], examples: Sequence[Example]) -> dict[str, float]:
+    """The measures of the labels that a function gives some texts, by their names, and its cost in microseconds a text:
+    `predict_cpu`, `predict_wall`."""
+    said, cost = timed(lambda: label([example.text for example in examples]))
+    cells = [2 * example.label + other for example, other in zip(examples, said, strict=True)]
+    found = measures(Confusion.of(np.bincount(cells, minlength=4).tolist()))
+    cpu, wall = (1e6 * seconds / len(examples) for seconds in cost)
+    return {**found, "predict_cpu": cpu, "predict_wall": wall}
+
+
+def timed(call: Callable[[], Found]) -> tuple[Found, Cost]:
+    """The result of a call, and its cost."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    found = call()
+    return found, Cost(time.process_time() - cpu, time.perf_counter() - wall)

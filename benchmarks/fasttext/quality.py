@@ -1,0 +1,200 @@
+"""How well, and at what cost, Shoal's fastText and the C++ program classify: the same rows, several seeds, in turns.
+
+    python -m benchmarks fasttext quality 'NAME=OPTIONS OF shoal train'... [--seeds 5] [--cases CASE...]
+
+Each NAME is a pile of texts that is read as OPTIONS say, such as 'imdb=--input FILE --label-field label'. A pile with
+--test-input keeps its test rows, and the seed changes the order and the first weights; of another pile each seed splits
+off a part anew. Both programs learn from the same rows with the same words, without those that Shoal holds out, by
+which the best rate of the C++ program is chosen. Each rank and thread has a core. The columns:
+
+- train, CPU s: of the C++ program, CPU time of the epochs alone, without its dictionary; of Shoal, the seconds of its
+  training steps, times the ranks, which is CPU time where no other program runs.
+- train, s: the wall time of the same.
+- all, CPU s and all, s: of the C++ program, of its call to train, without Python's start, and without writing the
+  model. Of Shoal, of the whole command `shoal train --input`: the start of Python and torch, reading, measuring the
+  ranks' rates, training, checkpoints, evaluation, and writing the model.
+- predict, CPU us and predict, us: of one call that labels all test texts, with the model in memory, by one thread;
+  microseconds a text.
+"""
+
+import argparse
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, median, stdev
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from benchmarks.fasttext import program, shoal
+from benchmarks.fasttext.piles import Parts, Pile, make_parts, read_pile, write_examples
+from benchmarks.fasttext.program import Cost, classify, judged
+from benchmarks.record import Log
+from bootstrap.demo.reviews import write_reviews
+from trainer.classification.labelling import Labeller
+from trainer.classification.loading import load_model
+
+_GENERATED = 8_000
+_MEASURES = ("accuracy", "macro_f1")
+_COSTS = ("train_cpu", "train_wall", "all_cpu", "all_wall", "predict_cpu", "predict_wall")
+_HEADERS = (
+    *("accuracy", "macro-F1"),
+    *("train, CPU s", "train, s", "all, CPU s", "all, s", "predict, CPU us", "predict, us"),
+)
+
+Figures = dict[str, float]
+
+
+class _Program(NamedTuple):
+    settings: Mapping[str, Any]
+    rates: tuple[float, ...] = (0.1,)
+    """Of which the best on the rows held out is taken."""
+
+
+class _Shoal(NamedTuple):
+    options: tuple[str, ...]
+    ranks: int = 1
+
+
+CASES: Mapping[str, _Program | _Shoal] = {
+    "fastText, 1 thread": _Program({"thread": 1}),
+    "fastText, 2 threads": _Program({"thread": 2}),
+    "fastText, best rate": _Program({"thread": 1}, rates=(0.1, 0.5, 1.0)),
+    "Shoal, --preset fasttext": _Shoal(("--preset=fasttext",)),
+    "Shoal, --preset fasttext, 2 ranks": _Shoal(("--preset=fasttext",), ranks=2),
+    "Shoal, --model fasttext": _Shoal(("--model=fasttext",)),
+    "fastText, one against all": _Program({"thread": 1, "loss": "ova"}),
+    "Shoal, --preset gluon": _Shoal(("--preset=gluon",)),
+    "Shoal, --model lstm": _Shoal(("--model=lstm",)),
+}
+_USUAL = tuple(CASES)[:6]
+_BESIDE = "fastText, 1 thread"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks fasttext quality", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument(
+        "piles",
+        nargs="*",
+        metavar="NAME=OPTIONS",
+        help=f"texts, and how shoal train is to read them (default: {_GENERATED:,} that are generated)",
+    )
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each case, interleaved (default: %(default)s)")
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        choices=tuple(CASES),
+        default=_USUAL,
+        metavar="CASE",
+        help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
+    )
+    options = parser.parse_args(arguments)
+    if wrong := [pile for pile in options.piles if not all(pile.partition("="))]:
+        parser.error(f"{wrong[0]} is not NAME=OPTIONS")
+    log = Log("fasttext-quality")
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        if not options.piles:
+            write_reviews(folder / "reviews.json", texts=_GENERATED)
+        asked = dict(pile.split("=", 1) for pile in options.piles or [f"generated=--input {folder}/reviews.json"])
+        piles = {pile: read_pile(how) for pile, how in asked.items()}
+        _warm_up(next(iter(piles.values())), folder)
+        found = {pile: _compared(log, pile, texts, folder, options) for pile, texts in piles.items()}
+    for pile, runs in found.items():
+        _tabulate(log, pile, runs)
+    log.keep({"options": vars(options), "runs": found})
+
+
+def _warm_up(pile: Pile, folder: Path) -> None:
+    """Compile what is compiled once."""
+    few = make_parts(Pile(pile.learnt[:1000], pile.learnt[:100], 0.0), folder / "few", seed=0)
+    _run(CASES["Shoal, --preset fasttext"], few, folder, seed=0)
+
+
+def _compared(log: Log, name: str, pile: Pile, folder: Path, options: argparse.Namespace) -> dict[str, list[Figures]]:
+    """The figures of each case, one for each seed."""
+    found: dict[str, list[Figures]] = {case: [] for case in options.cases}
+    for seed in range(options.seeds):
+        parts = make_parts(pile, folder / f"{name}-{seed}", seed=seed)
+        for case, runs in found.items():
+            runs.append(_run(CASES[case], parts, folder, seed=seed))
+            log.say(f"{name}, {seed}, {case}: { {figure: round(value, 4) for figure, value in runs[-1].items()} }")
+        shutil.rmtree(parts.train.parent)
+    return found
+
+
+def _run(case: _Program | _Shoal, parts: Parts, folder: Path, *, seed: int) -> Figures:
+    if isinstance(case, _Shoal):
+        return _shoal(case, parts, folder, seed)
+    file = write_examples(folder / "learnt.txt", parts.learnt)
+    trained = [program.train(file, **case.settings, lr=rate, seed=seed) for rate in case.rates]
+    best = max(trained, key=lambda each: classify(each.model, parts.held_out)["accuracy"])
+    return {**_costs(best.epochs, best.call), **classify(best.model, parts.tested)}
+
+
+def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
+    cache = folder / "cache"  # another one for each run: reading is part of the command
+    summary, usage = shoal.train(
+        folder / "model",
+        *(f"--input={parts.train}", f"--test-input={parts.test}", f"--cache={cache}", f"--seed={seed}"),
+        *(f"--nodes={case.ranks}", "--threads=1", *case.options),
+    )
+    shutil.rmtree(cache)
+    labeller = Labeller(load_model(folder / "model"), expected=1 << 40)
+
+    def label(texts: list[str]) -> list[int]:
+        return [int(each.label or 0) for each in labeller(texts)]
+
+    label([parts.tested[0].text])
+    seconds = summary["times"]["training"]
+    costs = _costs(Cost(case.ranks * seconds, seconds), Cost(usage.cpu, usage.wall))
+    return {**costs, **judged(label, parts.tested)}
+
+
+def _costs(epochs: Cost, whole: Cost) -> Figures:
+    return {"train_cpu": epochs.cpu, "train_wall": epochs.wall, "all_cpu": whole.cpu, "all_wall": whole.wall}
+
+
+def _tabulate(log: Log, name: str, found: Mapping[str, Sequence[Figures]]) -> None:
+    """The figures of all cases, and those of Shoal beside the program's with its own settings."""
+    majority = mean(run["majority"] for run in next(iter(found.values())))
+    rows = [
+        [
+            case,
+            *(_spread([run[measure] for run in runs], 4) for measure in _MEASURES),
+            *(_spread([run[cost] for run in runs], 2) for cost in _COSTS),
+        ]
+        for case, runs in found.items()
+    ]
+    log.table([f"{name} (majority {majority:.1%})", *_HEADERS], rows)
+    if _BESIDE not in found:
+        return
+    rows = [
+        [
+            case,
+            *(_difference(runs, found[_BESIDE], measure) for measure in _MEASURES),
+            *(_ratio(runs, found[_BESIDE], cost) for cost in _COSTS),
+        ]
+        for case, runs in found.items()
+        if case != _BESIDE
+    ]
+    log.table([f"{name}: less {_BESIDE}, or divided by it", *_HEADERS], rows)
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    return f"{mean(values):.{digits}f} ± {stdev(values) if len(values) > 1 else 0.0:.{digits}f}"
+
+
+def _difference(ours: Sequence[Figures], theirs: Sequence[Figures], measure: str) -> str:
+    """The mean over seeds, and its standard error."""
+    differences = [one[measure] - other[measure] for one, other in zip(ours, theirs, strict=True)]
+    error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
+    return f"{mean(differences):+.4f} ± {error:.4f}"
+
+
+def _ratio(ours: Sequence[Figures], theirs: Sequence[Figures], cost: str) -> str:
+    """The median over seeds, and the smallest and the largest."""
+    ratios = [one[cost] / other[cost] for one, other in zip(ours, theirs, strict=True)]
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

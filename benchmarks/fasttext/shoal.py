@@ -1,0 +1,38 @@
+"""Shoal's commands, each in a process of its own, with what they cost."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.meter import Usage, metered
+from bootstrap.errors import ShoalError
+from trainer.output.files import SUMMARY
+
+_MEMORY, _SECONDS = 16 << 30, 6 * 3600.0
+
+
+class Trained(NamedTuple):
+    """A training's summary (trainer/output/record.py), and the cost of the whole command."""
+
+    summary: Mapping[str, Any]
+    usage: Usage
+
+
+def train(output: Path, *arguments: str) -> Trained:
+    """Run `shoal train --local` with these arguments. Raises ShoalError if it fails."""
+    log = output.with_suffix(".log")
+    usage = run("bootstrap.cli.main", "train", "--local", "--force", "--output", output, *arguments, log=log)
+    return Trained(json.loads((output / SUMMARY).read_text()), usage)
+
+
+def run(module: str, *arguments: str | os.PathLike[str], log: Path) -> Usage:
+    """Run a module of this project with these arguments; its output goes to `log`, a file. Raises ShoalError if it
+    fails."""
+    command = [sys.executable, "-m", module, *(os.fspath(argument) for argument in arguments)]
+    usage = metered(command, log, memory_limit=_MEMORY, time_limit=_SECONDS)
+    if usage.failed:
+        raise ShoalError(f"{' '.join(command)} failed: {usage.failed}")
+    return usage

@@ -1,0 +1,140 @@
+"""Yelp polarity in size and number of words, generated: how long its texts are read, and an epoch of them is trained.
+
+    python -m benchmarks fasttext yelp [--texts 560000] [--runs 3] [--cases CASE...]
+
+Raw texts are read from a CSV file in one pass; this is also done with a quarter and a half of them, to see whether the
+memory that it takes grows. Then each case trains on the dataset, for one epoch, or for as many as its name says; a rank
+has one thread. "Epoch, s" is the time of the training steps; the whole command also starts Python and torch, measures
+the ranks' rates, evaluates, and writes checkpoints and the model. The figures of a student's project on the real
+reviews, with Gluon's fastText, are beside them: single words, 100 dimensions, batches of 16.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import mean, median
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from benchmarks.fasttext import shoal
+from benchmarks.fasttext.files import write_csv
+from benchmarks.gpu.texts import TEST, TRAINING
+from benchmarks.meter import Usage
+from benchmarks.record import Log
+
+_SHARES = (0.25, 0.5, 1.0)
+
+
+class _Case(NamedTuple):
+    options: tuple[str, ...]
+    ranks: int
+
+
+_SGD, _GLUON, _ADAGRAD = ("--preset=fasttext",), ("--preset=gluon",), ("--model=fasttext",)
+_ADAM = (*_ADAGRAD, "--optimiser=adam", "--learning-rate=0.02")
+CASES: Mapping[str, _Case] = {
+    "SGD, --preset fasttext, 1 rank": _Case((*_SGD, "--epochs=1"), 1),
+    "SGD, --preset fasttext, 2 ranks": _Case((*_SGD, "--epochs=1"), 2),
+    "Adagrad, --model fasttext, 1 rank": _Case((*_ADAGRAD, "--epochs=1"), 1),
+    "Adagrad, --model fasttext, 2 ranks": _Case((*_ADAGRAD, "--epochs=1"), 2),
+    "Adam, 1 rank": _Case((*_ADAM, "--epochs=1"), 1),
+    "Adam, 2 ranks": _Case((*_ADAM, "--epochs=1"), 2),
+    "Adam, --preset gluon, 2 ranks": _Case((*_GLUON, "--epochs=1"), 2),
+    "SGD, --preset fasttext, 5 epochs, 2 ranks": _Case(_SGD, 2),
+    "Adam, --preset gluon, 25 epochs, 2 ranks": _Case(_GLUON, 2),
+}
+_USUAL = tuple(CASES)[:6]
+_PUBLISHED = (
+    ("Gluon's fastText, a V100, 10 epochs", "5,000", "102 to 120", "17 to 20 min", "0.940 (real reviews)"),
+    ("Gluon's fastText, a laptop's CPU, 6 cores", "9", "8 hours for half of it", "ended there", ""),
+)
+"""In the order of the table's columns."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks fasttext yelp", description=__doc__.partition("\n")[0])
+    parser.add_argument("--texts", type=int, default=TRAINING, help="to learn from (default: %(default)s)")
+    parser.add_argument("--test", type=int, default=TEST, help="texts to test with (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        choices=tuple(CASES),
+        default=_USUAL,
+        metavar="CASE",
+        help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
+    )
+    parser.add_argument("--folder", type=Path, help="where files go (default: the system's temporary folder)")
+    options = parser.parse_args(arguments)
+    log = Log("fasttext-yelp")
+    reading: dict[float, list[Usage]] = {share: [] for share in _SHARES}
+    training: dict[str, list[dict[str, Any]]] = {case: [] for case in options.cases}
+    with TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        files = {share: folder / f"train-{share}.csv" for share in _SHARES}
+        for share, path in files.items():
+            write_csv(path, int(share * options.texts), seed=0)
+        write_csv(folder / "test.csv", options.test, seed=1)
+        sizes = {share: path.stat().st_size for share, path in files.items()}
+        for run in range(options.runs):
+            for share, path in files.items():
+                reading[share].append(_read(path, folder))
+                log.say(f"{run}, {sizes[share]:,} bytes: {reading[share][-1]}")
+            for case, runs in training.items():
+                runs.append(_train(CASES[case], folder, run))
+                log.say(f"{run}, {case}: {runs[-1]}")
+    _tabulate_reading(log, reading, sizes)
+    _tabulate_training(log, training)
+    read = [[sizes[share], [asdict(usage) for usage in usages]] for share, usages in reading.items()]
+    log.keep({"options": {**vars(options), "folder": None}, "reading": read, "training": training})
+
+
+def _read(path: Path, folder: Path) -> Usage:
+    """The cost of making a dataset of a file; it stays for the training."""
+    for made in folder.glob("*.h5"):
+        made.unlink()
+    return shoal.run("benchmarks.fasttext.reading", path, folder / "test.csv", folder, log=folder / "reading.log")
+
+
+def _train(case: _Case, folder: Path, seed: int) -> dict[str, Any]:
+    (data,) = folder.glob("*.h5")
+    ranks = (f"--nodes={case.ranks}", "--threads=1", f"--seed={seed}")
+    summary, usage = shoal.train(folder / "model", f"--data={data}", *ranks, *case.options)
+    told = {name: summary[name] for name in ("accuracy", "macro_f1", "rows", "epochs", "steps", "times")}
+    return {**told, "epoch": summary["times"]["training"] / summary["epochs"], "usage": asdict(usage)}
+
+
+def _tabulate_reading(log: Log, reading: Mapping[float, Sequence[Usage]], sizes: Mapping[float, int]) -> None:
+    rows = []
+    for share, usages in reading.items():
+        walls = [usage.wall for usage in usages]
+        memory = [usage.peak_process / 1e6 for usage in usages]
+        rows.append(
+            [
+                *(f"{sizes[share] / 1e6:.3g}", _spread(walls), f"{median(usage.cpu for usage in usages):.1f}"),
+                *(f"{sizes[share] / median(walls) / 1e6:.3g}", f"{median(memory):,.0f}", str(len(usages))),
+            ]
+        )
+    log.table(["MB of CSV to learn from", "s", "CPU s", "MB/s", "peak MB of the process", "runs"], rows)
+
+
+def _tabulate_training(log: Log, training: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    rows = [
+        [
+            case,
+            f"{median(run['rows'] / run['epoch'] for run in runs):,.0f}",
+            _spread([run["epoch"] for run in runs]),
+            f"{median(run['usage']['wall'] for run in runs):.0f} s",
+            f"{mean(run['accuracy'] for run in runs):.3f}",
+            str(len(runs)),
+        ]
+        for case, runs in training.items()
+    ]
+    rows += [[*cells, ""] for cells in _PUBLISHED]
+    log.table(["training", "rows/s", "epoch, s", "whole command", "accuracy", "runs"], rows)
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    return f"{median(seconds):.1f} ({min(seconds):.1f} to {max(seconds):.1f})"

@@ -1,0 +1,183 @@
+"""The benchmark of fastText's model: both programs get the same rows; generated texts; every part in a tiny size."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import fasttext, record
+from benchmarks.fasttext import predict, program, quality, tables, yelp
+from benchmarks.fasttext.files import BYTES_A_TEXT, write_csv, write_plain
+from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
+from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
+from bootstrap.errors import ShoalError
+from bootstrap.prediction.texts import find_text_files, read_text_files
+from corpus.reading.sources import ReadingOptions
+from corpus.reading.tally import Tally
+from corpus.reading.texts import join_batches
+from corpus.settings import Settings
+from corpus.text import FIRST_WORD
+from corpus.tokens import tokens
+
+_KINDS = ("bad", "good")
+PILE = Pile([Example(f"word{number} , <br {_KINDS[number % 2]}", number % 2) for number in range(60)], [], 0.1)
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the records."""
+    monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
+    return tmp_path / "records"
+
+
+def write_reviews(path: Path, *reviews: tuple[str, int]) -> Path:
+    lines = [json.dumps({"reviewText": text, "overall": rating}) for text, rating in reviews]
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+def test_a_pile_is_read_as_words_with_labels_and_equal_texts_come_once(tmp_path: Path) -> None:
+    reviews = [("It's GOOD, yes", 4), ("it ' s good , yes", 1), ("bad; bad", 3), ("...", 5), ("", 5), ("\0 :", 2)]
+    file = write_reviews(tmp_path / "reviews.json", *reviews)
+    found = read_pile(f"--input {file} --positive-from 4 --test-share 0.2")
+    assert found.learnt == [("it ' s good , yes", 1), ("bad bad", 0), (". . .", 1)]
+    assert (found.test, found.test_share) == ([], 0.2)
+
+
+def test_a_pile_with_test_files_keeps_all_of_its_texts(tmp_path: Path) -> None:
+    learnt = write_reviews(tmp_path / "learnt.json", *[("good", 5), ("bad", 1)] * 3)
+    test = write_reviews(tmp_path / "test.json", *[("good", 5), ("good", 5)])
+    found = read_pile(f"--input {learnt} --test-input {test}")
+    assert found.learnt == [("good", 1), ("bad", 0)] * 3
+    assert found.test == [("good", 1)] * 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [("--inptu file", "No such option '--inptu'"), ("--rating-field a --label-field b", "contradict each other")],
+)
+def test_options_that_cannot_be_read_end_with_a_sentence(asked: str, sentence: str) -> None:
+    with pytest.raises(ShoalError, match=sentence):
+        read_pile(asked)
+
+
+def test_both_programs_get_all_rows_once_with_the_same_words(tmp_path: Path) -> None:
+    parts = make_parts(PILE, tmp_path / "parts", seed=1)
+    assert len(parts.tested) == 6
+    assert len(parts.held_out) == 2  # a twentieth
+    assert Counter([*parts.learnt, *parts.held_out, *parts.tested]) == Counter(PILE.learnt)
+    lines = parts.train.read_text().splitlines()
+    assert Counter(lines) == Counter(f"__label__{label + 1} {text}" for text, label in [*parts.learnt, *parts.held_out])
+
+
+def test_the_seed_chooses_the_test_rows_unless_a_pile_has_its_own(tmp_path: Path) -> None:
+    tested = [make_parts(PILE, tmp_path / f"{seed}", seed=seed).tested for seed in range(2)]
+    assert tested[0] != tested[1]
+    own = PILE._replace(learnt=PILE.learnt[:40], test=PILE.learnt[40:])
+    parts = [make_parts(own, tmp_path / f"own-{seed}", seed=seed) for seed in range(2)]
+    assert parts[0].tested == parts[1].tested == own.test
+    assert parts[0].train.read_text() != parts[1].train.read_text()
+
+
+@given(st.integers(0, WORDS - 1), st.integers(0, WORDS - 1))
+def test_no_two_generated_words_are_spelled_alike_and_each_is_one_word(one: int, other: int) -> None:
+    assert (spelled(one) == spelled(other)) == (one == other)
+    assert tokens(spelled(one)) == [spelled(one)]
+
+
+def test_generated_texts_are_as_long_as_reviews_and_mostly_tell_their_label() -> None:
+    rows = make_text_rows(3000)
+    assert 125 < rows.lengths.mean() < 140
+    assert (rows.tokens >= FIRST_WORD).all()
+    assert (rows.tokens < WORDS + FIRST_WORD).all()
+    odd = np.add.reduceat(rows.tokens % 2, rows.ends - rows.lengths) / rows.lengths
+    assert ((odd > 0.5) == rows.labels).mean() > 0.9
+    counts = np.bincount(rows.tokens)
+    assert counts.max() < 0.1 * counts.sum()
+    assert np.array_equal(make_text_rows(3000).tokens, rows.tokens)
+
+
+def test_files_have_the_generated_texts_and_labels(tmp_path: Path) -> None:
+    write_csv(tmp_path / "texts.csv", 300, seed=1)
+    write_plain(tmp_path / "texts.txt", 300, seed=1)
+    (block,) = draw_texts(300, seed=1)
+    texts, start = [], 0
+    for length in block.lengths.tolist():
+        texts.append(" ".join(spelled(word) for word in block.words[start : start + length].tolist()))
+        start += length
+    files = find_text_files([str(tmp_path / "texts.csv")], ReadingOptions(), Settings())
+    (batch,) = join_batches(read_text_files(files, Tally()))
+    assert batch.texts == texts
+    assert [code - 1 for code in batch.codes] == block.labels.tolist()
+    assert (tmp_path / "texts.txt").read_text().splitlines() == texts
+    assert 0.8 < len("\n".join(texts)) / (300 * BYTES_A_TEXT) < 1.2
+
+
+def test_the_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path) -> None:
+    pytest.importorskip("fasttext")
+    trained = program.train(
+        write_examples(tmp_path / "train.txt", PILE.learnt), thread=1, bucket=1000, epoch=50, lr=1.0
+    )
+    assert trained.epochs.cpu < trained.call.cpu
+    found = program.classify(trained.model, PILE.learnt)
+    assert found["accuracy"] > 0.95
+    assert found["predict_cpu"] > 0
+
+
+@pytest.mark.parametrize("optimiser", tables.OPTIMISERS)
+def test_a_step_is_timed_with_every_optimiser(optimiser: str) -> None:
+    assert tables.steps_a_cpu_second(10_000, optimiser, dimensions=2, steps=1) > 0
+
+
+def test_every_batch_touches_as_many_rows_of_any_table() -> None:
+    for rows in (10_000, 5_000_000):
+        batches = tables._texts(rows, 3).tokens.reshape(3, -1)
+        touched = [len(np.unique(batch)) for batch in batches]
+        assert min(touched) > 3000
+        assert max(touched) <= 4000
+        assert batches.max() < rows
+
+
+def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        fasttext.main(["nope"])
+    assert ended.value.code == 2
+    assert "quality" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fasttext")
+    reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
+    cases = ["fastText, 1 thread", "fastText, best rate", "Shoal, --preset fasttext"]
+    quality.main([f"tiny=--input {reviews}", "--seeds", "2", "--cases", *cases])
+    runs = json.loads((records / "fasttext-quality.json").read_text())["runs"]["tiny"]
+    assert {case: len(each) for case, each in runs.items()} == dict.fromkeys(cases, 2)
+    for run in runs["Shoal, --preset fasttext"]:
+        assert 0 < run["train_wall"] < run["all_wall"]
+        assert run["majority"] == runs["fastText, 1 thread"][0]["majority"]
+    assert "less fastText, 1 thread" in (records / "fasttext-quality.log").read_text()
+
+
+@pytest.mark.slow
+def test_texts_of_yelps_kind_are_read_and_trained(records: Path) -> None:
+    case = "SGD, --preset fasttext, 2 ranks"
+    yelp.main(["--texts", "400", "--test", "100", "--runs", "1", "--cases", case])
+    kept = json.loads((records / "fasttext-yelp.json").read_text())
+    sizes = [size for size, _ in kept["reading"]]
+    assert sizes == sorted(sizes)
+    (run,) = kept["training"][case]
+    assert (run["rows"], run["epochs"]) == (380, 1)
+
+
+@pytest.mark.slow
+def test_both_programs_predict(records: Path) -> None:
+    pytest.importorskip("fasttext")
+    predict.main(["--texts", "500", "--gb", "0.001", "--runs", "1"])
+    kept = json.loads((records / "fasttext-predict.json").read_text())
+    assert all(usage["cpu"] > 0 for of in kept["one core"].values() for case in of.values() for usage in case)
+    assert len(kept["large"]) == 3

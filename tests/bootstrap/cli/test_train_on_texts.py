@@ -1,0 +1,233 @@
+"""`shoal train --input`: bad input and wrong use are a sentence and a status, and a stopped command can be repeated."""
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from bootstrap.cli.main import main
+from tests.bootstrap.cli.command import shoal
+
+Said = Callable[..., tuple[int, str, str]]
+
+
+def lines(count: int, labels: Sequence[object] = (0, 1), words: int = 8) -> bytes:
+    """So many different texts, whose label is that of their first word."""
+    kinds = [("awful", "bad"), ("fine", "good")]
+    texts = (f"{kinds[n % 2][n % 3 % 2]} text {n} " + "with more words " * words for n in range(count))
+    return b"".join(
+        json.dumps({"text": text, "label": labels[n % len(labels)]}).encode() + b"\n" for n, text in enumerate(texts)
+    )
+
+
+@pytest.fixture
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """The status, output and error of a command in a folder of its own; no rank starts, because there is an error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        line = ["train", "--local", "--model", "fasttext", "--output", "model", "--cache", "cache", *arguments]
+        try:
+            status = main(line)
+        except SystemExit as end:
+            status = int(str(end.code))
+        said = capsys.readouterr()
+        return status, said.out, " ".join(said.err.split())
+
+    return run
+
+
+def files_below(*folders: str) -> list[str]:
+    return [str(path) for folder in folders for path in Path(folder).rglob("*") if path.is_file()]
+
+
+def torn(content: bytes) -> bytes:
+    return gzip.compress(content, 1)[:-100]
+
+
+BAD = {
+    "no file": ({}, "in.json: no such file; check the path"),
+    "an empty file": ({"in.json": b""}, "in.json is empty; download again, or give others"),
+    "one class": ({"in.json": lines(100, [1])}, "the labels are 1 (100 times), which is not a known pair"),
+    "one rating": (
+        {"in.json": lines(100, [5]).replace(b"label", b"stars")},
+        "to learn from is of the class negative; give texts of it, or look at how the input is read by --dry-run",
+    ),
+    "a class that is not learnt": (
+        {"in.json": lines(100, [1]), "test.json": lines(100)},
+        "none of the 100 texts to learn from is of the class negative; give texts of it, or look",
+    ),
+    "a label that is not learnt": (
+        {"in.json": lines(100), "test.json": lines(50, [1, 2])},
+        "the labels are '1' (75), '0' (50), '2' (25), and it is not clear which are positive; name the positive one",
+    ),
+    "malformed lines": (
+        {"in.json": lines(100) + b"{\n" * 20},
+        "20 of 120 lines are malformed (20 not_json), more than 5%: not_json in line 101 of ",
+    ),
+    "too few to test with": ({"in.json": lines(3)}, "3 texts with words to learn from and 2 to test, and has 3 and 0"),
+    "a damaged file": (
+        {"in.json.gz": torn(lines(9_000))},
+        "damaged, and nobody knows what is lost; download again, or",
+    ),
+    "ratings on another scale": (
+        {"in.json": lines(100, range(1, 11)).replace(b"label", b"stars")},
+        "if that is their scale, type: shoal train --local --model fasttext --output model --cache cache --input",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_sentence_and_leaves_nothing(train: Said, name: str) -> None:
+    files, sentence = BAD[name]
+    for file, content in files.items():
+        Path(file).write_bytes(content)
+    test = ["--test-input", "test.json"] if "test.json" in files else []
+    status, _, said = train("--input", *(set(files) - {"test.json"} or {"in.json"}), *test)
+    assert (status, sentence in said) == (1, True), said
+    assert "Traceback" not in said
+    assert files_below("model", "cache") == []
+
+
+WRONG = {
+    "both": (("--data", "d.h5", "--input", "in.json"), "--data is a dataset, and --input texts to make one of"),
+    "neither": ((), "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE"),
+    "how to read nothing": (("--data", "d.h5", "--label-field", "y"), "--label-field goes with --input; a dataset was"),
+    "how to read nothing by default": (("--data", "d.h5", "--max-malformed", "0.05"), "--max-malformed goes with"),
+    "only a test": (("--test-input", "in.json"), "no input is given; name files, folders or patterns"),
+    "one class": (("--positive-input", "in.json"), "--positive-input and --negative-input go together"),
+    "to show a dataset": (("--data", "d.h5", "--dry-run"), "--dry-run goes with --input; shoal dataset info shows"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_options_that_contradict_each_other_are_wrong_use(train: Said, name: str) -> None:
+    options, sentence = WRONG[name]
+    status, _, said = train(*options)
+    assert (status, sentence in said) == (2, True), said
+    assert list(Path().iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_to_is_a_sentence(train: Said) -> None:
+    Path("in.json").write_bytes(lines(100))
+    Path("file").write_text("")
+    status, _, said = train("--input", "in.json", "--cache", "file/cache")
+    assert status == 1
+    assert re.search(r"cannot write to file/cache/\S+: Not a directory; choose another --cache", said)
+
+
+def test_a_finished_model_is_noticed_before_texts_are_read(train: Said) -> None:
+    Path("in.json").write_bytes(lines(100))
+    Path("model/model").mkdir(parents=True)
+    Path("model/model/config.json").write_text("")
+    status, _, said = train("--input", "in.json")
+    assert (status, "is a finished model; add --force" in said) == (1, True), said
+    Path("model/summary.json").write_text('{"stopped": false}')
+    Path("in.json").unlink()
+    status, out, _ = train("--input", "in.json", "--resume")
+    assert (status, "before this command" in out) == (0, True)
+    assert files_below("cache") == []
+
+
+def test_a_dry_run_shows_how_texts_are_read_and_writes_nothing(train: Said) -> None:
+    Path("in.json").write_bytes(lines(100))
+    status, out, _ = train("--input", "in.json", "--dry-run", "--test-share", "0.2")
+    assert status == 0
+    assert "about 100 records in 1 file" in out
+    assert "20.0% to test, stopwords: none" in out
+    Path("in.json").write_bytes(lines(10) + b"{\n" * 9)
+    status, out, said = train("--input", "in.json", "--dry-run", "--json")
+    assert (status, json.loads(out)["sample"]["malformed"]) == (1, 9)
+    assert "if all of the input is as the sample is, the run will end so: 9 of 19 lines are malformed" in said
+    assert list(Path().iterdir()) == [Path("in.json")]
+
+
+# The rest really trains.
+
+OPTIONS = ("train", "--local", "--model", "fasttext", "--buckets", "1000", "--input", "in", "--output", "in/model")
+TWO_EPOCHS = ("--epochs", "2", "--batch-size", "64")
+
+
+@pytest.mark.slow
+def test_the_results_of_a_training_are_no_texts_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/texts.json.gz").write_bytes(torn(lines(9_000)))
+    digests = set()
+    for more in ((), ("--force",)):
+        done = shoal(*OPTIONS, *TWO_EPOCHS, "--cache", "cache", "--allow-damaged", "--json", *more)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["accuracy"] > 0.95
+        digests.add(json.loads(Path("in/model/model/config.json").read_text())["data"]["dataset"])
+    assert len(digests) == len([path for path in files_below("cache") if path.endswith(".h5")]) == 1
+
+
+class Run:
+    """A command that reads or trains until it is stopped."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bootstrap.cli.main", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def until(self, what: Callable[[], object]) -> None:
+        end = time.monotonic() + 120
+        while not what():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    def stopped_by(self, number: int) -> tuple[int, str]:
+        self.process.send_signal(number)
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.mark.slow
+def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/texts.json").write_bytes(lines(30_000, words=100))
+    command = (*OPTIONS, *TWO_EPOCHS, "--cache", "cache")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        run = Run(*command)
+        run.until(lambda: list(Path("cache").glob("**/.texts-*")))
+        assert run.stopped_by(number) == (128 + number, "shoal: interrupted\n")
+        assert files_below("cache", "in/model") == []
+        assert list(Path("cache").glob("**/.texts-*")) == []
+    done = shoal(*command, "--json")
+    assert (done.returncode, json.loads(done.stdout)["rows_seen"] > 50_000) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_training_that_is_stopped_in_an_epoch_goes_on_with_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/texts.json").write_bytes(lines(6_000))
+    whole = (*OPTIONS, *TWO_EPOCHS, "--threads", "1", "--cache", "cache")
+    assert shoal(*whole, "--output", "whole").returncode == 0
+    run = Run(*whole, "--slow", "0:10", "--record-every", "1")
+    record = Path("in/model/record.jsonl")
+    run.until(lambda: record.exists() and '"step", ' in record.read_text())
+    assert run.stopped_by(signal.SIGINT)[0] == 130
+    stopped = json.loads(Path("in/model/summary.json").read_text())
+    assert 0 < stopped["steps"] < 80  # of 84 in an epoch
+    done = shoal(*whole, "--resume")
+    assert done.returncode == 0, done.stderr
+    weights = [Path(folder, "model/model.safetensors").read_bytes() for folder in ("whole", "in/model")]
+    assert weights[0] == weights[1]

@@ -1,0 +1,94 @@
+"""The dataset of raw texts is made once, found again, and made again where it is not whole."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bootstrap.progress import Bars
+from bootstrap.training.raw_input import RawTexts, dataset_of_texts
+from corpus import raw_texts
+from corpus.dataset import open_dataset
+from corpus.reading.sources import Inputs
+from corpus.settings import Settings
+
+Find = Callable[..., Path]
+
+
+@pytest.fixture
+def find(tmp_path: Path) -> Find:
+    """The dataset of the texts of a file, with these settings."""
+    lines = (json.dumps({"text": f"text {n}", "overall": 1 + n % 5}) for n in range(200))
+    (tmp_path / "in.json").write_text("\n".join(lines))
+
+    def find(**settings: float) -> Path:
+        texts = RawTexts(
+            inputs=Inputs(files=(str(tmp_path / "in.json"),)),
+            settings=replace(Settings(), **settings),  # type: ignore[arg-type]
+            max_malformed=0.05,
+            allow_damaged=False,
+            output=tmp_path / "model",
+        )
+        return dataset_of_texts(texts, cache=tmp_path / "cache", bars=Bars())
+
+    return find
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The datasets for which texts are read."""
+    made: list[Path] = []
+    really = raw_texts.encode_texts
+
+    def encode(sources: object, settings: object, output: Path, **how: object) -> object:
+        made.append(output)
+        return really(sources, settings, output, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(raw_texts, "encode_texts", encode)
+    return made
+
+
+def test_texts_are_read_once(find: Find, reading: list[Path]) -> None:
+    assert find() == find() == reading[0]
+    assert len(reading) == 1
+
+
+def test_other_settings_and_changed_files_are_other_datasets(find: Find, reading: list[Path], tmp_path: Path) -> None:
+    found = {find(), find(test_share=0.3), find(positive_from=3)}
+    with (tmp_path / "in.json").open("a") as file:
+        file.write('\n{"text": "one more", "overall": 1}\n')
+    assert len(found | {find()}) == len(reading) == 4
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
+def test_a_dataset_that_was_cut_short_is_made_again(find: Find, reading: list[Path], kept: float) -> None:
+    path = find()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole))])
+    assert find() == path
+    assert len(reading) == 2
+    with open_dataset(path) as dataset:
+        assert dataset.computed_digest() == dataset.digest
+
+
+def test_two_commands_on_the_same_texts_at_once_find_the_same(find: Find, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as commands:
+        found = [each.result() for each in [commands.submit(find) for _ in range(4)]]
+    assert files_below(tmp_path / "cache") == [found[0]]
+    assert len(set(found)) == 1
+    with open_dataset(found[0]) as dataset:
+        assert dataset.computed_digest() == dataset.digest
+
+
+def test_malformed_lines_are_told_of(find: Find, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (tmp_path / "in.json").open("a") as file:
+        file.write("\n{\n")
+    find()
+    assert "1 of 201 lines are malformed, and are left out" in " ".join(capsys.readouterr().err.split())

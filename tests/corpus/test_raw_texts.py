@@ -1,0 +1,360 @@
+"""Raw texts become the dataset of whole rows that a plain implementation makes; or a sentence, and nothing else."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus import raw_texts
+from corpus.dataset import Split, open_dataset
+from corpus.errors import DataError, FinalError
+from corpus.raw_texts import SETTINGS, encode_texts
+from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.sources import Inputs
+from corpus.rules import VALIDATION_SHARE, in_test_set
+from corpus.settings import Settings
+from corpus.text import digest
+from corpus.tokens import tokens
+from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
+
+Review = tuple[str, int]
+Row = tuple[list[str], int]
+
+FIRST = 1.2 * VALIDATION_SHARE
+UNKNOWN = " "
+"""Stands for words beyond the vocabulary; no word has a space."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_blocks() -> Iterator[None]:
+    """Few texts, too, are read in several blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("corpus.reading.texts._BLOCK_TEXTS", 16)
+        patch.setattr("corpus.reading.batches.BATCH_TEXTS", 8)
+        yield
+
+
+def lines(reviews: Sequence[Review], value: str = "label") -> bytes:
+    return b"".join(json.dumps({"text": text, value: number}).encode() + b"\n" for text, number in reviews)
+
+
+def some(count: int, label: int | None = None) -> list[Review]:
+    """Different texts, of one class or of both in turn."""
+    return [(f"text {n}, of words.", n % 2 if label is None else label) for n in range(count)]
+
+
+def encode(
+    files: Sequence[Path], output: Path, *, test: Sequence[Path] = (), given: Settings = SETTINGS, **how: Any
+) -> dict[str, Any]:
+    understanding = understand_inputs(Inputs(files=tuple(map(str, files)), test=tuple(map(str, test))))
+    return encode_texts(understanding.sources, understanding.settings(given), output, **{"max_malformed": 0.05, **how})
+
+
+def rows_of(split: Split, vocabulary: Sequence[str]) -> list[Row]:
+    found = split.rows(0, len(split))
+    words = ["", UNKNOWN, *vocabulary]
+    ends = np.cumsum(found.lengths)
+    return [
+        ([words[token] for token in found.tokens[end - length : end]], int(label))
+        for end, length, label in zip(ends, found.lengths, found.labels, strict=True)
+    ]
+
+
+@dataclass
+class Plain:
+    """The dataset of some files as the rules say it, a text at a time."""
+
+    train: list[Row]
+    test: list[Row]
+    vocabulary: list[str]
+    empty: int
+
+
+def plain(files: Sequence[Sequence[Review]], test: Sequence[Review] | None, given: Settings) -> Plain:
+    parts: dict[str, list[Row]] = {"first": [], "train": [], "test": []}
+    seen: dict[str, None] = {}
+    empty = 0
+    for number, reviews in enumerate([*files, test or ()]):
+        for text, label in reviews:
+            words = tokens(text)
+            seen.update(dict.fromkeys(words))
+            identity = digest(words)
+            if not words:
+                empty += 1
+            elif number == len(files) or (test is None and in_test_set(identity, given.test_share)):
+                parts["test"].append((words, label))
+            else:
+                parts["first" if in_test_set(identity[8:], FIRST) else "train"].append((words, label))
+    train = parts["first"] + parts["train"]
+    known = list(seen)[: given.vocabulary_size]
+    counts = Counter(word for words, _ in train for word in words if word in known)
+    vocabulary = sorted(counts, key=lambda word: (-counts[word], word))
+
+    def cut(rows: list[Row]) -> list[Row]:
+        return [([word if word in counts else UNKNOWN for word in words], label) for words, label in rows]
+
+    return Plain(cut(train), cut(parts["test"]), vocabulary, empty)
+
+
+WORDS = st.sampled_from(["good", "Bad", "don't", "4.5", "caf\u00e9", "<br />", '"so"', "!", "\u4e2d\u6587", "x" * 40])
+TEXTS = st.lists(WORDS, max_size=8).map(" ".join) | st.text(max_size=8)
+REVIEWS = st.lists(st.tuples(TEXTS, st.integers(0, 1)), max_size=30)
+SURE = some(40)  # so many that every part has some of each class
+
+
+@settings(max_examples=25)
+@given(st.lists(REVIEWS, min_size=1, max_size=3), REVIEWS | st.none(), st.sampled_from([6, 2_000_000]))
+def test_the_rows_are_those_of_the_plain_rules(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    files: list[list[Review]],
+    test: list[Review] | None,
+    vocabulary: int,
+) -> None:
+    monkeypatch.setattr(raw_texts, "_FORGET_AFTER", 3)
+    folder = tmp_path_factory.mktemp("generated")
+    files = [SURE + reviews for reviews in files]
+    paths = [folder / f"{number}.json" for number in range(len(files))]
+    for path, reviews in zip(paths, files, strict=True):
+        path.write_bytes(lines(reviews))
+    of_test = [folder / "test.json"] if test is not None else []
+    if test is not None:
+        test = SURE[:2] + test
+        of_test[0].write_bytes(lines(test))
+    given = replace(SETTINGS, test_share=0.3, vocabulary_size=vocabulary)
+    counts = encode(paths, folder / "out.h5", test=of_test, given=given)
+    expected = plain(files, test, given)
+    with open_dataset(folder / "out.h5") as dataset:
+        assert dataset.vocabulary == expected.vocabulary
+        assert rows_of(dataset.train, dataset.vocabulary) == expected.train
+        assert rows_of(dataset.test, dataset.vocabulary) == expected.test
+        assert dataset.counts == counts
+        assert dataset.computed_digest() == dataset.digest
+    assert (counts["train"], counts["test"]) == (len(expected.train), len(expected.test))
+    assert (counts["empty"], counts["lines"]) == (expected.empty, sum(map(len, [*files, test or ()])))
+    assert counts["positive_train"] == sum(label for _, label in expected.train)
+    assert counts["unknown_tokens"] == sum(words.count(UNKNOWN) for words, _ in expected.train + expected.test)
+
+
+def test_the_same_input_makes_the_same_dataset_whatever_the_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.json").write_bytes(lines(some(500)))
+    digests = set()
+    for texts in (16, 16, 100, 8192):
+        monkeypatch.setattr("corpus.reading.texts._BLOCK_TEXTS", texts)
+        encode([tmp_path / "in.json"], tmp_path / "out.h5")
+        with open_dataset(tmp_path / "out.h5") as dataset:
+            digests.add(dataset.digest)
+    assert len(digests) == 1
+
+
+def test_the_validation_rows_are_of_both_classes_where_each_file_is_of_one(tmp_path: Path) -> None:
+    for label, name in enumerate(("neg", "pos")):
+        reviews = [(f"{name} {n}", label) for n in range(2_000)]
+        (tmp_path / f"{name}.json").write_bytes(lines([*reviews, ("the other class", 1 - label)]))
+    encode([tmp_path / "neg.json", tmp_path / "pos.json"], tmp_path / "out.h5")
+    with open_dataset(tmp_path / "out.h5") as dataset:
+        labels = dataset.train.rows(0, len(dataset.train)).labels
+    validation = labels[: int(len(labels) * VALIDATION_SHARE)]
+    assert 0.3 < validation.mean() < 0.7
+    assert labels.mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_duplicates_are_kept_and_are_in_one_part(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_bytes(lines(some(60) * 3))
+    counts = encode([tmp_path / "in.json"], tmp_path / "out.h5", given=replace(SETTINGS, test_share=0.3))
+    assert counts["train"] + counts["test"] == counts["texts"] == counts["distinct"] == 180
+    assert counts["test"] % 3 == 0
+    with open_dataset(tmp_path / "out.h5") as dataset:
+        test = Counter(" ".join(words) for words, _ in rows_of(dataset.test, dataset.vocabulary))
+    assert all(number % 3 == 0 or UNKNOWN in text for text, number in test.items())
+
+
+def test_ratings_are_kept_and_make_the_labels(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_bytes(lines([(f"text {n}", 1 + n % 5) for n in range(300)], "overall"))
+    counts = encode([tmp_path / "in.json"], tmp_path / "out.h5", given=replace(SETTINGS, positive_from=3))
+    assert counts["ratings"]["before"] == dict.fromkeys("12345", 60)
+    assert counts["labels"]["after"] == {"0": 120, "1": 180}
+    with open_dataset(tmp_path / "out.h5") as dataset:
+        rows = dataset.train.rows(0, len(dataset.train))
+    np.testing.assert_array_equal(rows.labels, rows.ratings >= 3)
+    assert set(rows.ratings.tolist()) == {1, 2, 3, 4, 5}
+
+
+def test_labels_of_fasttext_are_read(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"".join(b"__label__%d text %d\n" % (1 + n % 2, n) for n in range(100)))
+    counts = encode([tmp_path / "in.txt"], tmp_path / "out.h5")
+    assert counts["labels"]["before"] == {"0": 50, "1": 50}
+
+
+def test_lines_without_a_word_are_counted_as_empty_and_malformed_ones_by_their_reason(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_bytes(lines([*some(100), (' "; : ', 1), ("", 0)]) + b"{broken\n" + b'{"label": 1}\n')
+    counts = encode([tmp_path / "in.json"], tmp_path / "out.h5")
+    assert (counts["lines"], counts["empty"], counts["texts"], counts["malformed"]) == (104, 2, 100, 2)
+    assert {reason for reason, number in counts["malformed_by_reason"].items() if number} == {"not_json", "no_text"}
+
+
+def damaged(path: Path, reviews: Sequence[Review]) -> Path:
+    """A .gz of these that ends too early. Its texts differ, so that its end holds some."""
+    path.write_bytes(gzip.compress(lines(reviews), 1)[:-200])
+    return path
+
+
+def test_what_can_be_read_of_a_damaged_file_is_counted_as_such(tmp_path: Path) -> None:
+    path = damaged(tmp_path / "in.json.gz", some(2_000))
+    counts = encode([path], tmp_path / "out.h5", allow_damaged=True)
+    assert counts["damaged_files"] == 1
+    assert 0 < counts["texts"] < 2_000
+
+
+BAD = {
+    "labels of no pair": (
+        lines(some(1_200) + [("text", 2)] * 3),  # a pair, as far as its beginning shows
+        "the labels are 0 (600 times), 1 (600 times), 2 (3 times), which is not a known pair",
+    ),
+    "only texts without words": (
+        lines([('";', n % 2) for n in range(50)]),
+        "to test, and has 0 and 0; give more input",
+    ),
+    "too few": (
+        lines(some(4)),
+        "training needs at least 3 texts with words to learn from and 2 to test, and has 4 and 0; give more input",
+    ),
+    "too many malformed": (
+        lines(some(50)) + b"{broken\n" * 5,
+        "5 of 55 lines are malformed (5 not_json), more than 5%: not_json in line 51 of ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_sentence_and_leaves_nothing(tmp_path: Path, name: str) -> None:
+    content, sentence = BAD[name]
+    (tmp_path / "in.json").write_bytes(content)
+    with pytest.raises(DataError) as raised:
+        encode([tmp_path / "in.json"], tmp_path / "out" / "out.h5")
+    assert sentence in str(raised.value)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_class_that_only_the_test_has_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_bytes(lines([*some(50, 1)]))
+    (tmp_path / "test.json").write_bytes(lines(some(50)))
+    with pytest.raises(FinalError, match="none of the 50 texts to learn from is of the class negative; give texts of"):
+        encode([tmp_path / "in.json"], tmp_path / "out" / "out.h5", test=[tmp_path / "test.json"])
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_damaged_file_is_a_sentence_that_names_it(tmp_path: Path) -> None:
+    path = damaged(tmp_path / "in.json.gz", some(2_000))
+    with pytest.raises(DataError, match=r"in\.json\.gz \(lines that can be read: .*--allow-damaged"):
+        encode([path], tmp_path / "out" / "out.h5")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_file_that_changes_while_it_is_read_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "in.json"
+    path.write_bytes(lines(some(2_000)))
+
+    def longer(_: int) -> None:
+        with path.open("ab") as file:
+            file.write(lines(some(1)))
+
+    with pytest.raises(DataError, match=r"in\.json was changed while it was read; run the same command again"):
+        encode([path], tmp_path / "out" / "out.h5", report=longer)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_bytes(lines(some(200)))
+    waiting = []
+
+    def interrupt(_: int) -> None:
+        waiting.extend((tmp_path / "out").iterdir())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encode([tmp_path / "in.json"], tmp_path / "out" / "out.h5", report=interrupt)
+    assert [path.name[:7] for path in waiting] == [".texts-"]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_what_was_read_is_reported_in_bytes(tmp_path: Path) -> None:
+    content = lines(some(300))
+    (tmp_path / "in.json.gz").write_bytes(gzip.compress(content))
+    told: list[int] = []
+    encode([tmp_path / "in.json.gz"], tmp_path / "out.h5", report=told.append)
+    assert sum(told) == len(content)
+    assert len(told) > 10
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_bytes(lines(some(50)))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot write to .*file/cache: Not a directory; choose another --cache"):
+        encode([tmp_path / "in.json"], tmp_path / "file" / "cache" / "out.h5")
+
+
+ENCODE = """
+import sys
+from pathlib import Path
+from corpus.errors import DataError
+from corpus.raw_texts import SETTINGS, encode_texts
+from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.sources import Inputs
+known = understand_inputs(Inputs(files=(sys.argv[1],)))
+try:
+    encode_texts(known.sources, known.settings(SETTINGS), Path(sys.argv[2]), max_malformed=0.05)
+except DataError as error:
+    sys.exit(str(error))
+status = Path("/proc/self/status").read_text()
+print(int(status.split("VmHWM:")[1].split()[0]) // 1024)
+"""
+
+
+@NEEDS_A_SMALL_DISK
+@pytest.mark.parametrize(
+    "share", [pytest.param(0.05, marks=pytest.mark.slow), 0.7, pytest.param(1.5, marks=pytest.mark.slow)]
+)
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: float) -> None:
+    content = lines([(f"word{n} " * 20, n % 2) for n in range(20_000)])
+    (tmp_path / "in.json").write_bytes(content)
+    (tmp_path / "encode.py").write_text(ENCODE)
+    script = f"{sys.executable} encode.py in.json small/out.h5; echo status $?; ls -A small"
+    # What waits has four bytes a word, where the input has eight; so has the dataset.
+    done = run_on_small_disk(tmp_path, int(share * len(content) / 2 / 1024), script)
+    assert done.stdout == "status 1\n", done.stderr
+    assert done.stderr.endswith("choose another --cache\n")
+    assert "no space left on the device of small/out.h5" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [30, 300_000], ids=["short texts", "long texts"])
+def test_memory_does_not_grow_with_the_input(tmp_path: Path, words: int) -> None:
+    (tmp_path / "encode.py").write_text(ENCODE)
+    block = lines(
+        [(" ".join(f"{n} w{(n * k) % 50_000}" for k in range(words)), n % 2) for n in range(3_000_000 // words)]
+    )
+    peaks = []
+    for times in (2, 10):
+        path = tmp_path / f"{times}.json"
+        with path.open("wb") as file:
+            for _ in range(times):
+                file.write(block)
+        command = [sys.executable, "encode.py", path, "out.h5"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout))
+        path.unlink()
+    assert peaks[1] < peaks[0] + 20, peaks

@@ -1,0 +1,59 @@
+"""The options of a job have every setting; what an option leaves open follows from the others."""
+
+from argparse import ArgumentParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.errors import DataError
+from corpus.settings import Settings
+from jobs.settings import add_input_settings, add_settings, read_job_settings, read_settings, settings_arguments
+
+CLASSES = st.lists(st.text("ab '\"$\u00e9,[", min_size=1, max_size=5), min_size=3, max_size=5, unique=True).map(tuple)
+
+
+def read(*options: str, classes: tuple[str, ...] = ()) -> Settings:
+    parser = ArgumentParser()
+    add_settings(parser.add_argument)
+    return read_settings(parser.parse_args(options), classes)
+
+
+@given(st.booleans(), st.sampled_from(["letters", "tokens"]), st.booleans(), st.integers(1, 10**7), CLASSES)
+def test_the_options_of_a_job_give_its_settings_back(
+    ragged: bool, words: str, duplicates: bool, size: int, classes: tuple[str, ...]
+) -> None:
+    settings = Settings(
+        ragged=ragged,
+        words=words,
+        duplicates=duplicates,
+        vocabulary_size=size,
+        labelled=ragged,
+        classes=classes if ragged else (),
+        stopwords="none",
+    )
+    parser = ArgumentParser()
+    add_settings(parser.add_argument)
+    add_input_settings(parser.add_argument)
+    arguments = [*settings_arguments(settings), "--stopwords=none"]
+    assert read_job_settings(parser.parse_args(arguments)) == settings
+
+
+def test_usual_sizes_and_stopwords_follow_from_rows_and_words() -> None:
+    assert read() == Settings()
+    assert read("--rows", "ragged") == Settings(ragged=True, vocabulary_size=2_000_000)
+    assert read("--words", "tokens") == Settings(words="tokens", stopwords="none")
+    assert read("--words", "tokens", "--stopwords", "nltk", "--rows", "ragged", "--vocabulary-size", "7") == Settings(
+        words="tokens", ragged=True, vocabulary_size=7
+    )
+
+
+def test_rows_of_more_than_two_classes_are_ragged() -> None:
+    assert read(classes=("a", "b", "c")).ragged
+    with pytest.raises(DataError, match="there are 3 classes, but only ragged rows may have more than two"):
+        read("--rows", "fixed", classes=("a", "b", "c"))
+
+
+def test_ragged_rows_have_no_length() -> None:
+    with pytest.raises(DataError, match="the row length is 50, but ragged rows are whole texts"):
+        read("--rows", "ragged", "--row-length", "50")

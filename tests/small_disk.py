@@ -1,0 +1,38 @@
+"""A command on a disk that becomes full: one in memory, of a given size, in a user namespace of its own."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+_IN_A_NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
+
+
+def _can_mount() -> bool:
+    return (
+        shutil.which("unshare") is not None
+        and not subprocess.run([*_IN_A_NAMESPACE, "true"], capture_output=True).returncode
+    )
+
+
+NEEDS_A_SMALL_DISK = pytest.mark.skipif(
+    not _can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
+)
+
+
+def run_on_small_disk(folder: Path, kilobytes: int, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script of the shell in `folder`, with a disk of this size at `small` in it."""
+    (folder / "small").mkdir()
+    return subprocess.run(
+        [*_IN_A_NAMESPACE, "sh", "-c", f"mount -t tmpfs -o size={kilobytes}k none small && {script}"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
