@@ -97,7 +97,11 @@ def dataset(
             if file.test:
                 in_test_files.add(digest)
     if not duplicates:
-        mode = {d: min(v for v in tally if tally[v] == max(tally.values())) for d, tally in values.items()}
+        rank = {name: number for number, name in enumerate(rules.classes)}
+        mode = {
+            d: min((v for v in tally if tally[v] == max(tally.values())), key=lambda v: rank.get(v, v))
+            for d, tally in values.items()
+        }
         texts = [(digest, value, digest in in_test_files) for digest, value in mode.items()]
     if not test_input:
         texts = [(d, value, int.from_bytes(d[:8], "big") < 2**64 * test_share) for d, value, _ in texts]

@@ -93,13 +93,13 @@ def main(arguments: Sequence[str]) -> None:
 
 def _read(path: Path, folder: Path) -> Usage:
     """The cost of making a dataset of a file; it stays for the training."""
-    for made in folder.glob("*.h5"):
+    for made in folder.glob("texts-*/dataset.h5"):
         made.unlink()
     return shoal.run("benchmarks.fasttext.reading", path, folder / "test.csv", folder, log=folder / "reading.log")
 
 
 def _train(case: _Case, folder: Path, seed: int) -> dict[str, Any]:
-    (data,) = folder.glob("*.h5")
+    (data,) = folder.glob("texts-*/dataset.h5")
     ranks = (f"--nodes={case.ranks}", "--threads=1", f"--seed={seed}")
     summary, usage = shoal.train(folder / "model", f"--data={data}", *ranks, *case.options)
     told = {name: summary[name] for name in ("accuracy", "macro_f1", "rows", "epochs", "steps", "times")}
