@@ -118,7 +118,7 @@ def test_files_have_the_generated_texts_and_labels(tmp_path: Path) -> None:
 
 
 def test_the_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path) -> None:
-    pytest.importorskip("fasttext")
+    pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     trained = program.train(
         write_examples(tmp_path / "train.txt", PILE.learnt), thread=1, bucket=1000, epoch=50, lr=1.0
     )
@@ -151,7 +151,7 @@ def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.slow
 def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
-    pytest.importorskip("fasttext")
+    pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
     cases = ["fastText, 1 thread", "fastText, best rate", "Shoal, --preset fasttext"]
     quality.main([f"tiny=--input {reviews}", "--seeds", "1", "--cases", *cases])
@@ -176,7 +176,7 @@ def test_texts_of_yelps_kind_are_read_and_trained(records: Path) -> None:
 
 @pytest.mark.slow
 def test_both_programs_predict(records: Path) -> None:
-    pytest.importorskip("fasttext")
+    pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     predict.main(["--texts", "500", "--gb", "0.001", "--runs", "1"])
     kept = json.loads((records / "fasttext-predict.json").read_text())
     assert all(usage["cpu"] > 0 for of in kept["one core"].values() for case in of.values() for usage in case)

@@ -1,9 +1,9 @@
 """Steps of the optimisers on the rows of a table that have a gradient: a step costs what the batch touches.
 
 Rows without a gradient stay as they are. For SGD and Adagrad the usual step leaves them, too; but Adagrad has one rate
-for a whole row here, and not one for each number: it is as good, and takes half of the time. Adam is *lazy* here: its
-moments, which usually shrink at each step and go on moving the weights, stand still until the row has a gradient again;
-the correction for the first steps counts all steps, as torch.optim.SparseAdam does.
+for a whole row here, and not one for each number, so that its state is a column. Adam is *lazy* here: its moments,
+which usually shrink at each step and go on moving the weights, stand still until the row has a gradient again; the
+correction for the first steps counts all steps, as torch.optim.SparseAdam does.
 
 `learns=False` does the same work and changes nothing: so a rate is measured without a copy of the table.
 """
