@@ -38,6 +38,13 @@ def said(output: Path, kind: str) -> int:
     return record.read_text().count(f'"kind": "{kind}"') if record.exists() else 0
 
 
+def newest_start(output: Path) -> str | None:
+    """A run that begins anew replaces the record, which then has as many starts as before."""
+    record = output / "record.jsonl"
+    starts = [line for line in record.read_text().splitlines() if '"kind": "start"' in line] if record.exists() else []
+    return starts[-1] if starts else None
+
+
 def kill_all(process: "subprocess.Popen[str]") -> None:
     """As a machine that is lost: torchrun and all ranks at once."""
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
@@ -54,11 +61,11 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     for kill in range(KILLS):
         ranks = chance.choice([1, 2, 3])
         slow = [f"{rank}:{chance.choice([8, 12, 20])}" for rank in range(ranks)]
-        starts, steps = said(killed, "start"), said(killed, "step") + chance.randint(0, 12)
+        start, steps = newest_start(killed), said(killed, "step") + chance.randint(0, 12)
         running = launch(
             ranks, "-m", "trainer", "--data", dataset, "--output", killed, *LEARNING, "--slow", *slow, "--resume"
         )
-        while running.poll() is None and (said(killed, "start") == starts or said(killed, "step") < steps):
+        while running.poll() is None and (newest_start(killed) == start or said(killed, "step") < steps):
             time.sleep(0.01)
         time.sleep(chance.uniform(0.0, 0.1))
         assert running.poll() is None, f"it ended before kill {kill}: {running.communicate()[1]}"
