@@ -179,15 +179,13 @@ class RaggedRows(Rows):
         )
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
-        at = _segments(self._starts(numbers), self._padded_lengths(numbers), torch.device("cpu"))
-        return _distinct(self.tokens[at.numpy()], words)
+        return _distinct(self.tokens[_segments(self._starts(numbers), self._padded_lengths(numbers))], words)
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         starts = self._starts(numbers)
         if self.device_tokens is not None:
-            return _unsigned(self.device_tokens[_segments(starts, lengths, device)])
-        at = _segments(starts, lengths, torch.device("cpu"))
-        return _there(self.tokens[at.numpy()].astype(np.int32), device)
+            return _unsigned(self.device_tokens[_segments_on(starts, lengths, device)])
+        return _there(self.tokens[_segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
         """(n,): where the tokens of these rows begin."""
@@ -212,8 +210,16 @@ class RaggedRows(Rows):
         return _unsigned(self.device_tokens[on_device * there] * there)
 
 
-def _segments(starts: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
-    """(sum of lengths,) int64: the numbers from each of `starts` (n,) on, as many as `lengths` (n,) says."""
+def _segments(starts: IntArray, lengths: IntArray) -> IntArray:
+    """(sum of lengths,): the numbers from each of `starts` (n,) on, as many as `lengths` (n,) says."""
+    ends = np.cumsum(lengths)
+    places: IntArray = np.repeat(starts - ends + lengths, lengths)
+    places += np.arange(len(places))
+    return places
+
+
+def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
+    """The same, computed on a device."""
     total, before = int(lengths.sum()), np.cumsum(lengths) - lengths
     first = torch.repeat_interleave(_there(starts - before, device), _there(lengths, device), output_size=total)
     return first + torch.arange(total, device=device)

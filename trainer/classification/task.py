@@ -154,10 +154,10 @@ def text_gradients(
 ) -> GradientComputer:
     """A computer of the gradients of `loss` for rows of word ids. `seed`: that of dropout, and of the `words` that rows
     lose; a model that reads whole texts loses none."""
-    whole = model.reads_whole_texts
+    whole, masked = model.reads_whole_texts, words is not None or dropout.drops(model)
 
     def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        keys = dropout.keys(seed, step, numbers)
+        keys = dropout.keys(seed, step, numbers) if masked else None
         if whole:
             batch = rows.whole_batch(numbers, device, keys=keys)
         else:

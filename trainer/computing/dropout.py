@@ -30,6 +30,11 @@ def keys(seed: int, step: int, rows: IntArray) -> IntArray:
     return numbers
 
 
+def drops(model: nn.Module) -> bool:
+    """Whether the model drops any values, so that its rows need keys."""
+    return any(isinstance(module, Dropout) and module.share > 0 for module in model.modules())
+
+
 class Dropout(nn.Module):
     """Drops a share of the values of each row, and scales the others up."""
 
@@ -39,21 +44,22 @@ class Dropout(nn.Module):
         """Drop `share` of `width` values per row. The masks are drawn from torch's generator, and so depend on its
         seed."""
         super().__init__()
-        self._share = share
+        self.share = share
+        """The share of values that are dropped."""
         self.register_buffer("pool", (torch.rand(POOL, width) >= share).to(torch.uint8), persistent=False)
 
     def forward(self, values: Tensor, keys: Tensor | None) -> Tensor:
         """Apply to `values` (..., rows, width) the masks of `keys` (rows,); with None, return them unchanged."""
-        if keys is None or not self._share:
+        if keys is None or not self.share:
             return values
         return values * self._mask(keys, values.dtype)
 
     def at_each_time(self, values: Tensor, keys: Tensor | None) -> Tensor:
         """The same for `values` (times, rows, width), with another mask at each time."""
-        if keys is None or not self._share:
+        if keys is None or not self.share:
             return values
         times = torch.arange(len(values), device=values.device)[:, None]
         return values * self._mask((keys + _STRIDE * times) % POOL, values.dtype)
 
     def _mask(self, keys: Tensor, dtype: torch.dtype) -> Tensor:
-        return self.pool[keys].to(dtype) * (1.0 / (1.0 - self._share))
+        return self.pool[keys].to(dtype) * (1.0 / (1.0 - self.share))
