@@ -18,7 +18,7 @@ from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
 from trainer.computing import row_updates
-from trainer.computing.row_gradients import touched_rows
+from trainer.computing.row_gradients import new_table, touched_rows
 from trainer.computing.row_updates import ADAGRAD_TINY, ADAM_KEEPS, ADAM_TINY
 from trainer.config import OptimisationOptions
 
@@ -70,7 +70,7 @@ class Optimiser:
         self._first = self._moments({"adam": everywhere, "adagrad": [], "sgd": self._dense}[kind])
         self._second = self._moments({"adam": everywhere, "adagrad": self._dense, "sgd": []}[kind])
         if kind == "adagrad":
-            self._second |= {number: torch.zeros_like(self._parameters[number][:, :1]) for number in self._sparse}
+            self._second |= {number: self._zeros(number, columns=1) for number in self._sparse}
         self._steps = {
             number: torch.zeros((), device="cpu" if number in self._sparse else each.device)
             for number, each in enumerate(self._parameters)
@@ -113,7 +113,17 @@ class Optimiser:
             own.copy_(state[name])
 
     def _moments(self, numbers: Sequence[int]) -> dict[int, Tensor]:
-        return {number: torch.zeros_like(self._parameters[number], requires_grad=False) for number in numbers}
+        return {
+            number: self._zeros(number, columns=self._parameters[number].shape[1])
+            if number in self._sparse
+            else torch.zeros_like(self._parameters[number], requires_grad=False)
+            for number in numbers
+        }
+
+    def _zeros(self, number: int, *, columns: int) -> Tensor:
+        """A moment of a sparse table, of so many numbers for each of its rows."""
+        table = self._parameters[number]
+        return new_table(len(table), columns, table).zero_()
 
     def _step_dense(self, numbers: Sequence[int], rate: float) -> None:
         parameters = [self._parameters[number] for number in numbers]

@@ -37,6 +37,18 @@ def no_rows(table: Tensor) -> TouchedRows:
     )
 
 
+def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
+    """(rows, columns), not filled; of the type and on the device of `like`, or float32 in a CPU's memory.
+
+    There it is numpy's: numpy asks the system for large pages, and torch does not. With small ones a rank would wait
+    for the places of pages most of the time in which it collects rows that lie far apart.
+    """
+    like = torch.empty(0) if like is None else like.detach()
+    if not like.is_cpu:
+        return like.new_empty((rows, columns))
+    return torch.from_numpy(np.empty((rows, columns), like[:0].numpy().dtype))
+
+
 def mean_of_rows(table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
     """(n, columns): the mean of the rows of `table` (rows, columns) that each segment of `ids` (t,) names.
 

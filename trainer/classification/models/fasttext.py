@@ -10,7 +10,7 @@ from corpus.text import FIRST_WORD
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.ngrams import features, ngram_hashes, ngram_rows, word_hashes
 from trainer.computing.dropout import Dropout
-from trainer.computing.row_gradients import mean_of_rows
+from trainer.computing.row_gradients import mean_of_rows, new_table
 
 
 class FastText(Classifier):
@@ -24,7 +24,7 @@ class FastText(Classifier):
         super().__init__()
         self._ngrams, self._buckets = ngrams, buckets
         # Small and uniform, and nothing in the last layer, as in fastText: the first steps learn that alone.
-        self.vectors = nn.Parameter(torch.empty(_rows(words, ngrams, buckets), embedding))
+        self.vectors = nn.Parameter(new_table(_rows(words, ngrams, buckets), embedding))
         nn.init.uniform_(self.vectors, -1.0 / embedding, 1.0 / embedding)
         self.last = nn.Linear(embedding, outputs, bias=False)
         nn.init.zeros_(self.last.weight)
