@@ -10,12 +10,12 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "lstm": {},
     "fasttext": {
         "optimiser": "adagrad",
-        "learning_rate": 0.5,
+        "learning_rate": 0.3,
         "word_rate": 1.0,
         "schedule": "linear",
         "clip_norm": 0.0,
         "embedding": 10,
-        "dropout": 0.0,
+        "dropout": 0.5,
         "word_dropout": 0.0,
     },
 }
@@ -54,6 +54,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "rate_scaling": "linear",
         "momentum": 0.0,
         "warm_up": 0.0,
+        "dropout": 0.0,
         "loss": "bce",
         "positive_weight": 1.0,
     },

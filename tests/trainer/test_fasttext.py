@@ -60,7 +60,7 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
     assert found["accuracy"] > found["majority"] + 0.1
     model = load_model(alone)
     assert (model.words, model.row_length) == ("tokens", None)
-    assert model.settings == {"words": 62, "embedding": 10, "ngrams": 2, "buckets": 500, "dropout": 0.0, "outputs": 5}
+    assert model.settings == {"words": 62, "embedding": 10, "ngrams": 2, "buckets": 500, "dropout": 0.5, "outputs": 5}
     good, bad, unread = Labeller(model)(["GOODA, goodb goodc.", "bada badb", '"; :'])
     assert (good.label, bad.label, unread.label) == (1, 0, None)
 
