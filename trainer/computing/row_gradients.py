@@ -62,14 +62,22 @@ def add_up(parts: Sequence[TouchedRows]) -> TouchedRows:
     """The sum of gradients of one table; sums of each row are in the order of the parts."""
     if len(parts) == 1:
         return parts[0]
+    if computed_by_numba(parts[0].values):
+        return _merged(parts)
     distinct, numbers = numbered(torch.cat([part.rows for part in parts]))
     sums = parts[0].values.new_zeros((len(distinct), parts[0].values.shape[1]))
-    values = torch.cat([part.values for part in parts])
-    if computed_by_numba(sums):
-        kernels().add_rows(values.numpy(), numbers.numpy(), sums.numpy())
-    else:
-        sums.index_add_(0, numbers, values)
-    return TouchedRows(distinct, sums)
+    return TouchedRows(distinct, sums.index_add_(0, numbers, torch.cat([part.values for part in parts])))
+
+
+def _merged(parts: Sequence[TouchedRows]) -> TouchedRows:
+    """The same, in one pass over the parts."""
+    most = sum(len(part.rows) for part in parts)
+    values = parts[0].values.numpy()
+    distinct, sums = np.empty(most, np.int64), np.empty((most, values.shape[1]), values.dtype)
+    slots, known = _slots(most), 0
+    for part in parts:
+        known = kernels().merge_rows(part.rows.numpy(), part.values.numpy(), slots, distinct, sums, known)
+    return TouchedRows(torch.from_numpy(distinct[:known]), torch.from_numpy(sums[:known]))
 
 
 def numbered(ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,9 +86,13 @@ def numbered(ids: Tensor) -> tuple[Tensor, Tensor]:
         distinct, numbers = torch.unique(ids, return_inverse=True)
         return distinct.long(), numbers
     found, which = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
-    slots = np.zeros(1 << max(4, (2 * len(ids) - 1).bit_length()), np.int32)
-    known = kernels().number_ids(ids.numpy(), slots, found, which)
+    known = kernels().number_ids(ids.numpy(), _slots(len(ids)), found, which)
     return torch.from_numpy(found[:known]), torch.from_numpy(which)
+
+
+def _slots(ids: int) -> Any:
+    """An empty hash table for so many ids, as the loops use it."""
+    return np.zeros(1 << max(4, (2 * ids - 1).bit_length()), np.int32)
 
 
 class _MeanOfRows(torch.autograd.Function):

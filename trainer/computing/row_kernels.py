@@ -50,23 +50,31 @@ _ask_for: Any = intrinsic(_asking_for)
 
 
 @compiled
+def _slot(wanted: Any, slots: Any, distinct: Any) -> Any:
+    """The slot of a hash table in which the number of an id is, from 1 on, or is to be written (0)."""
+    mask = uint32(len(slots) - 1)
+    slot = (uint32(wanted) * uint32(_SPREAD)) & mask
+    slot ^= (slot >> uint32(9)) & mask
+    while slots[uint64(slot)] != 0 and distinct[uint64(slots[uint64(slot)] - 1)] != wanted:
+        slot = (slot + uint32(1)) & mask
+    return uint64(slot)
+
+
+@compiled
 def number_ids(ids: Any, slots: Any, distinct: Any, numbers: Any) -> Any:
     """Write the distinct ids to `distinct`, in the order of first appearance, and to `numbers` which of them each id
     is; returns how many there are.
 
     `slots` is a hash table of zeros, a power of two long and at least twice as long as `ids`.
     """
-    mask, known = uint32(len(slots) - 1), 0
+    known = 0
     for at in range(len(ids)):
-        slot = (uint32(ids[at]) * uint32(_SPREAD)) & mask
-        slot ^= (slot >> uint32(9)) & mask
-        while slots[uint64(slot)] != 0 and distinct[uint64(slots[uint64(slot)] - 1)] != ids[at]:
-            slot = (slot + uint32(1)) & mask
-        if slots[uint64(slot)] == 0:
+        slot = _slot(ids[at], slots, distinct)
+        if slots[slot] == 0:
             distinct[known] = ids[at]
             known += 1
-            slots[uint64(slot)] = known
-        numbers[at] = slots[uint64(slot)] - 1
+            slots[slot] = known
+        numbers[at] = slots[slot] - 1
     return known
 
 
@@ -116,13 +124,24 @@ def spread_means(gradients: Any, numbers: Any, ends: Any, out: Any) -> None:
 
 
 @compiled
-def add_rows(values: Any, numbers: Any, out: Any) -> None:
-    """Add `values` (m, columns) to the rows `numbers` (m,) of `out`."""
-    columns = uint64(out.shape[1])
-    for at in range(len(numbers)):
-        row = uint64(numbers[at])
-        for column in range(columns):
-            out[row, column] += values[uint64(at), column]
+def merge_rows(rows: Any, values: Any, slots: Any, distinct: Any, sums: Any, known: Any) -> Any:
+    """Add the `values` (m, columns) of `rows` (m,), which differ, to `sums`, which has those of the first `known` of
+    `distinct`, in the hash table `slots`; rows that are not among these are appended. Returns how many there are now.
+    """
+    columns = uint64(values.shape[1])
+    for at in range(len(rows)):
+        slot = _slot(rows[at], slots, distinct)
+        number = uint64(slots[slot])
+        if number == 0:
+            distinct[known] = rows[at]
+            for column in range(columns):
+                sums[uint64(known), column] = values[uint64(at), column]
+            known += 1
+            slots[slot] = known
+        else:
+            for column in range(columns):
+                sums[number - uint64(1), column] += values[uint64(at), column]
+    return known
 
 
 @compiled
