@@ -62,11 +62,12 @@ CASES: Mapping[str, _Program | _Shoal] = {
     "Shoal, --preset fasttext": _Shoal(("--preset=fasttext",)),
     "Shoal, --preset fasttext, 2 ranks": _Shoal(("--preset=fasttext",), ranks=2),
     "Shoal, --model fasttext": _Shoal(("--model=fasttext",)),
+    "Shoal, --model fasttext, 2 ranks": _Shoal(("--model=fasttext",), ranks=2),
     "fastText, one against all": _Program({"thread": 1, "loss": "ova"}),
     "Shoal, --preset gluon": _Shoal(("--preset=gluon",)),
     "Shoal, --model lstm": _Shoal(("--model=lstm",)),
 }
-_USUAL = tuple(CASES)[:6]
+_USUAL = tuple(CASES)[:7]
 _BESIDE = "fastText, 1 thread"
 
 
