@@ -6,7 +6,9 @@ PACKAGES := bootstrap corpus embedded infra jobs trainer
 # Python of the machines that AWS runs, for which wheels are brought along.
 EMR_WHEELS := --python-version 3.11
 EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
-GPU := build/wheels/gpu.zip build/wheels/gpu-inputs.zip
+GPU := build/wheels/gpu.zip
+# Half a gigabyte, for topologies with inputs alone: setup does not make it, but keeps one that is there up to date.
+INPUTS := build/wheels/gpu-inputs.zip
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
 # What wheels of a machine (x86_64, aarch64) may be called.
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
@@ -27,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-all lint format hooks lock bench gpu clean
+.PHONY: help setup inputs demo test test-slow test-all lint format hooks lock bench gpu clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -35,16 +37,18 @@ help: ## say what there is
 
 setup: .venv/.ready ## install what Shoal runs with; quick when nothing changed
 
+inputs: $(INPUTS) ## fetch what nodes install to read texts, for topologies with `inputs`: 515 MB
+
 demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy` to nothing left
 	@shoal demo
 
 test: .venv/.ready-dev ## all tests but the slow ones and lint's
 	$(PYTEST) -m "not slow and not lint"
 
-test-slow: .venv/.ready-bench ## the slow tests
+test-slow: .venv/.ready-bench $(INPUTS) ## the slow tests
 	$(PYTEST) -m "slow and not lint"
 
-test-all: .venv/.ready-bench .venv/checkov/.ready ## all tests, and which lines none of them runs
+test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## all tests, and which lines none of them runs
 	$(PYTEST) --cov --cov-report=term
 
 lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, rules for the templates
@@ -89,7 +93,7 @@ clean: ## remove what setup and the tests made
 
 # `node` is Node's own program: the one that pip installs runs it below a Python, which answers Ctrl-C by a traceback.
 # This folder may have any name, so recipes do not say it, and the command cdk has it quoted.
-.venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) $(GPU) build/wheels/here/.ready
+.venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) $(GPU) build/wheels/here/.ready | $(wildcard $(INPUTS))
 	@echo "setup: the libraries (locks/shoal.txt); a few minutes the first time"
 	@$(INSTALL) -r locks/shoal.txt
 	@$(BIN)/pip install --quiet "$$(grep '^torch==' requirements.txt)"
@@ -133,7 +137,7 @@ $(EMR): bootstrap/preprocessing/emr/requirements.txt locks/emr.txt locks/install
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r locks/emr.txt -r locks/installer.txt
 	@cp $< $(basename $@)/requirements.txt
-	@$(PACK) $@ $(basename $@)
+	@$(PACK) $@ $(basename $@) && rm -rf $(basename $@)
 
 # What locks have for another Python, without markers: pip would judge these by the Python that it runs in.
 FOR_PYTHON := $(BIN)/python -c 'import pathlib, sys; from pip._vendor.packaging.markers import Marker; \
@@ -143,10 +147,9 @@ FOR_PYTHON := $(BIN)/python -c 'import pathlib, sys; from pip._vendor.packaging.
 	named = [(*head.partition(";")[::2], mark + hashes) for head, mark, hashes in entries]; \
 	[print(name, hashes) for name, marker, hashes in named if not marker or Marker(marker).evaluate(version)]'
 
-# What nodes need to read texts is twenty times as large as the rest, so only those of topologies with inputs get it.
 build/wheels/gpu.zip: bootstrap/nodes/gpu/requirements.txt locks/gpu.txt
 build/wheels/gpu-inputs.zip: bootstrap/nodes/gpu/requirements.txt bootstrap/nodes/gpu/inputs.txt locks/gpu.txt locks/gpu-inputs.txt
-$(GPU): .venv/bin/python Makefile
+$(GPU) $(INPUTS): .venv/bin/python Makefile
 	@echo "setup: the libraries of GPU nodes, $(notdir $(basename $@))"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@for version in $(GPU_PYTHONS); do \
@@ -155,7 +158,7 @@ $(GPU): .venv/bin/python Makefile
 			-r $(basename $@)/requirements.txt || exit 1; \
 	done
 	@cat $(filter bootstrap/%,$^) > $(basename $@)/requirements.txt
-	@$(PACK) $@ $(basename $@)
+	@$(PACK) $@ $(basename $@) && rm -rf $(basename $@)
 
 # This machine plays the nodes in the demo. What they install for its own Python lies here, and is never deployed.
 build/wheels/here/.ready: locks/emr.txt locks/gpu.txt .venv/bin/python

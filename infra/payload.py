@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
+from infra.libraries import describe_missing
 from infra.roles import accept
 
 _JUNK = ("__pycache__", "*.pyc", ".*")
@@ -76,9 +77,6 @@ class Payload(Construct):
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:
         if not path.exists():
             # An exception would also prevent `cdk destroy`, which synthesises first.
-            missing = path.relative_to(self._root)
-            Annotations.of(self).add_error(
-                f"{missing} is missing; run `make setup` in a checkout of Shoal, and deploy from there."
-            )
+            Annotations.of(self).add_error(f"{describe_missing(path.relative_to(self._root))}.")
             path = Path(__file__)
         return assets.Asset(self, name, path=str(path), exclude=exclude, ignore_mode=IgnoreMode.GIT)

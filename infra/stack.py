@@ -9,7 +9,7 @@ from pathlib import Path
 from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
 from constructs import Construct, IConstruct
 
-from infra import gateway, parts, preflight, topology
+from infra import gateway, libraries, parts, preflight, topology
 from infra.cleanup import Cleanup
 from infra.guard import Guard
 from infra.network import Network
@@ -91,15 +91,13 @@ class ShoalStack(Stack):
             log=self.buckets.log,
             payload=self._payload(
                 "emr",
-                wheels=f"emr-{spec.architecture}",
+                wheels=libraries.of_cluster(spec),
                 packages=("corpus", "jobs"),
                 script="preprocessing/emr/install.sh",
             ),
         )
 
     def _training(self, node_groups: Sequence[parts.NodeGroup]) -> Training:
-        # Only nodes with inputs read texts, and the libraries for that are twenty times as large as the others.
-        wheels = "gpu-inputs" if self._spec.inputs else "gpu"
         return Training(
             self,
             "Training",
@@ -112,16 +110,21 @@ class ShoalStack(Stack):
             },
             network=self.network,
             share=self.share,
-            payload=self._payload("gpu", wheels=wheels, packages=("corpus", "trainer"), script="nodes/gpu/boot.sh"),
+            payload=self._payload(
+                "gpu",
+                wheels=libraries.of_gpu_nodes(self._spec),
+                packages=("corpus", "trainer"),
+                script="nodes/gpu/boot.sh",
+            ),
         )
 
-    def _payload(self, kind: str, *, wheels: str, packages: Sequence[str], script: str) -> Payload:
+    def _payload(self, kind: str, *, wheels: Path, packages: Sequence[str], script: str) -> Payload:
         return Payload(
             self,
             f"{kind.capitalize()}Payload",
             root=self._root,
             packages=packages,
-            wheels=self._root / "build" / "wheels" / f"{wheels}.zip",
+            wheels=self._root / wheels,
             script=self._root / "bootstrap" / script,
         )
 

@@ -10,6 +10,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import boto3
 import pytest
@@ -19,9 +20,9 @@ from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.person import ROOT, Person
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+pytestmark = pytest.mark.end_to_end
 
-BUCKET, FOLDER, MODEL = "my-reviews", "s3://my-reviews/yelp", "s3://my-models/yelp"
+BUCKET, FOLDER = "my-reviews", "s3://my-reviews/yelp"
 COMMAND = ("train", "--deployment", "fasttext", "--model", "fasttext")
 ASKED = ("--input", f"{FOLDER}/train.txt", "--test-input", f"{FOLDER}/test.txt")
 GOOD, BAD = ("good", "fine", "kind"), ("bad", "poor", "rude")
@@ -56,23 +57,29 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
         lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
         with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
             archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
-        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
+        cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
         s3 = boto3.client("s3")
         for bucket in (BUCKET, "my-models"):
             s3.create_bucket(Bucket=bucket)
-        for name, count in (("train.txt", 2_000), ("test.txt", 400)):
+        for name, count in (("train.txt", 400), ("test.txt", 100)):
             s3.put_object(Bucket=BUCKET, Key=f"yelp/{name}", Body=lines(count, count))
         yield made
 
 
 @pytest.fixture(scope="module")
 def deployed(person: Person) -> Iterator[Person]:
-    """The shipped topology, in which this person has put the example's inputs into effect."""
+    """The shipped topology, in which this person has activated the example of inputs. Afterwards nothing is left."""
     before = inventory()
     shipped = (ROOT / "topologies" / "fasttext.yaml").read_text()
     assert shipped.count(f"# inputs: [{FOLDER}/]") == 1
     person.writes("fasttext", shipped.replace("# inputs:", "inputs:"))
-    person.types("deploy", "fasttext", "--owner", "ada", "--yes")
+    cdk.run(
+        ["deploy", "-c", "topology=fasttext", "--require-approval", "never"],
+        environment={},
+        assembly=person.aws.folder / "assembly",
+        log=person.aws.folder / "cdk.log",
+        root=person.repository,
+    )
     yield person
     assert "nothing that costs money is left" in person.types("destroy", "fasttext", "--yes")[0]
     assert left_over(before, inventory()) == {}
@@ -94,6 +101,23 @@ def groups() -> list[int]:
     ]
 
 
+def answers(model: str, folder: Path) -> list[str]:
+    """The labels that a model in S3 gives a good text and a bad one, asked from an empty folder."""
+    code = "import sys; from bootstrap.cli.main import main; sys.exit(main())"
+    said = subprocess.run(
+        [sys.executable, "-c", code, "predict", "--model", model],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input="the food was good\nthe staff was rude\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert list(folder.iterdir()) == []
+    return [line.partition("\t")[0] for line in said.splitlines()]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -109,6 +133,7 @@ def test_what_is_wrong_with_the_input_is_said_before_any_node_is_started(
     assert boto3.client("ec2").describe_instances()["Reservations"] == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Path) -> None:
     bucket = deployed.stack_outputs("fasttext")["DataBucket"]
     running = deployed.starts(*COMMAND, "--output", str(tmp_path), *ASKED)
@@ -125,29 +150,35 @@ def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Pat
     assert not [key for key in keys(bucket, "runs/") if not key.endswith("/texts.json")]
 
 
-def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(deployed: Person, tmp_path: Path) -> None:
-    said, told = trains(deployed, *ASKED, output=tmp_path / "out")
-    summary = json.loads(said)
-    assert summary["accuracy"] > 0.95
-    assert summary["inputs"] == [f"{FOLDER}/train.txt", f"{FOLDER}/test.txt"]
-    assert summary["refused"] == []
-    assert "24 of 2,400 lines are malformed, and are left out" in told
-    request = json.loads((tmp_path / "out" / "texts.json").read_text())
-    assert [source["address"] for source in request["sources"]] == summary["inputs"]
-    assert groups() == [0]
+class Trained(NamedTuple):
+    """A training on texts in S3: its folder, its summary, and what the command said meanwhile."""
 
-    deployed.types("export", "--model", str(tmp_path / "out"), "--output", MODEL)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    code = "import sys; from bootstrap.cli.main import main; sys.exit(main())"
-    answers = subprocess.run(
-        [sys.executable, "-c", code, "predict", "--model", MODEL],
-        cwd=empty,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        input="the food was good\nthe staff was rude\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert [line.partition("\t")[0] for line in answers.splitlines()] == ["positive", "negative"]
-    assert list(empty.iterdir()) == []
+    output: Path
+    summary: dict[str, Any]
+    told: str
+
+
+@pytest.fixture(scope="module")
+def trained(deployed: Person, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    output = tmp_path_factory.mktemp("trained")
+    said, told = trains(deployed, *ASKED, output=output)
+    return Trained(output, json.loads(said), told)
+
+
+def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(trained: Trained, tmp_path: Path) -> None:
+    assert trained.summary["accuracy"] > 0.95
+    assert trained.summary["inputs"] == [f"{FOLDER}/train.txt", f"{FOLDER}/test.txt"]
+    assert trained.summary["refused"] == []
+    assert "5 of 500 lines are malformed, and are left out" in trained.told
+    request = json.loads((trained.output / "texts.json").read_text())
+    assert [source["address"] for source in request["sources"]] == trained.summary["inputs"]
+    assert groups() == [0]
+    assert answers(trained.summary["run"], tmp_path) == ["positive", "negative"]
+
+
+@pytest.mark.slow
+def test_the_model_is_exported_to_a_bucket_that_outlives_the_deployment(
+    deployed: Person, trained: Trained, tmp_path: Path
+) -> None:
+    deployed.types("export", "--model", str(trained.output), "--output", "s3://my-models/yelp")
+    assert answers("s3://my-models/yelp", tmp_path) == ["positive", "negative"]

@@ -46,25 +46,57 @@ def test_every_requirement_is_pinned(name: str) -> None:
 
 def test_help_lists_what_make_can_do() -> None:
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("setup", "demo", "test", "test-slow", "test-all", "lint", "format", "hooks", "lock", "bench", "gpu"):
+    for target in (
+        "setup",
+        "inputs",
+        "demo",
+        "test",
+        "test-slow",
+        "test-all",
+        "lint",
+        "format",
+        "hooks",
+        "lock",
+        "bench",
+        "gpu",
+    ):
         assert f"make {target} " in listed
 
 
-def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
-    for name in (
-        "Makefile",
-        "package-lock.json",
-        "pyproject.toml",
-        "locks",
-        *OF_NODES,
-    ):
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+def copy_what_setup_reads(to: Path) -> None:
+    for name in ("Makefile", "package-lock.json", "pyproject.toml", "locks", *OF_NODES):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, to / name)
     for requirements in ROOT.glob("requirements*.txt"):
-        shutil.copy(requirements, tmp_path)
+        shutil.copy(requirements, to)
+
+
+def test_what_nodes_need_to_read_texts_is_fetched_on_request_and_then_kept_up_to_date(tmp_path: Path) -> None:
+    copy_what_setup_reads(tmp_path)
+
+    def fetched(goal: str) -> set[str]:
+        command = ["make", "--dry-run", "--no-print-directory", goal]
+        told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        return set(re.findall(r"^rm -rf (build/wheels/\S+\.zip)", told, re.MULTILINE))
+
+    always = {f"build/wheels/{name}.zip" for name in ("emr-x86_64", "emr-arm64", "gpu")}
+    only_on_request = "build/wheels/gpu-inputs.zip"
+    for goal in ("setup", "demo", "test", "lint"):
+        assert fetched(goal) == always
+    assert fetched("inputs") == {only_on_request}
+    for goal in ("test-slow", "test-all"):
+        assert fetched(goal) == {*always, only_on_request}
+    (tmp_path / "build" / "wheels").mkdir(parents=True)
+    (tmp_path / only_on_request).touch()
+    os.utime(tmp_path / only_on_request, (0, 0))
+    assert fetched("setup") == {*always, only_on_request}
+
+
+def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
+    copy_what_setup_reads(tmp_path)
     only_says = tmp_path / "sh"
     only_says.write_text('#!/bin/sh\ncase "$2" in echo*) exec /bin/sh -c "$2";; esac\n')
     only_says.chmod(0o755)
-    goals = ("setup", ".venv/.ready-dev", ".venv/.ready-bench", ".venv/checkov/.ready")
+    goals = ("setup", "inputs", ".venv/.ready-dev", ".venv/.ready-bench", ".venv/checkov/.ready")
     typed = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     made = subprocess.run(
         ["make", f"SHELL={only_says}", *goals], cwd=tmp_path, capture_output=True, text=True, check=True, env=typed
@@ -78,15 +110,7 @@ def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
 def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_path: Path) -> None:
     home = tmp_path / "a 'b' \"c\" $(touch canary)`touch canary`;touch canary"
     (home / ".venv" / "bin").mkdir(parents=True)
-    shutil.copy(ROOT / "Makefile", home)
-    for name in (
-        "requirements.txt",
-        "package-lock.json",
-        "pyproject.toml",
-        "locks",
-        *OF_NODES,
-    ):
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, home / name)
+    copy_what_setup_reads(home)
     (home / ".venv" / "bin" / "python").symlink_to(sys.executable)
     told = subprocess.run(
         ["make", "-n", "--no-print-directory", "setup"], cwd=home, capture_output=True, text=True, check=True
@@ -130,7 +154,12 @@ def test_links_of_the_documents_lead_somewhere() -> None:
 
 @pytest.mark.parametrize(
     ("archive", "machine"),
-    [("emr-x86_64", "x86_64"), ("emr-arm64", "aarch64"), ("gpu", "x86_64"), ("gpu-inputs", "x86_64")],
+    [
+        ("emr-x86_64", "x86_64"),
+        ("emr-arm64", "aarch64"),
+        ("gpu", "x86_64"),
+        pytest.param("gpu-inputs", "x86_64", marks=pytest.mark.slow),
+    ],
 )
 def test_what_is_deployed_holds_wheels_for_the_machines_of_aws_alone(archive: str, machine: str) -> None:
     with zipfile.ZipFile(ROOT / "build" / "wheels" / f"{archive}.zip") as packed:

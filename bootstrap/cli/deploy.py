@@ -57,6 +57,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
     )
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
+    deploy.require_libraries(chosen)
     made = plan.make_plan(
         chosen,
         deployment=request.deployment,

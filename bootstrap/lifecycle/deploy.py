@@ -28,7 +28,7 @@ from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_kept
 from bootstrap.removal.sweep import is_empty
-from infra import topology
+from infra import libraries, topology
 from infra.topology import Topology
 
 _LAST_LOOKS = 3
@@ -89,6 +89,12 @@ class ResourceChange:
     action: Literal["create", "change", "delete"]
     logical_id: str
     type: str
+
+
+def require_libraries(wanted: Topology) -> None:
+    """Raise ShoalError with the command that makes what the topology's nodes install, where it is not there."""
+    for archive in libraries.missing(wanted, cdk.ROOT):
+        raise ShoalError(libraries.describe_missing(archive))
 
 
 def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
-from infra import parts, topology
+from infra import libraries, parts, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants
 from tests.infra.invariants import as_list, of_type, the
@@ -144,14 +144,29 @@ def test_types_of_today_deploy_to_aws(synthesise: Synthesise, tmp_path: Path) ->
     assert not errors(synthesise(topology.load("demo", SHIPPED), tmp_path, emulated=False))
 
 
+@pytest.mark.parametrize(
+    ("inputs", "archive", "command"), [((), "gpu", "make setup"), (("s3://theirs",), "gpu-inputs", "make inputs")]
+)
 def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis(
-    synthesise: Synthesise, tmp_path: Path
+    synthesise: Synthesise, tmp_path: Path, inputs: tuple[str, ...], archive: str, command: str
 ) -> None:
     bare = tmp_path / "bare"
-    (bare / "bootstrap" / "nodes" / "gpu").mkdir(parents=True)
-    (bare / "bootstrap" / "nodes" / "gpu" / "boot.sh").write_text("boot")
-    spec = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None})
+    for name in ("bootstrap/nodes/gpu/boot.sh", *({"build/wheels/gpu.zip"} if inputs else ())):
+        (bare / name).parent.mkdir(parents=True)
+        (bare / name).write_text(name)
+    spec = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None, "inputs": inputs})
     stack = synthesise(spec, tmp_path / "out", repository=bare)
     assert errors(stack) == {
-        "build/wheels/gpu.zip is missing; run `make setup` in a checkout of Shoal, and deploy from there."
+        f"build/wheels/{archive}.zip is missing; run `{command}` in a checkout of Shoal, and deploy from there."
     }
+
+
+def test_a_topology_misses_only_what_its_own_nodes_install(tmp_path: Path) -> None:
+    both = topology.load("demo", SHIPPED)
+    reads = both.model_copy(update={"preprocessing": None, "inputs": ("s3://theirs",)})
+    assert [path.name for path in libraries.missing(both, tmp_path)] == ["emr-x86_64.zip", "gpu.zip"]
+    assert [path.name for path in libraries.missing(reads, tmp_path)] == ["gpu-inputs.zip"]
+    (tmp_path / "build" / "wheels").mkdir(parents=True)
+    (tmp_path / "build" / "wheels" / "gpu-inputs.zip").touch()
+    assert list(libraries.missing(reads, tmp_path)) == []
+    assert list(libraries.missing(both.model_copy(update={"training": (), "preprocessing": None}), tmp_path)) == []

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,6 +209,19 @@ def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deploy
 def test_without_a_terminal_nothing_is_deployed_without_yes(person: Person) -> None:
     told = person.types("deploy", "pair", status=2)[1]
     assert "there is no terminal to ask on; look with --dry-run, then deploy with --yes" in told
+
+
+@pytest.mark.end_to_end
+def test_libraries_that_nodes_install_and_nobody_has_fetched_are_asked_for_before_aws_is(
+    person: Person, tmp_path: Path
+) -> None:
+    other = Person(person.aws, tmp_path)
+    (other.repository / "build").unlink()
+    other.writes("reads", f"{TRAINING}inputs: [s3://my-reviews]\n")
+    said, told = other.types("deploy", "reads", "--owner", "ada", "--yes", status=1)
+    assert said == ""
+    (sentence,) = told.splitlines()
+    assert "build/wheels/gpu-inputs.zip is missing; run `make inputs` in a checkout of Shoal" in sentence
 
 
 @pytest.mark.parametrize(

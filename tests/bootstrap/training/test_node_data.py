@@ -106,6 +106,7 @@ def datasets(aws: EmbeddedAws) -> list[str]:
     return sorted(path.name for path in aws.folder.glob("nodes/*/mnt/share/datasets/*.h5"))
 
 
+@pytest.mark.slow
 def test_a_node_encodes_what_the_request_names_and_its_progress_is_shown(aws, one, nodes) -> None:
     wait = "sleep 1\n"
     copy = 'aws s3 cp --only-show-errors "$1" "$2"\n'
