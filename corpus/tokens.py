@@ -3,7 +3,8 @@
 Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Do not clean a cleaned text again: `<br` and `/>`
 may be words, but with a space between them they are a break.
 
-`token_hash` and `ngram_buckets` follow fastText's `Dictionary`, so that n-grams share a bucket where fastText's do.
+`token_hash`, `ngram_buckets` and `char_ngrams` follow fastText's `Dictionary`, so that n-grams share a bucket where
+fastText's do.
 """
 
 import re
@@ -53,3 +54,17 @@ def ngram_buckets(hashes: Sequence[int], n: int, buckets: int) -> list[int]:
             number = (number * NGRAM_FACTOR + following) % 2**64
             found.append(number % buckets)
     return found
+
+
+def char_ngrams(word: str, lengths: range) -> list[str]:
+    """The n-grams of so many characters of `<word>`, in fastText's order: by their first character, the shorter first.
+
+    The frame's `<` and `>` alone are none. An n-gram that comes twice is there twice.
+    """
+    framed = f"<{word}>"
+    return [
+        framed[first : first + length]
+        for first in range(len(framed))
+        for length in lengths
+        if first + length <= len(framed) and (length > 1 or 0 < first < len(framed) - 1)
+    ]

@@ -310,6 +310,14 @@ class TrainConfig(
 ):
     """All options of a training run, in the order in which help shows them."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.char_ngrams and self.model != "fasttext":
+            raise TrainingError(
+                f"--char-ngrams is {self.char_ngrams}, but --model {self.model} has no n-grams; leave it out, or take "
+                "--model fasttext"
+            )
+
 
 def configured(given: Mapping[str, Any]) -> TrainConfig:
     """The configuration for the options that were `given`, by name, including a preset.

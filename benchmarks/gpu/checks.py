@@ -200,12 +200,14 @@ def _updates(device: torch.device) -> Iterator[Check]:
         yield Check(f"steps of {kind}", deviation(weights[1], weights[0]), 1e-6)
 
 
-def _new_fasttext(device: torch.device, dtype: torch.dtype = torch.float32) -> FastText:
+def _new_fasttext(
+    device: torch.device, dtype: torch.dtype = torch.float32, *, char_ngrams: str | None = None
+) -> FastText:
     """fastText's model with the same weights on any device; its last layer begins with some, because with the usual
     zeros the vectors' gradients are zero."""
     torch.manual_seed(0)
-    words, outputs = WORDS + FIRST_WORD, LOSS.outputs
-    model = FastText(words=words, embedding=10, ngrams=2, buckets=_BUCKETS, dropout=0.3, outputs=outputs)
+    sizes = {"words": WORDS + FIRST_WORD, "embedding": 10, "buckets": _BUCKETS, "outputs": LOSS.outputs}
+    model = FastText(**sizes, ngrams=2, char_ngrams=char_ngrams, dropout=0.3)
     torch.nn.init.normal_(model.last.weight)
     model.read_vocabulary([spelled(word) for word in range(WORDS)])
     return model.to(device, dtype)
@@ -221,6 +223,9 @@ def _whole_texts(device: torch.device, sizes: Sizes) -> Iterator[Check]:
     for what, asked in (("gradients", [whole]), ("gradients of unequal shares", shares)):
         found = deviation(_gradient(model, near, asked), exact)
         yield Check(f"{what}, fasttext, float32", found, BOUNDS["float32"])
+    exact = _gradient(_new_fasttext(_CPU, torch.float64, char_ngrams="3-6"), rows, [whole])
+    found = deviation(_gradient(_new_fasttext(device, char_ngrams="3-6"), near, [whole]), exact)
+    yield Check("gradients, fasttext with character n-grams, float32", found, BOUNDS["float32"])
 
 
 def _plain_gradient(model: FastText, rows: Rows) -> torch.Tensor:

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus.text import digest
-from corpus.tokens import is_token, ngram_buckets, token_hash, tokens
+from corpus.tokens import char_ngrams, is_token, ngram_buckets, token_hash, tokens
 
 SED = ("s/<br \\/>/ /g", "s/['.,()!?]/ & /g", "s/[;:]/ /g")
 PIECES = st.sampled_from(
@@ -121,6 +121,39 @@ def test_buckets_are_of_signed_hashes_in_64_bits() -> None:
     assert ngram_buckets([a, b, c], 3, 1000) == [pair % 1000, triple % 1000, later % 1000]
     assert ngram_buckets([a, b, c], 2, 1000) == [pair % 1000, later % 1000]
     assert ngram_buckets([a, b, c], 1, 1000) == ngram_buckets([a], 3, 1000) == []
+
+
+def test_character_ngrams_are_of_the_word_and_its_frame() -> None:
+    assert char_ngrams("wher", range(3, 5)) == ["<wh", "<whe", "whe", "wher", "her", "her>", "er>"]
+    assert char_ngrams("\u00e9", range(3, 7)) == ["<\u00e9>"]
+    assert char_ngrams("aaaa", range(3, 4)) == ["<aa", "aaa", "aaa", "aa>"]
+    assert char_ngrams("a", range(4, 7)) == []
+
+
+def test_the_frame_alone_is_no_character_ngram() -> None:
+    assert char_ngrams("a<", range(1, 3)) == ["<a", "a", "a<", "<", "<>"]
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 3), (2, 2), (3, 6)])
+def test_fasttext_itself_has_these_character_ngrams(tmp_path: Path, least: int, most: int) -> None:
+    fasttext = pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
+    text, buckets = "a caf\u00e9 <b> in the \u00c9t\u00e9 \U0001f600\U0001f600! aaaa \u65e5\u672c\u8a9e", 997
+    file = tmp_path / "texts"
+    file.write_text(f"__label__a {text}\n__label__b other words\n" * 20, "utf-8")
+    sizes = {"dim": 8, "wordNgrams": 2, "bucket": buckets, "minn": least, "maxn": most}
+    model = fasttext.train_supervised(str(file), **sizes, minCount=1, thread=1, verbose=0)
+    words, lengths, known = text.split(), range(least, most + 1), len(model.get_words())
+    rows = []
+    for word in words:
+        own, ngrams = model.get_word_id(word), char_ngrams(word, lengths)
+        found = [own, *(known + token_hash(ngram.encode()) % buckets for ngram in ngrams)]
+        subwords, places = model.get_subwords(word)
+        assert (subwords, places.tolist()) == ([word, *ngrams], found)
+        rows += found
+    words.append("</s>")  # fastText ends each line with a word of its own, whose letters do not count
+    rows.append(model.get_word_id("</s>"))
+    rows += [known + bucket for bucket in ngram_buckets([token_hash(word.encode()) for word in words], 2, buckets)]
+    assert model.get_sentence_vector(text) == pytest.approx(np.mean(model.get_input_matrix()[rows], axis=0), abs=1e-6)
 
 
 def test_fasttext_itself_has_these_hashes_and_buckets(tmp_path: Path) -> None:

@@ -79,9 +79,10 @@ def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, 
         ("--epochs=6", "--optimiser=adagrad", "--learning-rate=0.5"),
         ("--preset=fasttext", "--epochs=10", "--gradient-bits=16"),
         ("--preset=gluon", "--epochs=3"),
+        ("--preset=fasttext", "--epochs=10", "--char-ngrams=2-3"),
     ],
 )
-def test_it_learns_with_each_optimiser_also_in_few_bits(
+def test_it_learns_with_each_optimiser_also_in_few_bits_and_from_characters(
     launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     found = trained(launch, texts, tmp_path, *options, ranks=2)

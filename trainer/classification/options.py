@@ -3,10 +3,11 @@
 A model file keeps some of these settings. Each is checked against the rules here when a file is read.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trainer.options import ABOVE_0, SHARE, Section, from_1_to, option
+from trainer.options import ABOVE_0, SHARE, Bound, Section, from_1_to, option
 
 _WIDEST, _DEEPEST = 8192, 64
 """The largest models. A model file with a false claim must not fill the memory, and nobody trains a larger model on
@@ -16,8 +17,20 @@ _MOST_NGRAMS, _MOST_BUCKETS = 8, 1 << 28
 
 _OF_THE_MODEL = {
     "lstm": ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout"),
-    "fasttext": ("embedding", "ngrams", "buckets", "dropout"),
+    "fasttext": ("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
 }
+
+
+def char_lengths(text: str) -> range:
+    """The lengths of character n-grams that a value of `--char-ngrams` names, such as 3-6: 3, 4, 5 and 6; none if it is
+    no such value."""
+    found = re.fullmatch("([1-9])-([1-9])", text)
+    return range(int(found[1]), int(found[2]) + 1) if found else range(0)
+
+
+_CHARS = Bound(
+    "the fewest and most characters of an n-gram, from 1 to 9, such as 3-6", lambda text: len(char_lengths(text)) > 0
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +52,13 @@ class ClassifierOptions(Section):
         "fasttext: the most words of an n-gram that has a vector; 1: words alone",
         default=2,
         must=from_1_to(_MOST_NGRAMS),
+    )
+    char_ngrams: str | None = option(
+        "fasttext: the fewest and most characters of the n-grams of a word's characters that have vectors, too, such "
+        "as 3-6; words with common parts then have something in common, and a step takes longer (default: none)",
+        default=None,
+        must=_CHARS,
+        metavar="MIN-MAX",
     )
     buckets: int = option(
         "fasttext: the number of vectors that n-grams share, by their hash",
@@ -67,5 +87,7 @@ class ClassifierOptions(Section):
     )
 
     def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
-        """The settings of a model for `models.build`, for so many ids and outputs per row."""
-        return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in _OF_THE_MODEL[model]}}
+        """The settings of a model for `models.build`, for so many ids and outputs per row; without those that are
+        None."""
+        values = {name: getattr(self, name) for name in _OF_THE_MODEL[model]}
+        return {"words": words, "outputs": outputs, **{name: each for name, each in values.items() if each is not None}}

@@ -47,7 +47,7 @@ def random_fasttext(
     """A small model of random weights that reads whole texts, by the rule of words that keeps punctuation."""
     torch.manual_seed(1)
     loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=len(classes) or 2)
-    given = {"embedding": 4, "ngrams": ngrams, "buckets": 50, "dropout": 0.0, **options}
+    given = {"model": "fasttext", "embedding": 4, "ngrams": ngrams, "buckets": 50, "dropout": 0.0, **options}
     config = TrainConfig(data=Path("d"), output=Path("o"), **given)
     settings = config.model_settings("fasttext", words=2 + len(words), outputs=loss.outputs)
     classifier = models.build("fasttext", settings)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from tests.trainer.classification.made_models import random_model, write_old_file
+from tests.trainer.classification.made_models import random_fasttext, random_model, write_old_file
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
@@ -55,6 +55,15 @@ def test_a_folder_is_read_as_it_was_written(model: TrainedModel, written: Path) 
         assert said(found) == said(model)
         for name in ("name", "settings", "loss", "ids", "stopwords", "row_length", "about", "words", "classes"):
             assert getattr(found, name) == getattr(model, name), name
+
+
+def test_a_model_with_character_ngrams_knows_the_letters_of_its_vocabulary_alone(tmp_path: Path) -> None:
+    model = random_fasttext(char_ngrams="3-6")
+    write_model(tmp_path / "model", model)
+    assert load_file(tmp_path / "model" / "model.safetensors").keys() == {"vectors", "last.weight"}
+    found = load_model(tmp_path / "model")
+    assert found.settings["char_ngrams"] == "3-6"
+    assert said(found) == said(model) != said(random_fasttext())
 
 
 def test_a_file_of_an_earlier_version_says_the_same(model: TrainedModel, tmp_path: Path) -> None:
@@ -188,6 +197,10 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "words without end": (lambda held: held["settings"].update(words=10**12), "the number of its words or its outputs"),
     "names of classes for two": (lambda held: held.update(classes=["a", "b"] * 2), "or a word twice"),
+    "an option that cannot be": (
+        lambda held: held["settings"].update(char_ngrams="6-3"),
+        "--char-ngrams is 6-3, but must be the fewest and most characters",
+    ),
     "another model": (lambda held: held.update(model="oracle"), "its model is oracle, but must be one of lstm"),
 }
 

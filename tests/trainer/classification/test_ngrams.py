@@ -8,11 +8,16 @@ from hypothesis import strategies as st
 from corpus.tokens import token_hash
 from trainer.classification import models
 from trainer.classification.models import ngrams as module
-from trainer.classification.models.ngrams import features, plain_features, word_hashes
+from trainer.classification.models import vocabulary_rows
+from trainer.classification.models.ngrams import features, plain_features
+from trainer.classification.models.vocabulary_rows import WordRows, plain_word_rows, word_hashes, word_rows
+from trainer.classification.options import char_lengths
 from trainer.computing import row_gradients
 
 WORDS = ["good", "not", "é", "x" * 40, "日本", "!"]
 HASHES = [token_hash(word.encode()) for word in ("", "", *WORDS)]
+BUCKETS = st.sampled_from([1, 7, 1000, 2_000_000])
+LENGTHS = st.tuples(st.integers(1, 9), st.integers(1, 9)).map(lambda ends: range(min(ends), max(ends) + 1))
 TEXTS = st.lists(st.lists(st.integers(1, len(HASHES) - 1), min_size=1, max_size=8), min_size=1, max_size=5)
 
 
@@ -34,27 +39,48 @@ def test_the_hashes_of_words_are_those_of_the_plain_rule(words: list[str]) -> No
     assert word_hashes(words).tolist() == [each - 2**32 if each >= 2**31 else each for each in signed]
 
 
+def each_word(found: WordRows) -> list[list[int]]:
+    return [rows.tolist() for rows in torch.tensor_split(found.rows, found.starts[1:-1])]
+
+
+@given(words=st.lists(st.text(min_size=1, max_size=12), unique=True), lengths=LENGTHS, buckets=BUCKETS)
+def test_the_rows_of_words_are_those_of_the_plain_rule(words: list[str], lengths: range, buckets: int) -> None:
+    found, expected = each_word(word_rows(words, lengths, buckets)), plain_word_rows(words, lengths, buckets)
+    assert [(own, sorted(rows)) for own, *rows in found] == [(own, sorted(rows)) for own, *rows in expected]
+
+
+def test_the_rows_of_words_do_not_depend_on_how_many_are_hashed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = each_word(word_rows(WORDS, range(2, 5), 1000))
+    monkeypatch.setattr(vocabulary_rows, "_BLOCK", 4)
+    assert each_word(word_rows(WORDS, range(2, 5), 1000)) == together
+
+
 @pytest.mark.usefixtures("computed_by")
-@given(texts=TEXTS, ngrams=st.integers(1, 4), buckets=st.sampled_from([1, 7, 1000, 2_000_000]))
-def test_the_features_of_texts_are_those_of_the_plain_rule(texts: list[list[int]], ngrams: int, buckets: int) -> None:
-    found = features(*joined(texts), word_hashes(WORDS), ngrams=ngrams, buckets=buckets)
+@given(texts=TEXTS, ngrams=st.integers(1, 4), lengths=st.none() | LENGTHS, buckets=BUCKETS)
+def test_the_features_of_texts_are_those_of_the_plain_rule(
+    texts: list[list[int]], ngrams: int, lengths: range | None, buckets: int
+) -> None:
+    plain = None if lengths is None else plain_word_rows(WORDS, lengths, buckets)
+    expected = [plain_features(text, HASHES, ngrams=ngrams, buckets=buckets, of_words=plain) for text in texts]
+    of_words = None if lengths is None else word_rows(WORDS, lengths, buckets)
+    found = features(*joined(texts), word_hashes(WORDS), ngrams=ngrams, buckets=buckets, of_words=of_words)
     each = [part.tolist() for part in torch.tensor_split(found.rows, found.ends[:-1])]
-    assert [sorted(rows) for rows in each] == [
-        sorted(plain_features(text, HASHES, ngrams=ngrams, buckets=buckets)) for text in texts
-    ]
+    assert [sorted(rows) for rows in each] == [sorted(rows) for rows in expected]
 
 
 @pytest.mark.usefixtures("computed_by")
-@pytest.mark.parametrize("ngrams", [1, 2, 3])
-def test_fasttext_is_the_mean_of_vectors_of_words_and_ngrams_and_a_linear_layer(ngrams: int) -> None:
+@pytest.mark.parametrize(("ngrams", "chars"), [(1, None), (2, None), (3, None), (1, "3-6"), (2, "1-2")])
+def test_fasttext_is_the_mean_of_vectors_of_words_and_ngrams_and_a_linear_layer(ngrams: int, chars: str | None) -> None:
     torch.manual_seed(0)
-    settings = {"words": len(HASHES), "embedding": 4, "ngrams": ngrams, "buckets": 50, "dropout": 0.0, "outputs": 2}
+    sizes = {"words": len(HASHES), "embedding": 4, "buckets": 50, "outputs": 2}
+    settings = {**sizes, "ngrams": ngrams, "char_ngrams": chars, "dropout": 0.0}
     model = models.build("fasttext", settings).eval()
     model.read_vocabulary(WORDS)
     torch.nn.init.normal_(model.last.weight)
     assert models.weights("fasttext", settings) == sum(each.numel() for each in model.parameters())
     texts = [[2, 3, 4], [5], [7, 7, 2, 1]]
-    rows = [plain_features(text, HASHES, ngrams=ngrams, buckets=50) for text in texts]
+    of_words = plain_word_rows(WORDS, char_lengths(chars), 50) if chars else None
+    rows = [plain_features(text, HASHES, ngrams=ngrams, buckets=50, of_words=of_words) for text in texts]
     expected = torch.stack([model.last(model.vectors[torch.tensor(of_text)].mean(0)) for of_text in rows])
     assert torch.allclose(model(*joined(texts)), expected, atol=1e-6)
     alone = torch.cat([model(*joined([text])) for text in texts])

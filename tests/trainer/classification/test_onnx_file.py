@@ -37,9 +37,11 @@ def test_a_file_gives_the_probabilities_of_the_model(tmp_path: Path, kind: str, 
         assert np.abs(found - expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("ngrams", [1, 3])
-def test_a_model_of_whole_texts_has_a_file_that_takes_padded_rows(tmp_path: Path, ngrams: int) -> None:
-    model = random_fasttext(WORDS, ngrams=ngrams)
+@pytest.mark.parametrize(("ngrams", "chars"), [(1, None), (3, None), (1, "3-6"), (2, "1-3")])
+def test_a_model_of_whole_texts_has_a_file_that_takes_padded_rows(
+    tmp_path: Path, ngrams: int, chars: str | None
+) -> None:
+    model = random_fasttext(WORDS, ngrams=ngrams, char_ngrams=chars)
     write_onnx(tmp_path / "model.onnx", model)
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")

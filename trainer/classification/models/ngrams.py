@@ -1,4 +1,5 @@
-"""Texts to the rows of a table of vectors: their words, and their n-grams of neighbouring words, hashed to buckets.
+"""Texts to the rows of a table of vectors: those of their words, and their n-grams of neighbouring words, hashed to
+buckets.
 
 As in fastText (Joulin et al. 2017, section 2.2; facebookresearch/fastText, `Dictionary::addWordNgrams`): an n-gram's
 hash is made of those of its words, and chooses one of `buckets` rows behind those of the words. Two n-grams may share a
@@ -12,11 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corpus.text import FIRST_WORD
 from corpus.tokens import NGRAM_FACTOR, ngram_buckets
+from trainer.classification.models.vocabulary_rows import WordRows
 from trainer.computing.row_gradients import computed_by_numba
-
-_FNV_START, _FNV_FACTOR = np.uint32(2166136261), np.uint32(16777619)
 
 
 class Features(NamedTuple):
@@ -26,59 +25,80 @@ class Features(NamedTuple):
     ends: Tensor
 
 
-def plain_features(ids: Sequence[int], hashes: Sequence[int], *, ngrams: int, buckets: int) -> list[int]:
+def plain_features(
+    ids: Sequence[int],
+    hashes: Sequence[int],
+    *,
+    ngrams: int,
+    buckets: int,
+    of_words: Sequence[Sequence[int]] | None = None,
+) -> list[int]:
     """The rows of one text of words `ids`, in a table that begins with a row for each of `hashes` (words,), the hashes
-    of all words by `token_hash`: the words' rows, then those of the n-grams by their first word."""
+    of all words by `token_hash`: the words' rows, then those of the n-grams by their first word.
+
+    `of_words`: the rows of each word (`plain_word_rows`); None: its own alone.
+    """
+    own = ids if of_words is None else [row for word in ids for row in of_words[word]]
     found = ngram_buckets([hashes[word] for word in ids], ngrams, buckets)
-    return [*ids, *(len(hashes) + bucket for bucket in found)]
+    return [*own, *(len(hashes) + bucket for bucket in found)]
 
 
-def features(tokens: Tensor, lengths: Tensor, hashes: Tensor, *, ngrams: int, buckets: int) -> Features:
+def features(
+    tokens: Tensor, lengths: Tensor, hashes: Tensor, *, ngrams: int, buckets: int, of_words: WordRows | None = None
+) -> Features:
     """The rows of n texts: `tokens` (t,) int32 are the words of all, one text after the other, `lengths` (n,) int64
-    their numbers, and `hashes` (words,) int64 those of all words, as signed numbers of 32 bits."""
-    more = [(lengths - far).clamp_(min=0) for far in range(1, ngrams)]  # n-grams that end `far` words after their first
-    ends = torch.stack([lengths, *more]).sum(0).cumsum(0)
+    their numbers, and `hashes` (words,) int64 those of all words, as signed numbers of 32 bits.
+
+    `of_words`: the rows of each word; None: its own alone.
+    """
+    ends = lengths.cumsum(0)
+    if of_words is not None:
+        ends = _row_counts(tokens, of_words).cumsum(0)[ends - 1]
+    for far in range(1, ngrams):
+        ends = ends + (lengths - far).clamp(min=0).cumsum(0)  # n-grams that end `far` words after their first
     if computed_by_numba(tokens):
         from trainer.classification.models.ngram_kernels import write_features
 
         rows = np.empty(int(ends[-1]), np.int32)
-        write_features(tokens.numpy(), lengths.numpy(), hashes.numpy(), ngrams, np.uint64(buckets), rows)
+        texts = (tokens.numpy(), lengths.numpy(), hashes.numpy())
+        own = (None, None) if of_words is None else (of_words.rows.numpy(), of_words.starts.numpy())
+        write_features(*texts, *own, ngrams, np.uint64(buckets), rows)
         return Features(torch.from_numpy(rows), ends)
-    return Features(_rows_by_torch(tokens, lengths, hashes, ngrams, buckets), ends)
+    return Features(_rows_by_torch(tokens, lengths, hashes, ngrams, buckets, of_words), ends)
 
 
-def word_hashes(vocabulary: Sequence[str]) -> Tensor:
-    """(FIRST_WORD + words,) int64: fastText's hash of each word (`corpus.tokens.token_hash`), of padding and of unknown
-    words."""
-    words = [b"", b"", *(word.encode() for word in vocabulary)]
-    assert len(words) == FIRST_WORD + len(vocabulary)
-    lengths = np.array([len(word) for word in words])
-    hashes = np.full(len(words), _FNV_START)
-    order = np.argsort(lengths, kind="stable")
-    for length in np.unique(lengths[lengths > 0]):  # those of one length together, a byte of each at a time
-        begin, end = np.searchsorted(lengths[order], (length, length + 1))
-        chosen = order[begin:end]
-        letters = np.frombuffer(b"".join(words[at] for at in chosen), np.int8).reshape(-1, length)
-        found = hashes[chosen]
-        for column in range(length):
-            found = (found ^ letters[:, column].astype(np.int32).view(np.uint32)) * _FNV_FACTOR
-        hashes[chosen] = found
-    return torch.from_numpy(hashes.view(np.int32).astype(np.int64))
+def _row_counts(tokens: Tensor, of_words: WordRows) -> Tensor:
+    """(t,): how many rows each of these words has."""
+    return of_words.starts[tokens + 1] - of_words.starts[tokens]
 
 
-def _rows_by_torch(tokens: Tensor, lengths: Tensor, hashes: Tensor, ngrams: int, buckets: int) -> Tensor:
+def _rows_by_torch(
+    tokens: Tensor, lengths: Tensor, hashes: Tensor, ngrams: int, buckets: int, of_words: WordRows | None
+) -> Tensor:
     """The rows of all texts, a text's words and n-grams side by side: sorted stably by their text."""
     ends = lengths.cumsum(0)
     texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)  # (t,)
-    of_words = found = hashes[tokens]  # (t,)
-    rows, of_text = [tokens.long()], [texts]
+    found = hashed = hashes[tokens]  # (t,)
+    if of_words is None:
+        rows, of_text = [tokens.long()], [texts]
+    else:
+        counts = _row_counts(tokens, of_words)
+        rows, of_text = [_own_rows(tokens, counts, of_words)], [texts.repeat_interleave(counts)]
     for far in range(1, min(ngrams, len(tokens))):
-        found = ngram_hashes(found, of_words, far)
+        found = ngram_hashes(found, hashed, far)
         inside = texts[far:] == texts[: len(texts) - far]
         rows.append(ngram_rows(found[inside], len(hashes), buckets))
         of_text.append(texts[far:][inside])
     order = torch.cat(of_text).argsort(stable=True)
     return torch.cat(rows)[order].int()
+
+
+def _own_rows(tokens: Tensor, counts: Tensor, of_words: WordRows) -> Tensor:
+    """The rows of each of these words, one word after the other; `counts` (t,) are their numbers."""
+    ends = counts.cumsum(0)
+    far = of_words.starts[tokens] - (ends - counts)  # (t,): from a row's place in the result to its place in `rows`
+    places = torch.arange(int(ends[-1]), device=tokens.device)
+    return of_words.rows[places + far.repeat_interleave(counts)].long()
 
 
 def ngram_hashes(shorter: Tensor, of_words: Tensor, far: int) -> Tensor:
