@@ -119,8 +119,7 @@ def test_a_cache_that_cannot_be_written_to_is_a_sentence(train: Said) -> None:
     Path("file").write_text("")
     status, _, said = train("--input", "in.json", "--cache", "file/cache")
     assert status == 1
-    assert "cannot write to file/cache/texts-" in said
-    assert "Not a directory; choose another --cache" in said
+    assert "cannot write to file/cache: Not a directory; choose another --cache" in said
 
 
 def test_a_finished_model_is_noticed_before_texts_are_read(train: Said) -> None:
@@ -208,8 +207,13 @@ def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repe
         assert run.stopped_by(number) == (128 + number, "shoal: interrupted\n")
         assert files_below("cache", "in/model") == []
         assert list(Path("cache").glob("**/.texts-*")) == []
+    killed = Run(*command, "--test-share", "0.2")  # which makes another dataset
+    killed.until(lambda: list(Path("cache").glob("**/.texts-*")))
+    killed.stopped_by(signal.SIGKILL)
+    assert list(Path("cache").glob("**/.texts-*")) != []
     done = shoal(*command, "--json")
     assert (done.returncode, json.loads(done.stdout)["rows_seen"] > 50_000) == (0, True)
+    assert list(Path("cache").glob("**/.texts-*")) == []
 
 
 @pytest.mark.slow
