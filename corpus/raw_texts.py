@@ -50,6 +50,9 @@ _MARGIN = 1.2
 _FORGET_AFTER = 1 << 20
 """Words beyond the vocabulary that the dictionary keeps before it forgets them."""
 
+_CodeArray = npt.NDArray[np.uint8 | np.uint16]
+"""Codes of ratings or labels, (n,); those of more than 256 classes have 16 bits."""
+
 
 def encode_texts(
     sources: Sequence[Source],
@@ -102,14 +105,15 @@ class _Block(NamedTuple):
 
     ids: npt.NDArray[np.uint32]
     lengths: npt.NDArray[np.uint32]
-    codes: npt.NDArray[np.uint8]
+    codes: _CodeArray
 
 
 class _Part:
     """The texts of a part of the dataset, on the disk. They come back in the blocks in which they were added, because
     so many of any length fit in memory."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, code_dtype: np.dtype[Any]) -> None:
+        self._code_dtype = code_dtype
         self._files = [(folder / f"{number}.{name}").open("w+b") for name in _Block._fields]
         self._sizes: list[tuple[int, ...]] = []
 
@@ -123,7 +127,7 @@ class _Part:
     @property
     def rows(self) -> int:
         """The number of texts."""
-        return sum(codes for _, _, codes in self._sizes)
+        return sum(codes // self._code_dtype.itemsize for _, _, codes in self._sizes)
 
     def blocks(self) -> Iterator[_Block]:
         """All texts in order."""
@@ -132,7 +136,9 @@ class _Part:
         for sizes in self._sizes:
             ids, lengths, codes = (file.read(size) for file, size in zip(self._files, sizes, strict=True))
             yield _Block(
-                np.frombuffer(ids, np.uint32), np.frombuffer(lengths, np.uint32), np.frombuffer(codes, np.uint8)
+                np.frombuffer(ids, np.uint32),
+                np.frombuffer(lengths, np.uint32),
+                np.frombuffer(codes, self._code_dtype),
             )
 
     def close(self) -> None:
@@ -144,7 +150,7 @@ class _Texts:
     """Texts as ids of one dictionary, in the parts of the dataset; a context manager that closes their files."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.parts = [_Part(folder, part) for part in _PARTS]
+        self.parts = [_Part(folder, part, settings.label_dtype) for part in _PARTS]
         self.counts: Counter[str] = Counter()
         self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
@@ -164,7 +170,7 @@ class _Texts:
         """Read all texts of a file."""
         part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
         for batch in join_batches(read_batches(part, self._codes, tally)):
-            self._add(batch.texts, np.array(batch.codes, np.uint8), test=source.test)
+            self._add(batch.texts, np.array(batch.codes, self._settings.label_dtype), test=source.test)
             report(batch.raw_bytes)
         if identity_of(source.address) != source.identity:
             raise DataError(f"{source.address} was changed since the command began; run the same command again")
@@ -178,7 +184,7 @@ class _Texts:
                 f"test, and has {train:,} and {test:,}; give more input, another --test-share, or --test-input FILE"
             )
 
-    def _add(self, texts: Sequence[str], codes: npt.NDArray[np.uint8], *, test: bool) -> None:
+    def _add(self, texts: Sequence[str], codes: _CodeArray, *, test: bool) -> None:
         """Add some texts to their parts. Those without words are only counted."""
         words = self.dictionary(texts)
         lengths = np.diff(words.ends, prepend=0)
@@ -248,7 +254,7 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
                     tokens=new_ids[block.ids],
                     lengths=block.lengths,
                     labels=labels[block.codes],
-                    ratings=np.zeros_like(block.codes) if settings.labelled else block.codes,
+                    ratings=np.zeros(len(block.codes), np.uint8) if settings.labelled else block.codes.astype(np.uint8),
                 )
                 _count(counts, split, rows)
                 if split == "train":
@@ -274,11 +280,11 @@ def _require_classes(rows: npt.NDArray[np.int64], settings: Settings) -> None:
     )
 
 
-def _labels(counts: Mapping[str, int], settings: Settings) -> npt.NDArray[np.uint8]:
-    """(256,): the label of each code."""
-    codes = np.arange(256)
+def _labels(counts: Mapping[str, int], settings: Settings) -> _CodeArray:
+    """(codes,): the label of each code."""
     if settings.classes:
-        return codes.astype(np.uint8)
+        return np.arange(settings.class_count, dtype=settings.label_dtype)
+    codes = np.arange(256)
     by_code = {code: counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
     return (codes >= first_positive_code(by_code, settings)).astype(np.uint8)
 

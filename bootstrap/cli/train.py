@@ -32,6 +32,7 @@ from corpus.errors import DataError
 from corpus.settings import Settings
 from jobs.choose import add_limit_options
 from jobs.settings import add_judging, read_judging
+from trainer.classification.metrics import MOST_CLASSES
 from trainer.command_line import add_arguments, from_args
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -171,6 +172,11 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
         return None
     if data is not None:
         raise UsageError("--data is a dataset, and --input texts to make one of; give one of them")
+    if (classes := len(options["classes"])) > MOST_CLASSES:
+        raise UsageError(
+            f"--classes names {classes:,} classes, but training takes at most {MOST_CLASSES:,}; give the "
+            "most frequent ones, and leave out the texts of all others by a higher --max-malformed"
+        )
     try:
         settings = read_judging(Namespace(**options), Settings())
         inputs = read_inputs(

@@ -116,7 +116,7 @@ class Format:
 
 
 class Codes:
-    """The codes, from 0 to 255, of all ratings or labels that the settings allow.
+    """The codes, from 0 up, of all ratings or labels that the settings allow: up to 255, or to the last class.
 
     The code of a rating is its number of steps. The code of a label is its index in LABELS; with a positive label it is
     1 for that label and 0 for all others; where there are more than two classes it is the index of its class.

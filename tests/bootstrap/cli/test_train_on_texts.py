@@ -102,6 +102,10 @@ WRONG = {
     "how to read nothing by default": (("--data", "d.h5", "--max-malformed", "0.05"), "--max-malformed goes with"),
     "only a test": (("--test-input", "in.json"), "no input is given; name files, folders or patterns"),
     "one class": (("--positive-input", "in.json"), "--positive-input and --negative-input go together"),
+    "too many classes": (
+        ("--input", "in.json", "--classes", *map(str, range(1_001))),
+        "--classes names 1,001 classes, but training takes at most 1,000; give the most frequent ones, and",
+    ),
     "to show a dataset": (("--data", "d.h5", "--dry-run"), "--dry-run goes with --input; shoal dataset info shows"),
 }
 
@@ -191,6 +195,25 @@ class Run:
         self.process.send_signal(number)
         _, said = self.process.communicate(timeout=60)
         return self.process.returncode, said
+
+
+@pytest.mark.slow
+def test_more_classes_than_a_byte_holds_are_read_learnt_and_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    classes = [f"class{number}" for number in range(300)]
+    texts = [f"__label__class{n % 300} word{n % 300} and number {n}, word{n % 300}\n" for n in range(6_000)]
+    Path("in.txt").write_text("".join(texts))
+    options = ("--local", "--model", "fasttext", "--buckets", "1000", "--epochs", "10", "--cache", "cache")
+    done = shoal("train", *options, "--input", "in.txt", "--classes", *classes, "--output", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["accuracy"] > 0.95
+    assert summary["confusion"]["classes"] == classes
+    Path("new.txt").write_text("word7 and word7\nword299 and word299\n")
+    answers = shoal("predict", "--model", "out", "new.txt")
+    assert [line.split("\t")[0] for line in answers.stdout.splitlines()] == ["class7", "class299"]
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from tests.trainer.classification.made_models import random_model, write_old_file
+from tests.trainer.classification.made_models import random_fasttext, random_model, write_old_file
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
@@ -84,6 +84,13 @@ def test_the_card_has_the_majority_beside_the_accuracy_and_the_origin(written: P
     assert "dataset `d1`" in card
     assert json.loads((written / "config.json").read_text())["digest"] in card
     assert "model.onnx" not in card
+
+
+def test_the_card_counts_many_classes_in_its_title_and_names_them_below(tmp_path: Path) -> None:
+    write_model(tmp_path / "model", random_fasttext(classes=tuple("abcdefghi")))
+    title, _, *rest = (tmp_path / "model" / "README.md").read_text().splitlines()
+    assert title == "# A classifier of texts in 9 classes"
+    assert any("0 a, 1 b," in line for line in rest)
 
 
 def test_a_card_may_be_changed_or_removed(model: TrainedModel, folder: Path) -> None:
