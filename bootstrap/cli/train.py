@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.figures import dollars
 from bootstrap.cli.input_options import (
     INPUT,
@@ -27,7 +28,6 @@ from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
 from bootstrap.training.profile import phase_shares
-from corpus.display import printable
 from corpus.errors import DataError
 from corpus.settings import Settings
 from jobs.choose import add_limit_options
@@ -41,9 +41,6 @@ from trainer.output.files import MODEL, finished_model
 
 if TYPE_CHECKING:
     from bootstrap.training.raw_input import RawTexts
-
-_MOST_CLASSES, _MOST_LETTERS = 5, 10
-"""A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
 
 
 _FILES = ("input", "test_input", "positive_input", "negative_input")
@@ -231,7 +228,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("macro-F1", f"{result['macro_f1']:.3f}"),
         *_f1_of_two(result),
-        *_confusion(result["confusion"]),
+        *confusion_rows(result["confusion"]),
         *_profile(result),
         ("curves", f"tensorboard --logdir {output}"),
         *_refused(result),
@@ -242,30 +239,6 @@ def _f1_of_two(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "f1_positive" not in result:
         return []
     return [("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}")]
-
-
-def _confusion(matrix: dict[str, Any]) -> list[tuple[str, str]]:
-    """The test rows by their class, a line each, and by the predicted class; empty for many classes."""
-    if len(matrix["classes"]) > _MOST_CLASSES:
-        return []
-    names = [_cut(printable(name)) for name in matrix["classes"]]
-    widths = [
-        max(len(name), *(len(f"{number:,}") for number in column))
-        for name, column in zip(names, zip(*matrix["counts"], strict=True), strict=True)
-    ]
-
-    def aligned(cells: Sequence[str]) -> str:
-        return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-    lines = [
-        (f"  {name}", aligned([f"{number:,}" for number in counts]))
-        for name, counts in zip(names, matrix["counts"], strict=True)
-    ]
-    return [("predicted as", aligned(names)), *lines]
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 2]}.."
 
 
 def _profile(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -94,7 +94,12 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     positive = inputs.options.positive_label
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
         notes.append(f"no text of the sample has the label {positive!r}; check --positive-label")
-    if absent := [name for name in inputs.options.class_names if sample.values and not sample.values[name]]:
+    others = inputs.options.others
+    if (
+        absent := []
+        if others
+        else [name for name in inputs.options.class_names if sample.values and not sample.values[name]]
+    ):
         listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(f"no text of the sample has the label {listed}; check --classes")
     extents = [_extent(source, each, sample) for source, each in understood.items()]
@@ -246,6 +251,11 @@ def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOp
         )
     if False in by_kind and (options.positive_label is not None or options.classes):
         address, rating = by_kind[False]
+        if options.others:
+            raise DataError(
+                f"the classes are those of labels, but {address} has ratings ({rating}); name the field of the labels "
+                "by --label-field"
+            )
         given = "--classes" if options.classes else "--positive-label"
         raise DataError(
             f"{given} goes with labels, but {address} has ratings ({rating}); leave it out, or name "
