@@ -24,10 +24,9 @@ import numpy.typing as npt
 from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dictionary import TokenisedTexts
-from corpus.display import plural
 from corpus.errors import DataError, FinalError, explain_full_disk, is_full_disk
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
-from corpus.reading.acceptance import check_input, first_positive_code
+from corpus.reading.acceptance import check_input, first_positive_code, require_classes
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
@@ -81,6 +80,7 @@ def encode_texts(
             texts.read(source, tally, report)
         check_input(tally, max_malformed, allow_damaged=allow_damaged)
         texts.require_rows()
+        require_classes(texts.learnt, settings, sources)
         read = {**tally.counts, "damaged_files": len(tally.damaged_files())}
         return _write(texts, read, settings, output, place)
 
@@ -152,6 +152,8 @@ class _Texts:
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.parts = [_Part(folder, part, settings.label_dtype) for part in _PARTS]
         self.counts: Counter[str] = Counter()
+        self.learnt: Counter[int] = Counter()
+        """The texts that are not for the test, by their code."""
         self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
         """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
@@ -179,9 +181,12 @@ class _Texts:
         """Raise FinalError where too few texts are left for training or test."""
         train, test = self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows, self.parts[_TEST].rows
         if train < LEAST_TRAINING_ROWS or test < LEAST_ROWS:
+            way = "input, another --test-share, or --test-input FILE"
+            if self._settings.test_input:
+                way = "texts to test with" if train >= LEAST_TRAINING_ROWS else "texts to learn from"
             raise FinalError(
                 f"training needs at least {LEAST_TRAINING_ROWS} texts with words to learn from and {LEAST_ROWS} to "
-                f"test, and has {train:,} and {test:,}; give more input, another --test-share, or --test-input FILE"
+                f"test, and has {train:,} and {test:,}; give more {way}"
             )
 
     def _add(self, texts: Sequence[str], codes: _CodeArray, *, test: bool) -> None:
@@ -202,6 +207,8 @@ class _Texts:
             )
             self.parts[part].add(some)
             if part != _TEST:
+                values, numbers = np.unique(some.codes, return_counts=True)
+                self.learnt.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
                 one = np.ones(1, np.int64)
                 add_counts(some.ids, 0 * one, len(some.ids) * one, one, self.occurrences)
         if len(self.dictionary) > self._settings.vocabulary_size + _FORGET_AFTER:
@@ -246,7 +253,6 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
     counts = Counter(read) + texts.counts
     counts["distinct"] = counts["texts"]
     counts.update({name.replace("before", "after"): number for name, number in texts.counts.items() if "." in name})
-    learnt = np.zeros(settings.class_count, np.int64)
     with DatasetWriter(output, settings, packed=False, option=place) as writer:
         for split, parts in (("train", (_VALIDATION, _TRAINING)), ("test", (_TEST,))):
             for block in chain.from_iterable(texts.parts[part].blocks() for part in parts):
@@ -257,27 +263,13 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
                     ratings=np.zeros(len(block.codes), np.uint8) if settings.labelled else block.codes.astype(np.uint8),
                 )
                 _count(counts, split, rows)
-                if split == "train":
-                    learnt += np.bincount(rows.labels, minlength=len(learnt))
                 writer.append(split, rows)
-        _require_classes(learnt, settings)
         frequent = [(word.decode(), count) for word, count in words[:FREQUENT_WORDS]]
         whole = final_counts(
             counts, settings=settings, positive_from=int(np.argmax(labels > 0)), frequent_words=frequent
         )
         writer.finish(vocabulary=[word.decode() for word, _ in words], stopwords=frozenset(), counts=whole)
     return whole
-
-
-def _require_classes(rows: npt.NDArray[np.int64], settings: Settings) -> None:
-    """Raise FinalError where a class has no training row; `rows` are the numbers of them by label."""
-    if rows.all():
-        return
-    name = (settings.classes or ("negative", "positive"))[int(np.argmin(rows))]
-    raise FinalError(
-        f"none of the {plural(int(rows.sum()), 'text')} to learn from is of the class {name}; give texts of it, or "
-        "look at how the input is read by --dry-run"
-    )
 
 
 def _labels(counts: Mapping[str, int], settings: Settings) -> _CodeArray:

@@ -17,7 +17,7 @@ from corpus.private_folders import temporary_folder
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from corpus.text_request import TextRequest, describe_malformed
+from corpus.text_request import TextRequest, describe_left_out
 from jobs.preparation import fingerprint
 
 
@@ -82,8 +82,8 @@ def dataset_of_texts(texts: RawTexts, *, output: Path, cache: Path | None, bars:
                 counts = request.encode(folder / DATASET_NAME, report, place="--cache")
                 path.parent.mkdir(exist_ok=True)
                 (folder / DATASET_NAME).replace(path)
-        if counts["malformed"]:
-            bars.note(f"{describe_malformed(counts['lines'], counts['malformed'])}; shoal dataset info {path}")
+        for sentence in describe_left_out(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
+            bars.note(f"{sentence}; shoal dataset info {path}")
     return path
 
 

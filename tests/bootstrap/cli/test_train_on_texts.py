@@ -54,22 +54,45 @@ def torn(content: bytes) -> bytes:
 BAD = {
     "no file": ({}, "in.json: no such file; check the path"),
     "an empty file": ({"in.json": b""}, "in.json is empty; download again, or give others"),
-    "one class": ({"in.json": lines(100, [1])}, "the labels are 1 (100 times), which is not a known pair"),
+    "one label": (
+        {"in.json": lines(100, [1])},
+        "/in.json have the label '1'; give texts of another class, too, or look at how the input is read by --dry-run",
+    ),
     "one rating": (
         {"in.json": lines(100, [5]).replace(b"label", b"stars")},
-        "to learn from is of the class negative; give texts of it, or look at how the input is read by --dry-run",
+        "/in.json have the rating 5; give texts of another class, too, or look at how the input is read by --dry-run",
+    ),
+    "ratings of one class": (
+        {"in.json": lines(100, [4, 5]).replace(b"label", b"stars")},
+        "/in.json have ratings from 4 to 5, of which none is negative; give texts with others, or another --positive",
     ),
     "a class that is not learnt": (
         {"in.json": lines(100, [1]), "test.json": lines(100)},
-        "none of the 100 texts to learn from is of the class negative; give texts of it, or look",
+        "/in.json have the label '1'; give texts of another class, too, or look",
     ),
     "a label that is not learnt": (
         {"in.json": lines(100), "test.json": lines(50, [1, 2])},
-        "the labels are '1' (75), '0' (50), '2' (25), and it is not clear which are positive; name the positive one",
+        "--test-input has labels that the beginnings of the texts to learn from do not have: '2' (25); leave out the",
     ),
     "malformed lines": (
         {"in.json": lines(100) + b"{\n" * 20},
         "20 of 120 lines are malformed (20 not_json), more than 5%: not_json in line 101 of ",
+    ),
+    "a label that is not learnt, in a small test": (
+        {"in.json": lines(3_000), "test.json": lines(50, ["x"])},
+        "--test-input has labels that the beginnings of the texts to learn from do not have: 'x' (50); leave out the",
+    ),
+    "a test without texts": (
+        {"in.json": lines(100), "test.json": b"\n\n"},
+        "2 to test, and has 100 and 0; give more texts to test with",
+    ),
+    "lines with two labels": (
+        {"in.json": b"__label__1 __label__2 text\n" * 40},
+        "40 of 40 lines are malformed (40 bad_label), more than 5%: bad_label in line 1 of ",
+    ),
+    "labels without texts": (
+        {"in.json": b"__label__1\n__label__2 \n" * 40},
+        "3 texts with words to learn from and 2 to test, and has 0 and 0; give more input",
     ),
     "too few to test with": ({"in.json": lines(3)}, "3 texts with words to learn from and 2 to test, and has 3 and 0"),
     "a damaged file": (
