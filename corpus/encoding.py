@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from corpus.text import UNKNOWN, encode_words, is_word, words
-from corpus.tokens import is_token, tokens
+from corpus.text import BY_RULE, UNKNOWN, encode_words
 
-_RULES = {"letters": (words, is_word), "tokens": (tokens, is_token)}
 _TEXTS_AT_ONCE = 256  # so that they and their arrays fit a core's cache
 _MOST_WORDS = 1 << 18
 _MOST_LETTERS = 32 << 20
@@ -37,7 +35,7 @@ class PlainEncoder:
     ) -> None:
         """`row_length` None: rows are whole texts. `words`: the rule of words, "letters" (1) or "tokens" (1b)."""
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
-        self._words, _ = _RULES[words]
+        self._words, _ = BY_RULE[words]
 
     def __call__(self, texts: Sequence[str]) -> EncodedRows:
         """The rows of some texts, of `row_length` ids at most."""
@@ -57,7 +55,7 @@ class FastEncoder:
         from corpus.token_dictionary import TokenDictionary  # here, because numba takes long to load
         from corpus.tokenise import Tokeniser
 
-        _, is_cleaned = _RULES[words]
+        _, is_cleaned = BY_RULE[words]
         kind: type[Tokeniser | TokenDictionary] = TokenDictionary if words == "tokens" else Tokeniser
         # Only a cleaned word can be found in a text.
         known = [word for word in ids if word not in stopwords and is_cleaned(word)]

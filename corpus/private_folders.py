@@ -1,12 +1,18 @@
-"""Folders with a predictable name that belong to this user alone.
+"""Folders that belong to this user alone, or to one process of this user.
 
-Do not use an existing folder unchecked. In a folder that all users may write to, another user can create a folder or a
-link of that name, and would then choose which files are read or removed.
+Do not use an existing folder with a predictable name unchecked. In a folder that all users may write to, another user
+can create a folder or a link of that name, and would then choose which files are read or removed. Do not remove a
+folder because it is old: its process may live. The lock beside it tells, because it ends with the process.
 """
 
+import fcntl
 import os
+import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from corpus.errors import DataError
 
@@ -30,3 +36,57 @@ def make_private_folder(path: Path, alternative: str) -> Path:
             if wrong:
                 raise DataError(f"{path} {what}, so Shoal does not trust it; remove it, or {alternative}") from None
     return path
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, which ends with the process; gives whether it was free."""
+    lock = folder.with_name(f"{folder.name}.lock")
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        # The previous holder removes the file at its end: then this lock is on a deleted file.
+        if not lock.exists() or not os.path.samestat(os.fstat(handle), lock.stat()):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def temporary_folder(home: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in `home`, whose name begins with `prefix`; it is removed with its content.
+
+    What killed processes left in such folders is removed first. Raises OSError where it cannot be made.
+    """
+    _remove_leftovers(home, prefix)
+    with ExitStack() as claim:
+        folder = _new_name(home, prefix)
+        while not claim.enter_context(locked(folder)):  # another process took it for a leftover
+            folder = _new_name(home, prefix)
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_name(home: Path, prefix: str) -> Path:
+    return home / f"{prefix}{uuid4().hex}"
+
+
+def _remove_leftovers(home: Path, prefix: str) -> None:
+    """Remove the folders of processes that have ended. One without a lock, or of another user, stays."""
+    for lock in home.glob(f"{prefix}*.lock"):
+        folder = lock.with_suffix("")
+        with suppress(OSError), locked(folder) as free:
+            if free:
+                shutil.rmtree(folder, ignore_errors=True)

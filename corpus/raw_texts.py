@@ -24,10 +24,9 @@ import numpy.typing as npt
 from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dictionary import TokenisedTexts
-from corpus.display import plural
 from corpus.errors import DataError, FinalError, explain_full_disk, is_full_disk
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
-from corpus.reading.acceptance import check_input, first_positive_code
+from corpus.reading.acceptance import check_input, first_positive_code, require_classes
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
@@ -49,6 +48,9 @@ _MARGIN = 1.2
 """How many times as many rows as the validation part has go first, so that chance does not leave it short."""
 _FORGET_AFTER = 1 << 20
 """Words beyond the vocabulary that the dictionary keeps before it forgets them."""
+
+_CodeArray = npt.NDArray[np.uint8 | np.uint16]
+"""Codes of ratings or labels, (n,); those of more than 256 classes have 16 bits."""
 
 
 def encode_texts(
@@ -78,6 +80,7 @@ def encode_texts(
             texts.read(source, tally, report)
         check_input(tally, max_malformed, allow_damaged=allow_damaged)
         texts.require_rows()
+        require_classes(texts.learnt, settings, sources)
         read = {**tally.counts, "damaged_files": len(tally.damaged_files())}
         return _write(texts, read, settings, output, place)
 
@@ -102,14 +105,15 @@ class _Block(NamedTuple):
 
     ids: npt.NDArray[np.uint32]
     lengths: npt.NDArray[np.uint32]
-    codes: npt.NDArray[np.uint8]
+    codes: _CodeArray
 
 
 class _Part:
     """The texts of a part of the dataset, on the disk. They come back in the blocks in which they were added, because
     so many of any length fit in memory."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, code_dtype: np.dtype[Any]) -> None:
+        self._code_dtype = code_dtype
         self._files = [(folder / f"{number}.{name}").open("w+b") for name in _Block._fields]
         self._sizes: list[tuple[int, ...]] = []
 
@@ -123,7 +127,7 @@ class _Part:
     @property
     def rows(self) -> int:
         """The number of texts."""
-        return sum(codes for _, _, codes in self._sizes)
+        return sum(codes // self._code_dtype.itemsize for _, _, codes in self._sizes)
 
     def blocks(self) -> Iterator[_Block]:
         """All texts in order."""
@@ -132,7 +136,9 @@ class _Part:
         for sizes in self._sizes:
             ids, lengths, codes = (file.read(size) for file, size in zip(self._files, sizes, strict=True))
             yield _Block(
-                np.frombuffer(ids, np.uint32), np.frombuffer(lengths, np.uint32), np.frombuffer(codes, np.uint8)
+                np.frombuffer(ids, np.uint32),
+                np.frombuffer(lengths, np.uint32),
+                np.frombuffer(codes, self._code_dtype),
             )
 
     def close(self) -> None:
@@ -144,8 +150,10 @@ class _Texts:
     """Texts as ids of one dictionary, in the parts of the dataset; a context manager that closes their files."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        self.parts = [_Part(folder, part) for part in _PARTS]
+        self.parts = [_Part(folder, part, settings.label_dtype) for part in _PARTS]
         self.counts: Counter[str] = Counter()
+        self.learnt: Counter[int] = Counter()
+        """The texts that are not for the test, by their code."""
         self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
         """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
@@ -164,7 +172,7 @@ class _Texts:
         """Read all texts of a file."""
         part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
         for batch in join_batches(read_batches(part, self._codes, tally)):
-            self._add(batch.texts, np.array(batch.codes, np.uint8), test=source.test)
+            self._add(batch.texts, np.array(batch.codes, self._settings.label_dtype), test=source.test)
             report(batch.raw_bytes)
         if identity_of(source.address) != source.identity:
             raise DataError(f"{source.address} was changed since the command began; run the same command again")
@@ -173,12 +181,15 @@ class _Texts:
         """Raise FinalError where too few texts are left for training or test."""
         train, test = self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows, self.parts[_TEST].rows
         if train < LEAST_TRAINING_ROWS or test < LEAST_ROWS:
+            way = "input, another --test-share, or --test-input FILE"
+            if self._settings.test_input:
+                way = "texts to test with" if train >= LEAST_TRAINING_ROWS else "texts to learn from"
             raise FinalError(
                 f"training needs at least {LEAST_TRAINING_ROWS} texts with words to learn from and {LEAST_ROWS} to "
-                f"test, and has {train:,} and {test:,}; give more input, another --test-share, or --test-input FILE"
+                f"test, and has {train:,} and {test:,}; give more {way}"
             )
 
-    def _add(self, texts: Sequence[str], codes: npt.NDArray[np.uint8], *, test: bool) -> None:
+    def _add(self, texts: Sequence[str], codes: _CodeArray, *, test: bool) -> None:
         """Add some texts to their parts. Those without words are only counted."""
         words = self.dictionary(texts)
         lengths = np.diff(words.ends, prepend=0)
@@ -196,6 +207,8 @@ class _Texts:
             )
             self.parts[part].add(some)
             if part != _TEST:
+                values, numbers = np.unique(some.codes, return_counts=True)
+                self.learnt.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
                 one = np.ones(1, np.int64)
                 add_counts(some.ids, 0 * one, len(some.ids) * one, one, self.occurrences)
         if len(self.dictionary) > self._settings.vocabulary_size + _FORGET_AFTER:
@@ -240,7 +253,6 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
     counts = Counter(read) + texts.counts
     counts["distinct"] = counts["texts"]
     counts.update({name.replace("before", "after"): number for name, number in texts.counts.items() if "." in name})
-    learnt = np.zeros(settings.class_count, np.int64)
     with DatasetWriter(output, settings, packed=False, option=place) as writer:
         for split, parts in (("train", (_VALIDATION, _TRAINING)), ("test", (_TEST,))):
             for block in chain.from_iterable(texts.parts[part].blocks() for part in parts):
@@ -248,13 +260,10 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
                     tokens=new_ids[block.ids],
                     lengths=block.lengths,
                     labels=labels[block.codes],
-                    ratings=np.zeros_like(block.codes) if settings.labelled else block.codes,
+                    ratings=np.zeros(len(block.codes), np.uint8) if settings.labelled else block.codes.astype(np.uint8),
                 )
                 _count(counts, split, rows)
-                if split == "train":
-                    learnt += np.bincount(rows.labels, minlength=len(learnt))
                 writer.append(split, rows)
-        _require_classes(learnt, settings)
         frequent = [(word.decode(), count) for word, count in words[:FREQUENT_WORDS]]
         whole = final_counts(
             counts, settings=settings, positive_from=int(np.argmax(labels > 0)), frequent_words=frequent
@@ -263,22 +272,11 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
     return whole
 
 
-def _require_classes(rows: npt.NDArray[np.int64], settings: Settings) -> None:
-    """Raise FinalError where a class has no training row; `rows` are the numbers of them by label."""
-    if rows.all():
-        return
-    name = (settings.classes or ("negative", "positive"))[int(np.argmin(rows))]
-    raise FinalError(
-        f"none of the {plural(int(rows.sum()), 'text')} to learn from is of the class {name}; give texts of it, or "
-        "look at how the input is read by --dry-run"
-    )
-
-
-def _labels(counts: Mapping[str, int], settings: Settings) -> npt.NDArray[np.uint8]:
-    """(256,): the label of each code."""
-    codes = np.arange(256)
+def _labels(counts: Mapping[str, int], settings: Settings) -> _CodeArray:
+    """(codes,): the label of each code."""
     if settings.classes:
-        return codes.astype(np.uint8)
+        return np.arange(settings.class_count, dtype=settings.label_dtype)
+    codes = np.arange(256)
     by_code = {code: counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
     return (codes >= first_positive_code(by_code, settings)).astype(np.uint8)
 

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from corpus.errors import DataError
-from corpus.tokens import is_token
+from corpus.tokens import is_token, tokens
 
 PADDING = 0
 UNKNOWN = 1
@@ -37,6 +37,10 @@ def words(text: str) -> list[str]:
 def is_word(text: str) -> bool:
     """Whether a text is one cleaned word."""
     return _WORD.fullmatch(text) is not None
+
+
+BY_RULE = {"letters": (words, is_word), "tokens": (tokens, is_token)}
+"""By the name of a rule of words: the words of a text, and whether a text is one of them."""
 
 
 def unescape(text: str) -> str:
@@ -105,7 +109,7 @@ def load_stopwords(choice: str = "nltk", rule: str = "letters") -> frozenset[str
         ) from error
     chosen = [line.strip() for line in listed if line.strip()]
     for word in chosen:
-        if not (is_token(word) if rule == "tokens" else is_word(word)):
+        if not BY_RULE[rule][1](word):
             cleaned = "the rule of words is tokens" if rule == "tokens" else "lower case, a to z, inner apostrophes"
             raise DataError(
                 f"{choice}: {word!r} is not a cleaned word ({cleaned}); it would never match, so correct or remove it"

@@ -83,8 +83,9 @@ class TextProgress:
     read: int
     """The bytes of texts that were read, decompressed."""
     lines: int = 0
-    """When all is read: the lines, and how many of them are malformed."""
+    """When all is read: the lines, how many of them are malformed, and how many have a text without words."""
     malformed: int = 0
+    empty: int = 0
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -92,9 +93,10 @@ class TextProgress:
         return _made(cls, parse_json_object(text))
 
 
-def describe_malformed(lines: int, malformed: int) -> str:
-    """A sentence about lines that are not in the dataset."""
-    return f"{malformed:,} of {plural(lines, 'line')} are malformed, and are left out"
+def describe_left_out(*, lines: int, malformed: int, empty: int) -> list[str]:
+    """Sentences about lines that are not in the dataset."""
+    found = ((malformed, "are malformed"), (empty, "have no words"))
+    return [f"{number:,} of {plural(lines, 'line')} {what}, and are left out" for number, what in found if number]
 
 
 def _source(written: Any) -> Source:
@@ -145,7 +147,7 @@ def encode_request(request: str, output: Path, progress: str) -> None:
 
     tell()
     counts = asked.encode(output, report, place="instance type")
-    tell(lines=counts["lines"], malformed=counts["malformed"])
+    tell(**{name: counts[name] for name in ("lines", "malformed", "empty")})
 
 
 def main() -> int:

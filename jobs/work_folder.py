@@ -4,8 +4,6 @@ Rename a folder before it is removed, because a partly removed one would look li
 its input, settings and code, and other users can predict it.
 """
 
-import fcntl
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from corpus.errors import DataError, FinalError
-from corpus.private_folders import make_private_folder
+from corpus.private_folders import locked, make_private_folder
 from jobs.errors import JobError
 
 _WORK_NAME = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
@@ -42,7 +40,7 @@ def work_folder(
                     make_private_folder(home, "set TMPDIR to another folder")
                 home.mkdir(parents=True, exist_ok=True)
                 _remove_leftovers(home, folder)
-                free = claim.enter_context(_locked(folder))
+                free = claim.enter_context(locked(folder))
             if not free:
                 raise DataError(
                     f"another run processes the same input in {home}; wait for it, or choose another --output"
@@ -78,7 +76,7 @@ def _explained_write_errors(home: Path) -> Iterator[None]:
 def _remove_leftovers(home: Path, but: Path) -> None:
     for name in {found[1] for path in home.iterdir() if (found := _WORK_NAME.fullmatch(path.name))}:
         if (left := home / name) != but:
-            with suppress(OSError), _locked(left) as free:  # of another user, or gone meanwhile
+            with suppress(OSError), locked(left) as free:  # of another user, or gone meanwhile
                 if free:
                     _remove(left)
 
@@ -89,26 +87,3 @@ def _remove(folder: Path) -> None:
     with suppress(FileNotFoundError):
         folder.replace(gone)
         shutil.rmtree(gone, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder, which ends with the process; gives whether it was free."""
-    lock = folder.with_name(f"{folder.name}.lock")
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        # The previous holder removes the file at its end: then this lock is on a deleted file.
-        if not lock.exists() or not os.path.samestat(os.fstat(handle), lock.stat()):
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.unlink(missing_ok=True)
-    finally:
-        os.close(handle)

@@ -103,8 +103,8 @@ def _epoch_notes(state: dict[str, Any], config: TrainConfig, rows: int) -> list[
     now, run = config.epochs or before, f"the run in {config.output}"
     if now == before:
         return []
-    epoch, done = state["progress"]["epoch"], state["progress"]["epoch"] * steps + state["progress"]["step"]
-    if epoch >= before:
+    done = state["progress"]["epoch"] * steps + state["progress"]["step"]
+    if done >= before * steps:
         raise TrainingError(
             f"{run} has come to the end of its {plural(before, 'epoch')}; leave out --epochs, or start in another "
             "--output"

@@ -26,7 +26,7 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
     before, after = counts["labels"]["before"], counts["labels"]["after"]
     codes = {name: str(label) for label, name in enumerate(classes)}
     if len(codes) > _CLASSES_SHOWN:
-        codes = dict(sorted(codes.items(), key=lambda item: -after[item[1]])[:_CLASSES_SHOWN])
+        codes = dict(sorted(codes.items(), key=lambda item: -after[item[1]]))
     parts = []
     if counts["ratings"]["before"]:
         parts.append(
@@ -39,6 +39,7 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
                 "all texts": {name: before[code] for name, code in codes.items()},
                 "distinct": {name: after[code] for name, code in codes.items()},
             },
+            shown=_CLASSES_SHOWN,
         )
     )
     if lengths := _trimmed(counts["lengths"]):

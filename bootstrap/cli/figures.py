@@ -57,14 +57,15 @@ def bar(share: float, letters: int) -> str:
     return "#" * (max(1, round(share * letters)) if share else 0)
 
 
-def histogram(title: str, columns: Mapping[str, Mapping[str, int]]) -> str:
+def histogram(title: str, columns: Mapping[str, Mapping[str, int]], shown: int | None = None) -> str:
     """A table with a line for each entry, and for each column its number, share and bar.
 
-    `columns` maps each column's name, which may be empty, to its counts. All columns have the same entries.
+    `columns` maps each column's name, which may be empty, to its counts. All columns have the same entries, of which
+    the first `shown` have a line; None: all of them.
     """
     letters = _BAR_LETTERS // len(columns)
     lines = []
-    for entry in next(iter(columns.values())):
+    for entry in list(next(iter(columns.values())))[:shown]:
         line = [f"  {entry}"]
         for counts in columns.values():
             number, total, most = counts[entry], sum(counts.values()), max(counts.values())

@@ -21,6 +21,7 @@ from bootstrap.errors import UsageError
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
 from corpus.errors import DataError
+from corpus.reading.inputs.fields import list_values
 from jobs.settings import add_rating_scale
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ stopwords, or no word) is 'unknown'.
 Files may have all formats that `shoal preprocess` reads, compressed or not:
 JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
 Where files have ratings or labels, the predictions are compared with them:
-accuracy, F1 and confusion matrix, on standard error. Malformed records get no
+accuracy, F1 and confusion matrix, on standard error. A label that is none of
+more than two classes is counted, and not scored. Malformed records get no
 line; they are counted on standard error.
 """,
     epilog=_EXAMPLES,
@@ -140,8 +142,8 @@ def run(
         _require_files_for(options)
     require_s3(model, *files, output)
     loaded = open_model(model)
-    if loaded.classes and threshold is not None:
-        raise UsageError(f"--threshold goes with two classes, and this model has {len(loaded.classes)}")
+    if loaded.classes:
+        _require_no_option_of_two_classes({"threshold": threshold, **options}, len(loaded.classes))
     labelled_by = threshold if threshold is not None else 0.5
     form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"], as_json=as_json)
     with answer_file(output) as out:
@@ -158,6 +160,14 @@ def _require_files_for(options: dict[str, Any]) -> None:
     for name, value in options.items():
         if value not in (None, (), False):
             raise UsageError(f"--{name.replace('_', '-')} goes with files; in standard input each line is a text")
+
+
+def _require_no_option_of_two_classes(options: dict[str, Any], classes: int) -> None:
+    """Raise UsageError for an option that has no meaning for so many classes: they have no ratings, and none is the
+    positive one."""
+    for name in ("threshold", "rating_field", "positive_label", *_RATING_OPTIONS):
+        if options[name] not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} goes with two classes, and this model has {classes}")
 
 
 def _label_standard_input(model: "TrainedModel", *, threshold: float, form: AnswerForm, out: TextIO) -> None:
@@ -187,7 +197,7 @@ def _label_files(
 
     found = _find_files(model, files, options)
     total_bytes = found.understanding.plain_bytes
-    tally, answers, done = Tally(), AnswerCounts(), 0
+    tally, answers, done = Tally(), AnswerCounts(classes=model.classes), 0
     with Bars() as bars:
         if not out.isatty():  # on a terminal the answers are the progress
             bars.stage("predict", total_bytes)
@@ -197,6 +207,11 @@ def _label_files(
             bars.at(done)
     if tally.counts["lines"] == tally.counts["malformed"]:
         raise DataError(f"no record of the input can be read: {malformed(tally)}")
+    if found.not_compared is None and answers.others == tally.counts["lines"] - tally.counts["malformed"]:
+        raise DataError(
+            f"the model knows none of the labels of the input, such as {list_values(found.understanding.values)}; name "
+            "their field by --label-field, take a model of these classes, or leave the labels out of the input"
+        )
     report(tally, answers, found, threshold=threshold, as_json=form.as_json)
 
 
@@ -212,14 +227,14 @@ def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, 
                 options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
             ),
             keep=options["keep"],
+            classes=model.classes,
+            others=bool(model.classes),
         )
     except DataError as error:
         raise UsageError(str(error)) from error
     found = find_text_files(list(files), reading, settings, exclude=list(options["exclude"]))
-    if found.not_compared is None:
+    if found.not_compared is None and not model.classes:
         found.understanding.check_values(found.settings, DEFAULT_MAX_MALFORMED)
     for warning in found.understanding.warnings:
         print_warning(warning)
-    if model.classes:
-        return replace(found, not_compared=f"only answers of two classes are compared; these are {len(model.classes)}")
     return found

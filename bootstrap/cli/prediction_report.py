@@ -4,6 +4,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.output import percent, say, table
 from corpus.display import plural
 from corpus.errors import FinalError
@@ -25,7 +26,7 @@ def report(
         print(json.dumps({"threshold": threshold, **_content(tally, answers, confusion, why)}), file=sys.stderr)  # noqa: T201
         return
     if confusion:
-        say(_scores(confusion, answers.unknown))
+        say(_scores(confusion, answers))
     if tally.counts["malformed"]:
         say(f"malformed, without an answer: {malformed(tally)}")
     if why is not None:
@@ -55,9 +56,14 @@ def _content(tally: "Tally", answers: "AnswerCounts", confusion: Confusion | Non
         "malformed": tally.counts["malformed"],
         "malformed_lines": [vars(place) for place in tally.malformed_lines()],
         "unknown": answers.unknown,
-        "scores": {**metrics.measures(confusion), "confusion": _cells(confusion)} if confusion else None,
+        "other_labels": answers.others,
+        "scores": {**metrics.measures(confusion), "confusion": _matrix(confusion, answers)} if confusion else None,
         "not_scored": why,
     }
+
+
+def _matrix(confusion: Confusion, answers: "AnswerCounts") -> dict[str, Any]:
+    return confusion.plain(answers.classes) if answers.classes else _cells(confusion)
 
 
 def _cells(confusion: Confusion) -> dict[str, int]:
@@ -70,18 +76,27 @@ def _cells(confusion: Confusion) -> dict[str, int]:
     }
 
 
-def _scores(confusion: Confusion, unknown: int) -> str:
+def _scores(confusion: Confusion, answers: "AnswerCounts") -> str:
     measures = {name: percent(value) for name, value in metrics.measures(confusion).items()}
+    out = [
+        f"{number:,} {what}"
+        for number, what in ((answers.unknown, "unknown"), (answers.others, "of labels that the model does not know"))
+        if number
+    ]
     rows = [
-        ("scored", plural(confusion.rows, "text") + (f"; left out: {unknown:,} unknown" if unknown else "")),
+        ("scored", plural(confusion.rows, "text") + (f"; left out: {', '.join(out)}" if out else "")),
         ("accuracy", f"{measures['accuracy']} (always the majority: {measures['majority']})"),
         ("balanced accuracy", measures["balanced_accuracy"]),
-        ("F1 positive, negative", f"{metrics.f1_positive(confusion):.3f}, {metrics.f1_negative(confusion):.3f}"),
     ]
+    if answers.classes:
+        rows.append(("macro-F1", f"{metrics.macro_f1(confusion):.3f}"))
+        return table([*rows, *confusion_rows(_matrix(confusion, answers))], stream=sys.stderr)
+    f1 = f"{metrics.f1_positive(confusion):.3f}, {metrics.f1_negative(confusion):.3f}"
     cells = {name: f"{number:,}" for name, number in _cells(confusion).items()}
     matrix = [
         ("positive", cells["true_positive"], cells["false_negative"]),
         ("negative", cells["false_positive"], cells["true_negative"]),
     ]
     heads = ("the files say", "called positive", "called negative")
-    return "\n\n".join((table(rows, stream=sys.stderr), table(matrix, heads, right=(1, 2), stream=sys.stderr)))
+    scores = table([*rows, ("F1 positive, negative", f1)], stream=sys.stderr)
+    return "\n\n".join((scores, table(matrix, heads, right=(1, 2), stream=sys.stderr)))

@@ -49,7 +49,7 @@ def content(preview: PreprocessingPreview) -> dict[str, Any]:
             "malformed_by_reason": sample.malformed_by_reason,
             "malformed_lines": [asdict(place) for place in sample.malformed_lines],
             "line_bytes": sample.line_bytes if sample.lines else None,
-            "words": sample.words,
+            "words": sample.words(preview.settings.words),
             "values": dict(sorted(sample.values.items())),
             "example": {"value": sample.example_value, "begins": sample.example},
         },
@@ -67,10 +67,11 @@ def text(preview: PreprocessingPreview) -> str:
     sample = understanding.sample
     parts = [_files(understanding)]
     if sample.lines:
+        words = sample.words(preview.settings.words)
         line_bytes = f", {sample.line_bytes:,.0f} bytes each" if sample.values else ""
         reasons = ", ".join(f"{number:,} {reason}" for reason, number in sample.malformed_by_reason.items())
         seen = [
-            ("sample", f"{plural(sample.lines, 'record')}{line_bytes}; {sample.words:,.0f} words a text"),
+            ("sample", f"{plural(sample.lines, 'record')}{line_bytes}; {words:,.0f} words a text"),
             (
                 "malformed",
                 f"{sample.malformed:,} ({percent(sample.malformed / sample.lines)})" + f": {reasons}" * bool(reasons),

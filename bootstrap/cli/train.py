@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.figures import dollars
 from bootstrap.cli.input_options import (
     INPUT,
@@ -27,11 +28,11 @@ from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
 from bootstrap.training.profile import phase_shares
-from corpus.display import printable
 from corpus.errors import DataError
 from corpus.settings import Settings
 from jobs.choose import add_limit_options
 from jobs.settings import add_judging, read_judging
+from trainer.classification.metrics import MOST_CLASSES
 from trainer.command_line import add_arguments, from_args
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -40,9 +41,6 @@ from trainer.output.files import MODEL, finished_model
 
 if TYPE_CHECKING:
     from bootstrap.training.raw_input import RawTexts
-
-_MOST_CLASSES, _MOST_LETTERS = 5, 10
-"""A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
 
 
 _FILES = ("input", "test_input", "positive_input", "negative_input")
@@ -171,6 +169,11 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
         return None
     if data is not None:
         raise UsageError("--data is a dataset, and --input texts to make one of; give one of them")
+    if (classes := len(options["classes"])) > MOST_CLASSES:
+        raise UsageError(
+            f"--classes names {classes:,} classes, but training takes at most {MOST_CLASSES:,}; give the "
+            "most frequent ones, and leave out the texts of all others by a higher --max-malformed"
+        )
     try:
         settings = read_judging(Namespace(**options), Settings())
         inputs = read_inputs(
@@ -225,7 +228,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("macro-F1", f"{result['macro_f1']:.3f}"),
         *_f1_of_two(result),
-        *_confusion(result["confusion"]),
+        *confusion_rows(result["confusion"]),
         *_profile(result),
         ("curves", f"tensorboard --logdir {output}"),
         *_refused(result),
@@ -236,30 +239,6 @@ def _f1_of_two(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "f1_positive" not in result:
         return []
     return [("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}")]
-
-
-def _confusion(matrix: dict[str, Any]) -> list[tuple[str, str]]:
-    """The test rows by their class, a line each, and by the predicted class; empty for many classes."""
-    if len(matrix["classes"]) > _MOST_CLASSES:
-        return []
-    names = [_cut(printable(name)) for name in matrix["classes"]]
-    widths = [
-        max(len(name), *(len(f"{number:,}") for number in column))
-        for name, column in zip(names, zip(*matrix["counts"], strict=True), strict=True)
-    ]
-
-    def aligned(cells: Sequence[str]) -> str:
-        return "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-    lines = [
-        (f"  {name}", aligned([f"{number:,}" for number in counts]))
-        for name, counts in zip(names, matrix["counts"], strict=True)
-    ]
-    return [("predicted as", aligned(names)), *lines]
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 2]}.."
 
 
 def _profile(result: dict[str, Any]) -> list[tuple[str, str]]:

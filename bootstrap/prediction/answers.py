@@ -17,19 +17,30 @@ from trainer.classification.metrics import Confusion
 class AnswerCounts:
     """How often a model predicted each label, for the texts of each code of a rating or label."""
 
+    classes: tuple[str, ...] = ()
+    """The names of more than two classes of the model, by label; their codes are the labels."""
     counts: Counter[tuple[int, int]] = field(default_factory=Counter)
     """By code and predicted label; without the texts that have no prediction."""
     unknown: int = 0
     """Texts without a prediction: they keep no word."""
+    others: int = 0
+    """Texts of a label that is none of `classes`: they are not scored."""
 
     def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
         """Count the predictions for texts of these codes."""
-        pairs = zip(codes, predictions, strict=True)
-        self.unknown += sum(each.label is None for each in predictions)
-        self.counts.update((code, each.label) for code, each in pairs if isinstance(each.label, int))
+        labels = {name: label for label, name in enumerate(self.classes)}
+        predicted = [labels[each.label] if isinstance(each.label, str) else each.label for each in predictions]
+        self.unknown += predicted.count(None)
+        if self.classes:
+            self.others += codes.count(len(self.classes))
+        pairs = zip(codes, predicted, strict=True)
+        self.counts.update((code, label) for code, label in pairs if label is not None)
 
     def confusion(self, settings: Settings) -> Confusion:
         """Predictions beside the right labels. Raises FinalError where it is not clear which label is positive."""
+        if self.classes:
+            labels = range(len(self.classes))
+            return Confusion.of([self.counts[label, predicted] for label in labels for predicted in labels])
         by_code = Counter[int]()
         for (code, _), number in self.counts.items():
             by_code[code] += number

@@ -46,6 +46,7 @@ def rating_settings(
     if positive_from is not None:
         first_positive = in_steps(positive_from, steps)
     return Settings(
+        ragged=bool(model.classes),  # as rows of so many classes have to be
         rating_steps=steps,
         rating_range=(low, high),
         rating_fraction=rating_fraction or model.about.get("rating_fraction", False),

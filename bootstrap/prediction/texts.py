@@ -62,8 +62,8 @@ def find_text_files(
 
 
 def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
-    """The texts of the files, in their order; see `read_texts`."""
-    return read_texts(files.understanding.sources, Codes(files.settings), tally)
+    """The texts of the files, in their order; see `read_texts`. Of more than two classes a label may be of none."""
+    return read_texts(files.understanding.sources, Codes(files.settings, others=True), tally)
 
 
 def label_text_files(

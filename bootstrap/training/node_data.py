@@ -27,7 +27,7 @@ from corpus.display import printable
 from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
 from corpus.reading.s3 import is_s3
-from corpus.text_request import TextProgress, TextRequest, describe_malformed
+from corpus.text_request import TextProgress, TextRequest, describe_left_out
 from infra import topology
 
 
@@ -73,8 +73,9 @@ def bring_data(
     watch = NodeWatch(deployment, nodes, "; type the same command again")
     for together in (nodes[:1], nodes[1:]) if deployment.share else (nodes,):
         _stage(deployment, together, run, watch, bars)
-    if (progress := _progress(deployment, run, nodes[0])) and progress.malformed:
-        bars.note(describe_malformed(progress.lines, progress.malformed))
+    if progress := _progress(deployment, run, nodes[0]):
+        for sentence in describe_left_out(lines=progress.lines, malformed=progress.malformed, empty=progress.empty):
+            bars.note(sentence)
 
 
 def _stage(deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, watch: NodeWatch, bars: Bars) -> None:

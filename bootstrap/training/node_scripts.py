@@ -63,10 +63,14 @@ mv "$data.$$.partial" "$data"
 """
 
 # Of the nodes that share a folder the first one encodes the texts, on its own disks if it has some, and copies the
-# dataset to the share. A node with disks of its own copies it from there.
+# dataset to the share. A node with disks of its own copies it from there. While a node encodes texts it holds their
+# lock: what lies there of texts whose lock is free was left by a killed command.
 _ENCODE = """\
 bring() {{ [ -e "$2" ] || {{ cp "$1" "$2.$$.partial" && mv "$2.$$.partial" "$2"; }}; }}
 mkdir -p "$(dirname "$shared")"
+for left in "$place"/datasets/texts-*.parts; do
+    [ ! -d "$left" ] || flock -n "$(dirname "$shared")/$(basename "$left" .parts).lock" rm -rf "$left" || true
+done
 exec 8>"$shared.lock"
 flock 8
 if [ ! -e "$data" ] && [ ! -e "$shared" ]; then

@@ -4,6 +4,8 @@ Its name stands for the files as they are, the settings and the code. On this ma
 cache; on a deployment the nodes make it (`node_data`).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,10 +13,11 @@ from bootstrap.progress import Bars
 from corpus.dataset import open_dataset
 from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
+from corpus.private_folders import temporary_folder
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from corpus.text_request import TextRequest, describe_malformed
+from corpus.text_request import TextRequest, describe_left_out
 from jobs.preparation import fingerprint
 
 
@@ -62,7 +65,8 @@ def dataset_of_texts(texts: RawTexts, *, output: Path, cache: Path | None, bars:
     from trainer.classification.data import default_cache  # torch takes long to load
 
     request = understand_texts(texts, output, bars)
-    path = (cache or default_cache()) / f"texts-{dataset_name(request)}" / DATASET_NAME
+    home = cache or default_cache()
+    path = home / f"texts-{dataset_name(request)}" / DATASET_NAME
     if not _is_dataset(path):
         bars.stage("read the texts", request.plain_bytes, "B")
         done = 0
@@ -72,10 +76,23 @@ def dataset_of_texts(texts: RawTexts, *, output: Path, cache: Path | None, bars:
             done += size
             bars.at(done)
 
-        counts = request.encode(path, report, place="--cache")
-        if counts["malformed"]:
-            bars.note(f"{describe_malformed(counts['lines'], counts['malformed'])}; shoal dataset info {path}")
+        with _explained_write_errors(home):
+            home.mkdir(parents=True, exist_ok=True)
+            with temporary_folder(home, ".texts-") as folder:
+                counts = request.encode(folder / DATASET_NAME, report, place="--cache")
+                path.parent.mkdir(exist_ok=True)
+                (folder / DATASET_NAME).replace(path)
+        for sentence in describe_left_out(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
+            bars.note(f"{sentence}; shoal dataset info {path}")
     return path
+
+
+@contextmanager
+def _explained_write_errors(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --cache") from error
 
 
 def settings_of_texts(settings: Settings) -> Settings:

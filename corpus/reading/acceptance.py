@@ -1,10 +1,11 @@
 """Whether input that was read may be used, by what was counted: malformed lines, damaged files, the labels."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from corpus.display import plural
 from corpus.errors import DataError, FinalError
 from corpus.reading.formats import LABEL_PAIRS, LABELS
+from corpus.reading.sources import Source
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 
@@ -39,6 +40,46 @@ def _places(tally: Tally) -> str:
     firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
     shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
+
+
+def require_classes(by_code: Mapping[int, int], settings: Settings, sources: Sequence[Source]) -> None:
+    """Raise FinalError where a class has no text to learn from; `by_code` has the number of these texts of each code.
+
+    Labels that are no pair pass: see `first_positive_code`.
+    """
+    found = {code: number for code, number in sorted(by_code.items()) if number}
+    learnt = [source for source in sources if not source.test]
+    texts = f"{plural(sum(found.values()), 'text')} to learn from in {learnt[0].address}"
+    if len(learnt) > 1:
+        texts += f" and {plural(len(learnt) - 1, 'more file')}"
+    if len(found) == 1:
+        (code,) = found
+        raise FinalError(
+            f"all {texts} {_have(code, learnt[0], settings)}; give texts of another class, too, or look at how the "
+            "input is read by --dry-run"
+        )
+    if absent := [name for code, name in enumerate(settings.classes) if code not in found]:
+        raise FinalError(
+            f"none of the {texts} is of the class {absent[0]}; give texts of it, or leave it out of --classes"
+        )
+    if not settings.labelled and len({code >= settings.positive_from for code in found}) == 1:
+        low, high = settings.in_units(min(found)), settings.in_units(max(found))
+        name = "negative" if min(found) >= settings.positive_from else "positive"
+        raise FinalError(
+            f"all {texts} have ratings from {low} to {high}, of which none is {name}; give texts with others, or "
+            "another --positive-from"
+        )
+
+
+def _have(code: int, source: Source, settings: Settings) -> str:
+    """What holds for texts of this code."""
+    if not settings.labelled:
+        return f"have the rating {settings.in_units(code)}"
+    if source.code is not None:
+        return f"are of the {('negative', 'positive')[code]} class"
+    if settings.positive_label is not None:
+        return f"have {'the label' if code else 'another label than'} {settings.positive_label!r}"
+    return f"have the label {(settings.classes or LABELS)[code]!r}"
 
 
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:

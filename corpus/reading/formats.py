@@ -116,10 +116,11 @@ class Format:
 
 
 class Codes:
-    """The codes, from 0 to 255, of all ratings or labels that the settings allow.
+    """The codes, from 0 up, of all ratings or labels that the settings allow: up to 255, or to the last class.
 
     The code of a rating is its number of steps. The code of a label is its index in LABELS; with a positive label it is
-    1 for that label and 0 for all others; where there are more than two classes it is the index of its class.
+    1 for that label and 0 for all others; where there are more than two classes it is the index of its class, and with
+    `others` that of a label of no class is the number of classes.
     """
 
     known_codes: dict[object, int]
@@ -127,7 +128,7 @@ class Codes:
     missing_reason: str
     """The reason for a record without such a value."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, others: bool = False) -> None:
         self.missing_reason = "no_label" if settings.labelled else "no_rating"
         if not settings.labelled:
             low, high = settings.rating_range
@@ -140,6 +141,7 @@ class Codes:
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
         elif settings.classes:
             self.code_of = self._class
+            self._other = len(settings.classes) if others else None
             codes = self._classes = {name: code for code, name in enumerate(settings.classes)}
             usual = [each for name in codes for each in (name, FASTTEXT_PREFIX + name) if class_name(each) == name]
             self.known_codes = {each: codes[class_name(each)] for each in usual}
@@ -178,7 +180,7 @@ class Codes:
         return LABELS.index(label)
 
     def _class(self, value: object) -> int:
-        code = self._classes.get(class_name(label_text(value)))
+        code = self._classes.get(class_name(label_text(value)), self._other)
         if code is None:
             raise MalformedLineError("bad_label")
         return code

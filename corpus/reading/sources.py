@@ -53,6 +53,8 @@ class ReadingOptions:
     """Further fields, or numbers of columns, whose values are wanted as they are."""
     classes: tuple[str, ...] = ()
     """The labels of more than two classes, in the order of their numbers; with fastText's `__label__` or without."""
+    others: bool = False
+    """Whether labels may also be of none of these classes."""
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, in steps."""
     rating_steps: int = 1

@@ -20,7 +20,7 @@ from corpus.dataset import Split, open_dataset
 from corpus.errors import DataError, FinalError
 from corpus.raw_texts import SETTINGS, encode_texts
 from corpus.reading.inputs.understanding import understand_inputs
-from corpus.reading.sources import Inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.rules import VALIDATION_SHARE, in_test_set
 from corpus.settings import Settings
 from corpus.text import digest
@@ -198,6 +198,22 @@ def test_labels_of_fasttext_are_read(tmp_path: Path) -> None:
     assert counts["labels"]["before"] == {"0": 50, "1": 50}
 
 
+def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"".join(b"__label__c%d text %d\n" % (n % 300, n) for n in range(900)))
+    options = ReadingOptions(classes=tuple(f"c{n}" for n in range(300)))
+    known = understand_inputs(Inputs(files=(str(tmp_path / "in.txt"),), options=options))
+    counts = encode_texts(known.sources, known.settings(SETTINGS), tmp_path / "out.h5", max_malformed=0.0)
+    assert counts["labels"]["before"] == {str(label): 3 for label in range(300)}
+    with open_dataset(tmp_path / "out.h5") as dataset:
+        rows = rows_of(dataset.train, dataset.vocabulary)
+        ratings = dataset.train.rows(0, len(dataset.train)).ratings
+    numbers = {int(words[1]): label for words, label in rows}
+    assert len(numbers) > 700
+    assert {number % 300 for number in numbers} == set(range(300))
+    assert all(number % 300 == label for number, label in numbers.items())
+    assert (ratings.dtype, ratings.any()) == (np.uint8, False)
+
+
 def test_lines_without_a_word_are_counted_as_empty_and_malformed_ones_by_their_reason(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(lines([*some(100), (' "; : ', 1), ("", 0)]) + b"{broken\n" + b'{"label": 1}\n')
     counts = encode([tmp_path / "in.json"], tmp_path / "out.h5")
@@ -251,7 +267,9 @@ def test_bad_input_is_a_sentence_and_leaves_nothing(tmp_path: Path, name: str) -
 def test_a_class_that_only_the_test_has_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(lines([*some(50, 1)]))
     (tmp_path / "test.json").write_bytes(lines(some(50)))
-    with pytest.raises(FinalError, match="none of the 50 texts to learn from is of the class negative; give texts of"):
+    with pytest.raises(
+        FinalError, match=r"all 50 texts to learn from in .*/in\.json have the label '1'; give texts of"
+    ):
         encode([tmp_path / "in.json"], tmp_path / "out" / "out.h5", test=[tmp_path / "test.json"])
     assert list((tmp_path / "out").iterdir()) == []
 

@@ -21,7 +21,9 @@ from corpus.text_request import TextProgress, TextRequest, encode_request
 from embedded.aws import EmbeddedAws
 
 REQUEST, PROGRESS = "s3://pile/runs/a/texts.json", "s3://pile/nodes/i-1.texts"
-LINES = b"".join(b"__label__%d text %d of many\n" % (1 + n % 2, n) for n in range(400)) + b"without a label\n"
+LINES = (
+    b"".join(b"__label__%d text %d of many\n" % (1 + n % 2, n) for n in range(400)) + b"without a label\n__label__1\n"
+)
 SOURCE = Source(address="s3://pile/a.txt", size=1, identity="x", format=Format(kind="fasttext"))
 ASKED = TextRequest(
     sources=(
@@ -107,7 +109,7 @@ def test_what_is_asked_for_is_encoded_and_told(aws: None, tmp_path: Path) -> Non
     asked.encode(tmp_path / "here.h5", lambda _: None, place="--cache")
     with open_dataset(tmp_path / "there.h5") as there, open_dataset(tmp_path / "here.h5") as here:
         assert there.digest == here.digest
-    assert told() == TextProgress(read=len(LINES), lines=401, malformed=1)
+    assert told() == TextProgress(read=len(LINES), lines=402, malformed=1, empty=1)
 
 
 def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(aws: None, tmp_path: Path) -> None:

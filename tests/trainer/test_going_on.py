@@ -135,7 +135,9 @@ def test_epochs_that_were_never_given_may_be_told_or_changed() -> None:
 def test_epochs_may_be_any_but_fewer_than_are_done(before: int, epoch: int, step: int, now: int) -> None:
     epoch = min(epoch, before - 1)
     of = state(epoch=epoch, step=step, epochs=before, global_batch=100)
-    if now * 10 < epoch * 10 + step:
+    if epoch * 10 + step == before * 10 and now != before:  # only its evaluation is left
+        refused(of, f"has come to the end of its {before} epoch", epochs=now)
+    elif now * 10 < epoch * 10 + step:
         least = epoch + (step > 0)
         refused(
             of, f"--epochs is {now}, but the run in out has done .* of 10 an epoch; give at least {least}", epochs=now

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,18 @@ def test_a_preset_of_two_classes_is_taken_without_its_loss_and_its_weight(traine
     instead = ("--loss", "softmax", "--positive-weight", "1")
     assert trained("--output", tmp_path, "--preset", "reference", *instead, "--epochs", "1") == 0
     assert load_model(tmp_path).loss.kind == "softmax"
+
+
+def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused_in_one_sentence(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = tuple(f"class {number}" for number in range(1_001))
+    monkeypatch.setattr(
+        Classification, "load", staticmethod(lambda *given, **how: replace(load(*given, **how), classes=names))
+    )
+    assert trained("--output", tmp_path) == 1
+    sentence = "trainer: three.h5 has 1,001 classes, but training takes at most 1,000; leave out the texts of rare ones"
+    assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 TWO_CLASSES = ("negative", "positive")
 """The names of labels 0 and 1 in a dataset that names no classes."""
+MOST_CLASSES = 1_000
+"""The most classes that a model learns: the confusion matrix of more, which the results have, would be too large."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import Any
 from trainer.classification.trained_model import TrainedModel
 from trainer.output.files import ONNX, VOCABULARY
 
+_CLASSES_NAMED = 8
+"""More classes are counted in the title, and named below it."""
 _ACCURACY, _MAJORITY = "accuracy", "majority"
 
 _RULES = {
@@ -68,8 +70,9 @@ def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) ->
         ("epochs", f"{model.about.get('epoch', 'unknown')}"),
         ("written by", f"Shoal {config['shoal']}; digest `{config['digest']}`"),
     ]
+    named = f": {', '.join(classes)}" if len(classes) <= _CLASSES_NAMED else f" in {len(classes):,} classes"
     parts = [
-        f"# A classifier of texts: {', '.join(classes)}\n\n{_table(('', ''), facts)}",
+        f"# A classifier of texts{named}\n\n{_table(('', ''), facts)}",
         _measures(model.about.get("test") or {}),
         _USE,
         _ONNX.format(file=ONNX, vocabulary=VOCABULARY, length=length, classes=len(classes)) if onnx else "",

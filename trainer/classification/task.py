@@ -14,7 +14,7 @@ from trainer.classification import models
 from trainer.classification.data import TextData, load_data, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
-from trainer.classification.metrics import TWO_CLASSES, measures, measures_for
+from trainer.classification.metrics import MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import RaggedRows, Rows
@@ -128,6 +128,11 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
     if classes <= 2:
         weight = config.positive_weight or data.balancing_weight()
         return Loss(kind=config.loss, scale=data.scale, positive_weight=weight)
+    if classes > MOST_CLASSES:
+        raise TrainingError(
+            f"{config.data} has {classes:,} classes, but training takes at most {MOST_CLASSES:,}; leave out the texts "
+            "of rare ones, or put several classes together"
+        )
     if config.loss not in (CROSS_ENTROPY, SOFTMAX):
         raise TrainingError(
             f"--loss is {config.loss}, a loss of two classes, but {config.data} has {classes}; "

@@ -37,6 +37,7 @@ class Checkpointer:
         self.steps = steps
         """The steps of the newest checkpoint; None if there is none."""
         self._since = time.monotonic()
+        self._written: int | None = None
 
     def is_due(self, *, epoch_ends: bool) -> bool:
         """Whether a checkpoint is due after this step. At the end of an epoch it is due sooner, because an evaluation
@@ -45,11 +46,11 @@ class Checkpointer:
         return time.monotonic() - self._since > seconds
 
     def save(self, steps: int, *, awaited: bool) -> None:
-        """Write a checkpoint after `steps` steps of the run, if this is the first rank. `awaited`: the others wait for
-        it in the next step."""
+        """Write a checkpoint after `steps` steps of the run, if this is the first rank and has not written it yet.
+        `awaited`: the others wait for it in the next step."""
         start, before = time.monotonic(), self.steps
         self._since, self.steps = start, steps
-        if not self._reporter.first:
+        if not self._reporter.first or steps == self._written:
             return
         with self._clock.during(Activity.CHECKPOINTS):
             try:
@@ -58,6 +59,7 @@ class Checkpointer:
                 self._reporter.note(f"no checkpoint at step {steps}: {error}")
                 self.steps = before
             else:
+                self._written = steps
                 self._reporter.checkpoint(steps, path, time.monotonic() - start)
         if awaited:
             self._throughput.add_wait(time.monotonic() - start)

@@ -221,25 +221,36 @@ def _holds_labels(name: str, values: set[str], column: str) -> bool:
     return any(known and set(known) <= pair for pair in _PAIRS) and len(known) == len(values)
 
 
-def check_labels(values: Counter[str], options: ReadingOptions) -> None:
-    """Raise DataError for labels of which the positive ones are not known; `values` are a sample's, by `label_text`.
+def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:
+    """Raise DataError for labels of which the positive ones are not known: samples of those to learn from, and of those
+    of the files that are for the test alone, by `label_text`.
 
     A single label is accepted, because the rest of the input may have the other one of its pair.
     """
+    values = learnt + tested
     if options.positive_label is not None or options.classes or not values:
         return
-    known = Counter({value: count for value, count in values.items() if value in LABELS})
-    rest = values.total() - known.total()
-    if any(set(known) <= pair for pair in _PAIRS) and known and rest <= (1 - _MOST) * values.total():
+    if _are_pair(values) and (not tested or _are_pair(tested)):
         return
     names = sorted(filter(None, {class_name(value) for value in values}), key=_name_order)
     several = ""
     if 2 < len(names) <= _MOST_NAMED:
         several = f"; or name all classes, those that were not seen here, too: --classes {shlex.join(names)}"
-    raise DataError(
-        f"the labels are {list_values(values)}, and it is not clear which are positive; "
-        f"name the positive one by --positive-label VALUE: all others are negative then{several}"
-    )
+    positive = f"name the positive one by --positive-label VALUE: all others are negative then{several}"
+    if tested and _are_pair(learnt):
+        others = Counter({value: count for value, count in tested.items() if value not in learnt})
+        raise DataError(
+            "--test-input has labels that the beginnings of the texts to learn from do not have: "
+            f"{list_values(others)}; leave out the texts of these, or {positive}"
+        )
+    raise DataError(f"the labels are {list_values(values)}, and it is not clear which are positive; {positive}")
+
+
+def _are_pair(values: Counter[str]) -> bool:
+    """Whether nearly all of these labels are of one known pair."""
+    known = Counter({value: count for value, count in values.items() if value in LABELS})
+    rest = values.total() - known.total()
+    return bool(known) and any(set(known) <= pair for pair in _PAIRS) and rest <= (1 - _MOST) * values.total()
 
 
 def check_classes(values: Counter[str], classes: Sequence[str], max_malformed: float) -> None:

@@ -19,7 +19,7 @@ from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
 from corpus.reading.tally import MalformedLine, Tally
 from corpus.settings import Settings
-from corpus.text import words
+from corpus.text import BY_RULE
 
 POSITIVE_NAME = "positive"
 """The value of a text of the positive class where the label itself is not stored."""
@@ -49,9 +49,9 @@ class FileSample:
     first_texts: list[str] = field(default_factory=list)
     """The first of these texts."""
 
-    @property
-    def words(self) -> float:
-        """Words of a text, on average; counted at each call, because counting takes longer than reading."""
+    def words(self, rule: str) -> float:
+        """Words of a text by this rule, on average; counted at each call: counting takes longer than reading."""
+        words, _ = BY_RULE[rule]
         return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
 
 
@@ -93,11 +93,10 @@ class Sample:
         size = sum(each.bytes for each in self.files.values())
         return size / self.lines if size else inf
 
-    @property
-    def words(self) -> float:
-        """Words of a text, on average."""
+    def words(self, rule: str) -> float:
+        """Words of a text by this rule, on average."""
         texts = sum(each.texts for each in self.files.values())
-        return sum(each.words * each.texts for each in self.files.values()) / texts if texts else 0.0
+        return sum(each.words(rule) * each.texts for each in self.files.values()) / texts if texts else 0.0
 
     @property
     def malformed(self) -> int:

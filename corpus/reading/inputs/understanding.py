@@ -15,7 +15,7 @@ from corpus.errors import DataError
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
-from corpus.reading.inputs.fields import OneValueError, check_classes, check_labels, reading_settings
+from corpus.reading.inputs.fields import OneValueError, check_classes, check_labels, list_values, reading_settings
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
@@ -86,15 +86,26 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     listing = find_files(inputs, leave_out)
     settled, notes = _detect_all(listing.files, inputs.options)
     labelled = _is_labelled(settled, inputs.options)
-    values = sum((each.values for each in settled.values()), Counter[str]())
+    learnt, tested = (
+        sum((each.values for found, each in settled.items() if found.test is test), Counter[str]())
+        for test in (False, True)
+    )
+    values = learnt + tested
     if labelled:
-        check_labels(values, inputs.options)
+        check_labels(learnt, tested, inputs.options)
     understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
     sample = take_sample(tuple(understood), reading_settings(labelled, inputs.options))
     positive = inputs.options.positive_label
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
-        notes.append(f"no text of the sample has the label {positive!r}; check --positive-label")
-    if absent := [name for name in inputs.options.class_names if sample.values and not sample.values[name]]:
+        notes.append(
+            f"no text of the sample has the label {positive!r}, but {list_values(values)}; check --positive-label"
+        )
+    others = inputs.options.others
+    if (
+        absent := []
+        if others
+        else [name for name in inputs.options.class_names if sample.values and not sample.values[name]]
+    ):
         listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(f"no text of the sample has the label {listed}; check --classes")
     extents = [_extent(source, each, sample) for source, each in understood.items()]
@@ -246,6 +257,11 @@ def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOp
         )
     if False in by_kind and (options.positive_label is not None or options.classes):
         address, rating = by_kind[False]
+        if options.others:
+            raise DataError(
+                f"the classes are those of labels, but {address} has ratings ({rating}); name the field of the labels "
+                "by --label-field"
+            )
         given = "--classes" if options.classes else "--positive-label"
         raise DataError(
             f"{given} goes with labels, but {address} has ratings ({rating}); leave it out, or name "

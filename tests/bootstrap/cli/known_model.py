@@ -1,4 +1,4 @@
-"""A model whose answers are known, with the words that it knows."""
+"""Models whose answers are known, with the words that they know."""
 
 from pathlib import Path
 from typing import Any
@@ -42,5 +42,29 @@ def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) ->
         stopwords=frozenset({"the"}),
         row_length=8,
         about=about,
+    )
+    write_model(folder / "model", model)
+
+
+TOPICS = ("war", "film", "song")
+"""The classes of a model, each with its own name as its only word."""
+
+
+def save_topics(folder: Path) -> None:
+    """Write a model that finds the topic that a text names most often."""
+    settings = {"embedding": 3, "ngrams": 1, "buckets": 1, "dropout": 0.0, "words": 5, "outputs": 3}
+    classifier = models.build("fasttext", settings)
+    vectors = torch.cat([torch.zeros(2, 3), torch.eye(3)])
+    classifier.load_state_dict({"vectors": vectors, "last.weight": 9 * torch.eye(3)})
+    model = TrainedModel(
+        name="fasttext",
+        settings=settings,
+        classifier=classifier,
+        loss=Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3),
+        ids=word_ids(list(TOPICS)),
+        stopwords=frozenset({"the"}),
+        row_length=None,
+        about={},
+        classes=TOPICS,
     )
     write_model(folder / "model", model)

@@ -46,6 +46,14 @@ def test_labelled_input_shows_classes_alone() -> None:
     assert "positive" in said
 
 
+def test_the_most_frequent_of_many_classes_are_shown_with_their_share_of_all_texts() -> None:
+    texts = {str(label): label for label in range(100)}
+    classes = [f"c{label}" for label in range(100)]
+    said = count_figures({**COUNTS, "labels": {"before": texts, "after": texts}}, classes)
+    shown = [line.split()[:3] for line in said.splitlines() if line.startswith("  c")]
+    assert (len(shown), shown[0]) == (20, ["c99", "99", "2.0%"])
+
+
 def test_a_dataset_from_which_nothing_can_be_learnt_gives_a_warning() -> None:
     def said(**counts: object) -> str:
         return "\n".join(dataset_warnings(merged(**counts), Settings()))  # type: ignore[arg-type]

@@ -92,6 +92,8 @@ def test_whole_texts_and_their_classes_are_shown_before_and_after(capsys: pytest
         "whole texts as rows, words with digits and punctuation, duplicates kept, a vocabulary of 2,000,000, "
         "3 classes: c, a, b, 10.0% to test, stopwords: none"
     ) in before
+    assert "; 5 words a text" in before
+    assert "; 2 words a text" in shown(capsys, "--local", *TOPICS, "--dry-run")
     after = shown(capsys, "--local", *WHOLE, "--output", "out", "--runner", "inline")
     assert "60, with duplicates" in after
     assert "at the row length" not in after

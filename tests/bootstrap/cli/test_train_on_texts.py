@@ -54,22 +54,45 @@ def torn(content: bytes) -> bytes:
 BAD = {
     "no file": ({}, "in.json: no such file; check the path"),
     "an empty file": ({"in.json": b""}, "in.json is empty; download again, or give others"),
-    "one class": ({"in.json": lines(100, [1])}, "the labels are 1 (100 times), which is not a known pair"),
+    "one label": (
+        {"in.json": lines(100, [1])},
+        "/in.json have the label '1'; give texts of another class, too, or look at how the input is read by --dry-run",
+    ),
     "one rating": (
         {"in.json": lines(100, [5]).replace(b"label", b"stars")},
-        "to learn from is of the class negative; give texts of it, or look at how the input is read by --dry-run",
+        "/in.json have the rating 5; give texts of another class, too, or look at how the input is read by --dry-run",
+    ),
+    "ratings of one class": (
+        {"in.json": lines(100, [4, 5]).replace(b"label", b"stars")},
+        "/in.json have ratings from 4 to 5, of which none is negative; give texts with others, or another --positive",
     ),
     "a class that is not learnt": (
         {"in.json": lines(100, [1]), "test.json": lines(100)},
-        "none of the 100 texts to learn from is of the class negative; give texts of it, or look",
+        "/in.json have the label '1'; give texts of another class, too, or look",
     ),
     "a label that is not learnt": (
         {"in.json": lines(100), "test.json": lines(50, [1, 2])},
-        "the labels are '1' (75), '0' (50), '2' (25), and it is not clear which are positive; name the positive one",
+        "--test-input has labels that the beginnings of the texts to learn from do not have: '2' (25); leave out the",
     ),
     "malformed lines": (
         {"in.json": lines(100) + b"{\n" * 20},
         "20 of 120 lines are malformed (20 not_json), more than 5%: not_json in line 101 of ",
+    ),
+    "a label that is not learnt, in a small test": (
+        {"in.json": lines(3_000), "test.json": lines(50, ["x"])},
+        "--test-input has labels that the beginnings of the texts to learn from do not have: 'x' (50); leave out the",
+    ),
+    "a test without texts": (
+        {"in.json": lines(100), "test.json": b"\n\n"},
+        "2 to test, and has 100 and 0; give more texts to test with",
+    ),
+    "lines with two labels": (
+        {"in.json": b"__label__1 __label__2 text\n" * 40},
+        "40 of 40 lines are malformed (40 bad_label), more than 5%: bad_label in line 1 of ",
+    ),
+    "labels without texts": (
+        {"in.json": b"__label__1\n__label__2 \n" * 40},
+        "3 texts with words to learn from and 2 to test, and has 0 and 0; give more input",
     ),
     "too few to test with": ({"in.json": lines(3)}, "3 texts with words to learn from and 2 to test, and has 3 and 0"),
     "a damaged file": (
@@ -102,6 +125,10 @@ WRONG = {
     "how to read nothing by default": (("--data", "d.h5", "--max-malformed", "0.05"), "--max-malformed goes with"),
     "only a test": (("--test-input", "in.json"), "no input is given; name files, folders or patterns"),
     "one class": (("--positive-input", "in.json"), "--positive-input and --negative-input go together"),
+    "too many classes": (
+        ("--input", "in.json", "--classes", *map(str, range(1_001))),
+        "--classes names 1,001 classes, but training takes at most 1,000; give the most frequent ones, and",
+    ),
     "to show a dataset": (("--data", "d.h5", "--dry-run"), "--dry-run goes with --input; shoal dataset info shows"),
 }
 
@@ -119,8 +146,7 @@ def test_a_cache_that_cannot_be_written_to_is_a_sentence(train: Said) -> None:
     Path("file").write_text("")
     status, _, said = train("--input", "in.json", "--cache", "file/cache")
     assert status == 1
-    assert "cannot write to file/cache/texts-" in said
-    assert "Not a directory; choose another --cache" in said
+    assert "cannot write to file/cache: Not a directory; choose another --cache" in said
 
 
 def test_a_finished_model_is_noticed_before_texts_are_read(train: Said) -> None:
@@ -195,6 +221,25 @@ class Run:
 
 
 @pytest.mark.slow
+def test_more_classes_than_a_byte_holds_are_read_learnt_and_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    classes = [f"class{number}" for number in range(300)]
+    texts = [f"__label__class{n % 300} word{n % 300} and number {n}, word{n % 300}\n" for n in range(6_000)]
+    Path("in.txt").write_text("".join(texts))
+    options = ("--local", "--model", "fasttext", "--buckets", "1000", "--epochs", "10", "--cache", "cache")
+    done = shoal("train", *options, "--input", "in.txt", "--classes", *classes, "--output", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["accuracy"] > 0.95
+    assert summary["confusion"]["classes"] == classes
+    Path("new.txt").write_text("word7 and word7\nword299 and word299\n")
+    answers = shoal("predict", "--model", "out", "new.txt")
+    assert [line.split("\t")[0] for line in answers.stdout.splitlines()] == ["class7", "class299"]
+
+
+@pytest.mark.slow
 def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,8 +253,13 @@ def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repe
         assert run.stopped_by(number) == (128 + number, "shoal: interrupted\n")
         assert files_below("cache", "in/model") == []
         assert list(Path("cache").glob("**/.texts-*")) == []
+    killed = Run(*command, "--test-share", "0.2")  # which makes another dataset
+    killed.until(lambda: list(Path("cache").glob("**/.texts-*")))
+    killed.stopped_by(signal.SIGKILL)
+    assert list(Path("cache").glob("**/.texts-*")) != []
     done = shoal(*command, "--json")
     assert (done.returncode, json.loads(done.stdout)["rows_seen"] > 50_000) == (0, True)
+    assert list(Path("cache").glob("**/.texts-*")) == []
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Where the scripts of a run put what they bring, on nodes with disks of their own and without."""
 
+import fcntl
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -98,6 +99,26 @@ def test_an_encoding_that_fails_leaves_nothing_that_counts_as_done(encoder: Bash
     encoder.add("shoal-python", 'echo encoded >"$4"')
     stage(encoder, TEXTS)
     assert places(encoder) == [Path("mnt", "share", "datasets", TEXTS.file)]
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["on the share", "on disks of its own"])
+def test_what_a_killed_command_left_of_other_texts_is_removed_and_what_is_being_encoded_stays(
+    encoder: Bash, local: bool
+) -> None:
+    if local:
+        (encoder.root / "mnt" / "local").mkdir()
+    datasets = encoder.root / "mnt" / ("local" if local else "share") / "datasets"
+    left, used = (datasets / f"texts-{digit * 12}.h5.parts" for digit in "ab")
+    for parts in (left, used):
+        (parts / ".texts-1").mkdir(parents=True)
+    locks = encoder.root / "mnt" / "share" / "datasets"
+    locks.mkdir(exist_ok=True)
+    with (locks / f"texts-{'b' * 12}.h5.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stage(encoder, TEXTS)
+        assert (left.exists(), used.exists()) == (False, True)
+    stage(encoder, TEXTS)
+    assert not used.exists()
 
 
 def test_a_rank_of_a_real_node_needs_a_gpu_and_one_of_an_emulated_node_does_not(bash: Bash) -> None:

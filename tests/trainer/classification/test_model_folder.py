@@ -95,6 +95,13 @@ def test_the_card_has_the_majority_beside_the_accuracy_and_the_origin(written: P
     assert "model.onnx" not in card
 
 
+def test_the_card_counts_many_classes_in_its_title_and_names_them_below(tmp_path: Path) -> None:
+    write_model(tmp_path / "model", random_fasttext(classes=tuple("abcdefghi")))
+    title, _, *rest = (tmp_path / "model" / "README.md").read_text().splitlines()
+    assert title == "# A classifier of texts in 9 classes"
+    assert any("0 a, 1 b," in line for line in rest)
+
+
 def test_a_card_may_be_changed_or_removed(model: TrainedModel, folder: Path) -> None:
     (folder / "README.md").write_text("my own")
     assert said(load_model(folder)) == said(model)

@@ -132,14 +132,19 @@ def test_the_sample_says_what_was_read(tmp_path: Path) -> None:
     assert sample.malformed_by_reason == {"not_json": 1, "bad_rating": 1}
     first = sample.malformed_lines[0]
     assert (first.reason, first.line, first.begins) == ("not_json", 3, "{")
-    assert (sample.words, sample.example, sample.example_value) == (3, "a fine lamp", "5")
+    assert (sample.words("letters"), sample.example, sample.example_value) == (3, "a fine lamp", "5")
     assert (found.rows, found.plain_bytes) == (4, found.sources[0].size)
 
 
 def test_the_words_of_a_text_are_those_of_all_files(tmp_path: Path) -> None:
     for name, text, count in (("a.json", "word", 9_000), ("b.json", "five words are in it", 3_000)):
         written(tmp_path, name, lines(*({"reviewText": text, "overall": 5} for _ in range(count))))
-    assert understand_inputs(Inputs(files=(str(tmp_path),))).sample.words == 2
+    assert understand_inputs(Inputs(files=(str(tmp_path),))).sample.words("letters") == 2
+
+
+def test_the_words_of_a_text_are_counted_by_the_rule_that_is_asked_for(tmp_path: Path) -> None:
+    sample = understood(tmp_path, "a.json", lines({"reviewText": "10 of 10, it's fine!", "overall": 5})).sample
+    assert (sample.words("letters"), sample.words("tokens")) == (3, 9)
 
 
 def test_a_text_is_shown_without_what_a_terminal_takes_for_commands(tmp_path: Path) -> None:

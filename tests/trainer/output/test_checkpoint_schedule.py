@@ -1,0 +1,80 @@
+"""A checkpoint is written once, and a run goes on from it wherever it was stopped."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpus.dataset import write_dataset
+from corpus.settings import Settings
+from tests.trainer.conftest import make_rows
+from trainer.__main__ import main
+from trainer.classification.task import Classification
+from trainer.output import checkpoint_schedule
+
+STEPS = 3
+
+
+@pytest.fixture
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Train for an epoch of three steps, which ends with a checkpoint; returns the content of summary.json."""
+    monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+    data = tmp_path / "dataset.h5"
+    vocabulary = [f"word{number}" for number in range(60)]
+    settings = Settings(row_length=20, vocabulary_size=60)
+    write_dataset(
+        data, train=make_rows(300, seed=1), test=make_rows(99, seed=2), vocabulary=vocabulary, settings=settings
+    )
+
+    def run(*arguments: str) -> dict[str, Any]:
+        fixed = f"--data {data} --output {tmp_path} --epochs 1 --batch-size 100 --threads 1".split()
+        monkeypatch.setattr("sys.argv", ["trainer", *fixed, *arguments])
+        assert main() == 0
+        found: dict[str, Any] = json.loads((tmp_path / "summary.json").read_text())
+        return found
+
+    return run
+
+
+def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
+    told = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    return [line for line in told if line["kind"] == kind]
+
+
+def test_the_last_step_is_saved_once(train: Any, tmp_path: Path) -> None:
+    assert not train()["stopped"]
+    assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
+
+
+def test_a_run_whose_last_step_was_not_saved_is_saved_at_its_end(
+    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 1e9)
+    train("--checkpoint-minutes", "1e9")
+    assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["validation", "test"])
+def test_a_run_that_is_stopped_after_its_last_step_goes_on_to_the_same_end(
+    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    whole = train("--force")
+    judge = Classification.evaluate
+
+    def stopped(self: Classification, of: str, **how: Any) -> Any:
+        if of == part:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return judge(self, of, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Classification, "evaluate", stopped)
+        found = train("--force")
+    assert (found["stopped"], found["steps"], found["accuracy"]) == (True, STEPS, None)
+    assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
+    found = train("--resume")
+    same = ("accuracy", "confusion", "validation", "steps", "rows_seen", "stopped")
+    assert {name: found[name] for name in same} == {name: whole[name] for name in same}
