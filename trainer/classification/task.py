@@ -54,7 +54,11 @@ class Classification(Task[TextData]):
             raise TrainingError(
                 f"--word-dropout is {share}, but a model of whole texts drops no words; leave it out, or take --dropout"
             )
-        self._words = WordDropout(share, data.row_length, config.seed) if share else None
+        self._words = (
+            WordDropout(share, data.row_length, config.seed, all_of_odd_keys=self.model.keeps_words_of_odd_keys)
+            if share
+            else None
+        )
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return text_gradients(

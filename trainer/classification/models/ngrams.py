@@ -41,7 +41,7 @@ def features(tokens: Tensor, lengths: Tensor, hashes: Tensor, *, ngrams: int, bu
     if computed_by_numba(tokens):
         from trainer.classification.models.ngram_kernels import write_features
 
-        rows = np.empty(int(ends[-1]), np.int32)
+        rows = np.empty(int(ends[-1:].sum()), np.int32)
         write_features(tokens.numpy(), lengths.numpy(), hashes.numpy(), ngrams, np.uint64(buckets), rows)
         return Features(torch.from_numpy(rows), ends)
     return Features(_rows_by_torch(tokens, lengths, hashes, ngrams, buckets), ends)
