@@ -124,7 +124,8 @@ class ModelOptions(Section):
         choices=tuple(PRESETS),
     )
     model: str = option(
-        "the kind of model: an LSTM; or the mean of the vectors of a text's words and n-grams (fasttext). Defaults of "
+        "the kind of model: an LSTM; the mean of the vectors of a text's words and n-grams (fasttext); or both, which "
+        "learn from rows in turn, and classify by the mean of their outputs. Defaults of "
         f"fasttext: {shown_options(MODEL_DEFAULTS['fasttext'])}",
         default="lstm",
         choices=tuple(MODELS),
@@ -314,7 +315,7 @@ class TrainConfig(
         super().__post_init__()
         if self.char_ngrams and self.model != "fasttext":
             raise TrainingError(
-                f"--char-ngrams is {self.char_ngrams}, but --model {self.model} has no n-grams; leave it out, or take "
+                f"--char-ngrams is {self.char_ngrams}, but --model {self.model} has none; leave it out, or take "
                 "--model fasttext"
             )
 

@@ -18,6 +18,7 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "dropout": 0.5,
         "word_dropout": 0.0,
     },
+    "both": {},
 }
 """Defaults by model, where they are not those of the options. docs/training.md has the measurements."""
 

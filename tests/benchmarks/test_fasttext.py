@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import fasttext, record
-from benchmarks.fasttext import predict, program, quality, tables, yelp
+from benchmarks.fasttext import both, predict, program, quality, tables, yelp
 from benchmarks.fasttext.files import BYTES_A_TEXT, write_csv, write_plain
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
 from bootstrap.errors import ShoalError
 from bootstrap.prediction.texts import find_text_files, read_text_files
+from corpus.dataset import open_dataset
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
@@ -161,6 +162,34 @@ def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
     assert 0 < ours["train_wall"] < ours["all_wall"]
     assert ours["majority"] == theirs["majority"]
     assert "less fastText, 1 thread" in (records / "fasttext-quality.log").read_text()
+
+
+def test_all_models_get_the_first_words_of_each_text(tmp_path: Path) -> None:
+    make_parts(PILE, tmp_path / "parts", seed=0)
+    (whole,) = (tmp_path / "parts").glob("texts-*/dataset.h5")
+    with open_dataset(whole) as texts, open_dataset(both._cut(whole, tmp_path / "rows.h5", 3)) as rows:
+        for long, short in ((texts.train, rows.train), (texts.test, rows.test)):
+            all_words, cut = long.rows(0, len(long)), short.rows(0, len(short))
+            assert cut.tokens.tolist() == all_words.tokens.reshape(len(long), -1)[:, :3].tolist()
+            assert (cut.labels == all_words.labels).all()
+            assert set(cut.lengths.tolist()) == {3}
+        assert rows.vocabulary == texts.vocabulary
+
+
+def test_lengths_that_make_the_same_rows_come_once() -> None:
+    longest = max(len(text.split(" ")) for text, _ in PILE.learnt)
+    assert both._lengths(PILE, [longest, 2000]) == [longest]
+    assert both._lengths(PILE, [2000, longest - 1]) == [longest - 1, 2000]
+
+
+@pytest.mark.slow
+def test_both_kinds_of_models_are_compared_with_both_together(records: Path, tmp_path: Path) -> None:
+    reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
+    both.main([f"tiny=--input {reviews}", "--seeds", "1", "--words", "3"])
+    runs = json.loads((records / "fasttext-both.json").read_text())["runs"]["tiny, 3 words"]
+    assert {model: len(each) for model, each in runs.items()} == {"lstm": 1, "fasttext": 1, "both": 1}
+    assert runs["fasttext"][0]["epochs"] in (5, 10, 25)
+    assert "both less" in (records / "fasttext-both.log").read_text()
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
         ("predict", ["reviews.json"], "reviews.json is not NAME=FILE[,FILE...]"),
         ("quality", ["imdb="], "imdb= is not NAME=OPTIONS"),
         ("fasttext.quality", ["imdb"], "imdb is not NAME=OPTIONS"),
+        ("fasttext.both", ["=--input"], "=--input is not NAME=OPTIONS"),
         ("fasttext.tables", ["--rows", "9999"], "--rows must be at least 10,000"),
     ],
 )

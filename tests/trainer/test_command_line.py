@@ -82,7 +82,7 @@ def test_the_options_fit_into_another_parser() -> None:
         (["--model", "fasttext", "--char-ngrams", "6-3"], "--char-ngrams is 6-3, but must be the fewest and most"),
         (["--model", "fasttext", "--char-ngrams", "0"], "from 1 to 9, such as 3-6"),
         (["--model", "fasttext", "--char-ngrams", "3-10"], "from 1 to 9, such as 3-6"),
-        (["--char-ngrams", "3-6"], "--char-ngrams is 3-6, but --model lstm has no n-grams; leave it out, or take"),
+        (["--char-ngrams", "3-6"], "--char-ngrams is 3-6, but --model lstm has none; leave it out, or take"),
         (["--positive-weight", "0"], "--positive-weight is 0.0, but must be above 0"),
     ],
 )

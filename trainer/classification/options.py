@@ -15,9 +15,11 @@ reviews."""
 
 _MOST_NGRAMS, _MOST_BUCKETS = 8, 1 << 28
 
+_OF_THE_LSTM = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
 _OF_THE_MODEL = {
-    "lstm": ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout"),
+    "lstm": _OF_THE_LSTM,
     "fasttext": ("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
+    "both": (*_OF_THE_LSTM, "ngrams", "buckets"),
 }
 
 
@@ -49,7 +51,7 @@ class ClassifierOptions(Section):
         choices=("mean+max+words", "mean+words", "mean", "last"),
     )
     ngrams: int = option(
-        "fasttext: the most words of an n-gram that has a vector; 1: words alone",
+        "fasttext and both: the most words of an n-gram that has a vector; 1: words alone",
         default=2,
         must=from_1_to(_MOST_NGRAMS),
     )
@@ -61,7 +63,7 @@ class ClassifierOptions(Section):
         metavar="MIN-MAX",
     )
     buckets: int = option(
-        "fasttext: the number of vectors that n-grams share, by their hash",
+        "fasttext and both: the number of vectors that n-grams share, by their hash",
         default=2_000_000,
         must=from_1_to(_MOST_BUCKETS),
     )

@@ -54,7 +54,11 @@ class Classification(Task[TextData]):
             raise TrainingError(
                 f"--word-dropout is {share}, but a model of whole texts drops no words; leave it out, or take --dropout"
             )
-        self._words = WordDropout(share, data.row_length, config.seed) if share else None
+        self._words = (
+            WordDropout(share, data.row_length, config.seed, all_of_odd_keys=self.model.keeps_words_of_odd_keys)
+            if share
+            else None
+        )
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return text_gradients(
@@ -159,10 +163,11 @@ def text_gradients(
 ) -> GradientComputer:
     """A computer of the gradients of `loss` for rows of word ids. `seed`: that of dropout, and of the `words` that rows
     lose; a model that reads whole texts loses none."""
-    whole, masked = model.reads_whole_texts, words is not None or dropout.drops(model)
+    whole = model.reads_whole_texts
+    keyed = words is not None or model.keeps_words_of_odd_keys or dropout.drops(model)
 
     def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        keys = dropout.keys(seed, step, numbers) if masked else None
+        keys = dropout.keys(seed, step, numbers) if keyed else None
         if whole:
             batch = rows.whole_batch(numbers, device, keys=keys)
         else:

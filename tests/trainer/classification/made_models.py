@@ -14,19 +14,29 @@ from trainer.config import TrainConfig
 
 
 def random_model(
-    words: tuple[str, ...] = ("good", "bad", "song"), *, kind: str = "cross-entropy", **options: Any
+    words: tuple[str, ...] = ("good", "bad", "song"),
+    *,
+    name: str = "lstm",
+    kind: str = "cross-entropy",
+    **options: Any,
 ) -> TrainedModel:
-    """A small model of random weights, which has learnt from ratings of 1 to 5."""
+    """A small model of random weights, which reads padded rows, and has learnt from ratings of 1 to 5."""
     torch.manual_seed(1)
     loss = Loss.of({"kind": kind, "scale": [1, 5, 4], "positive_weight": 0.5})
     config = TrainConfig(data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
-    settings = config.model_settings("lstm", words=2 + len(words), outputs=loss.outputs)
-    classifier = models.build("lstm", settings)
+    settings = config.model_settings(name, words=2 + len(words), outputs=loss.outputs)
+    classifier = models.build(name, settings)
+    classifier.read_vocabulary(words)
     with torch.no_grad():
-        classifier.embedding.weight.mul_(30)
+        for table in classifier.tables:
+            table.mul_(30)
+        for table in classifier.sparse_tables:
+            table.mul_(30)
+        if name == "both":
+            torch.nn.init.normal_(classifier.fasttext.last.weight)
     classifier.eval()
     return TrainedModel(
-        name="lstm",
+        name=name,
         settings=settings,
         classifier=classifier,
         loss=loss,

@@ -66,6 +66,14 @@ def test_a_model_with_character_ngrams_knows_the_letters_of_its_vocabulary_alone
     assert said(found) == said(model) != said(random_fasttext())
 
 
+def test_a_model_of_both_kinds_is_read_as_it_was_written(tmp_path: Path) -> None:
+    both = random_model(name="both", buckets=50)
+    write_model(tmp_path / "model", both)
+    found = load_model(tmp_path)
+    assert said(found) == said(both)
+    assert (found.name, found.settings) == ("both", both.settings)
+
+
 def test_a_file_of_an_earlier_version_says_the_same(model: TrainedModel, tmp_path: Path) -> None:
     write_old_file(tmp_path / "model.pt", model)
     assert said(load_model(tmp_path)) == said(load_model(tmp_path / "model.pt")) == said(model)

@@ -16,11 +16,19 @@ WORDS = tuple(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 
 
 @pytest.mark.parametrize(
-    ("kind", "pooling", "layers"),
-    [("cross-entropy", "mean+max+words", 1), ("bce", "last", 2), ("mse", "mean", 1), ("bce", "mean+words", 1)],
+    ("name", "kind", "pooling", "layers"),
+    [
+        ("lstm", "cross-entropy", "mean+max+words", 1),
+        ("lstm", "bce", "last", 2),
+        ("lstm", "mse", "mean", 1),
+        ("lstm", "bce", "mean+words", 1),
+        ("both", "cross-entropy", "mean+max+words", 1),
+    ],
 )
-def test_a_file_gives_the_probabilities_of_the_model(tmp_path: Path, kind: str, pooling: str, layers: int) -> None:
-    model = random_model(WORDS, kind=kind, pooling=pooling, layers=layers, embedding=8, hidden=5)
+def test_a_file_gives_the_probabilities_of_the_model(
+    tmp_path: Path, name: str, kind: str, pooling: str, layers: int
+) -> None:
+    model = random_model(WORDS, name=name, kind=kind, pooling=pooling, layers=layers, embedding=8, hidden=5, buckets=50)
     write_onnx(tmp_path / "model.onnx", model)
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MODULES = {
     "lstm": "trainer.classification.models.lstm",
     "fasttext": "trainer.classification.models.fasttext",
+    "both": "trainer.classification.models.both",
 }
 
 

@@ -12,6 +12,8 @@ class Classifier(nn.Module, ABC):
 
     reads_whole_texts = False
     """Whether `forward` takes the words of all rows one after the other, (t,), and not padded rows (rows, width)."""
+    keeps_words_of_odd_keys = False
+    """Whether rows of odd keys keep all of their words, whatever the share of words that others lose."""
     precision = torch.float32
     """The precision of the layers, where torch finds it sufficient (torch.autocast); weights keep their own type."""
 

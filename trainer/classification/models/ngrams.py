@@ -59,7 +59,7 @@ def features(
     if computed_by_numba(tokens):
         from trainer.classification.models.ngram_kernels import write_features
 
-        rows = np.empty(int(ends[-1]), np.int32)
+        rows = np.empty(int(ends[-1:].sum()), np.int32)
         texts = (tokens.numpy(), lengths.numpy(), hashes.numpy())
         own = (None, None) if of_words is None else (of_words.rows.numpy(), of_words.starts.numpy())
         write_features(*texts, *own, ngrams, np.uint64(buckets), rows)
