@@ -138,6 +138,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                             step=done,
                             size=size,
                             touched=touched,
+                            means=compute.take_means(),
                             loss=loss,
                             rows=computed,
                             piece=compute.piece_rows,

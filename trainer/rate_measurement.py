@@ -71,6 +71,7 @@ def measure_own_rates(
     def step() -> None:
         timer.begin(share)
         twin(generator.integers(twin.rows, size=share), share, 0, slowness)
+        twin.set_table_gradients()
         steps.step(config.learning_rate)
         steps.clear()
 

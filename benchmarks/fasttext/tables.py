@@ -88,6 +88,7 @@ def steps_a_cpu_second(rows: int, optimiser: str, *, dimensions: int, steps: int
         timer.begin(_BATCH)
         updates.clear()
         compute(batch, _BATCH, number)
+        compute.set_table_gradients()
         updates.step(0.01)
 
     for number in range(_WARM):

@@ -123,6 +123,7 @@ def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Te
         timer.begin(len(numbers))
         model.zero_grad()
         compute(numbers, sum(map(len, shares)), 3)
+        compute.set_table_gradients()
         gradients = [each.grad.to_dense() for each in model.parameters() if each.grad is not None]
         found.append(torch.cat([each.flatten().double() for each in gradients]))
     return torch.stack(found).sum(0)

@@ -12,14 +12,14 @@ other if a share does not fit into its memory: the gradients of the pieces add u
 import copy
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.computing.precision import loss_scale
-from trainer.computing.row_gradients import TouchedRows, add_up, row_gradient, touched_rows
+from trainer.computing.row_gradients import Means, collected_means, joined, no_means, row_gradient, rows_of_means
 from trainer.computing.threads import Threads
 from trainer.errors import RankError
 from trainer.order import IntArray
@@ -41,7 +41,8 @@ class GradientComputer:
     """Computes shares with one model on one device; on a CPU by `threads`.
 
     `rows`: the number of training rows. `tables`: the model's parameters of which a batch touches few rows; those among
-    `sparse_tables` have gradients of these rows alone (row_gradients.py). `precision`: that of its layers. `timer` is
+    `sparse_tables` have gradients of these rows alone, which are not set, but made of what `take_means` gives
+    (row_gradients.py). `precision`: that of its layers. `timer` is
     told the phases; its owner begins the steps.
     """
 
@@ -63,7 +64,8 @@ class GradientComputer:
         self.piece_rows = 0
         """Rows of a piece, once a share did not fit into memory; 0: no limit."""
         self._loss_of = loss_of
-        self._parameters = list(model.parameters())
+        self._parameters = [each for each in model.parameters() if _place(each, sparse_tables) is None]
+        self._means: list[list[Means]] = [[] for _ in sparse_tables]
         self._precision = precision
         self._timer = timer
         self._threads = threads or Threads(1)
@@ -75,7 +77,7 @@ class GradientComputer:
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
-        copies: dict[Tensor, Tensor] = dict(zip(self._parameters, model.parameters(), strict=True))
+        copies: dict[Tensor, Tensor] = dict(zip(self.model.parameters(), model.parameters(), strict=True))
         return GradientComputer(
             model,
             self._loss_of,
@@ -107,35 +109,64 @@ class GradientComputer:
             self._timer.end_phase(SLOWED)
         return loss
 
+    def take_means(self) -> list[Means]:
+        """For each sparse table, what the gradient of the rows since the last call is made of."""
+        found = [
+            joined(parts) if parts else no_means(table)
+            for parts, table in zip(self._means, self.sparse_tables, strict=True)
+        ]
+        self._means = [[] for _ in self.sparse_tables]
+        return found
+
+    def set_table_gradients(self) -> None:
+        """Give each sparse table the gradient of the rows since the last call, of this rank alone."""
+        for table, means in zip(self.sparse_tables, self.take_means(), strict=True):
+            table.grad = row_gradient(table, rows_of_means(means))
+
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """The sum of losses and gradients over pieces: one per thread at a time, each with short and long rows."""
-        loss = torch.zeros((), device=self.device, dtype=self._parameters[0].dtype)
-        sums = _Sums()
+        loss = torch.zeros((), device=self.device, dtype=next(self.model.parameters()).dtype)
+        sums: list[Tensor] = []
+        means: list[list[Means]] = [[] for _ in self.sparse_tables]
         size = self.piece_rows or max(1, len(numbers))
         scale = loss_scale(self._precision, of)
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
             threads = max(1, min(self._threads.count, len(rows) // _FEWEST))
 
-            def computed(first: int, rows: IntArray = rows, threads: int = threads) -> tuple[Tensor, Sequence[Tensor]]:
+            def computed(first: int, rows: IntArray = rows, threads: int = threads) -> _Piece:
                 return self._piece(rows[first::threads], of, step, scale, StepTimer() if first else self._timer)
 
-            for part, gradients in self._threads.map(computed, range(threads)):
-                loss += part
-                sums.add(gradients)
+            for piece in self._threads.map(computed, range(threads)):
+                loss += piece.loss
+                if sums:
+                    torch._foreach_add_(sums, list(piece.gradients))
+                else:
+                    sums = list(piece.gradients)
+                for parts, more in zip(means, piece.means, strict=True):
+                    parts.extend(more)
             self._timer.end_phase(BACKWARD)
-        for parameter, gradient in zip(self._parameters, sums.over(scale, self._parameters), strict=bool(len(numbers))):
-            parameter.grad = gradient if parameter.grad is None else _sum(parameter.grad, gradient)
+        if scale != 1.0 and sums:
+            torch._foreach_div_(sums, scale)
+        for parameter, gradient in zip(self._parameters, sums, strict=bool(len(numbers))):
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        for own, parts in zip(self._means, means, strict=True):
+            own.extend(part._replace(gradients=part.gradients / scale) if scale != 1.0 else part for part in parts)
         return loss
 
-    def _piece(
-        self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer
-    ) -> tuple[Tensor, Sequence[Tensor]]:
-        loss = self._loss_of(self.model, numbers, step, timer) / of
+    def _piece(self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer) -> "_Piece":
+        with collected_means() as collected:
+            loss = self._loss_of(self.model, numbers, step, timer) / of
         timer.end_phase(FORWARD)
-        gradients = torch.autograd.grad(loss * scale, self._parameters)
+        asked = [*self._parameters, *self.sparse_tables]
+        gradients = torch.autograd.grad(loss * scale, asked)[: len(self._parameters)]
+        means: list[list[Means]] = [[] for _ in self.sparse_tables]
+        for table, each in collected:
+            place = _place(table, self.sparse_tables)
+            assert place is not None
+            means[place].append(each)
         timer.end_phase(BACKWARD)
-        return loss.detach(), gradients
+        return _Piece(loss.detach(), gradients, means)
 
     def _take_less(self, rows: int) -> None:
         """From now on compute in pieces of half of `rows`, which did not fit."""
@@ -148,39 +179,14 @@ class GradientComputer:
             torch.cuda.empty_cache()
 
 
-class _Sums:
-    """The sums of the parameters' gradients over pieces."""
+class _Piece(NamedTuple):
+    """What a piece adds to the loss, to the gradients of the dense parameters, and to those of the sparse tables."""
 
-    def __init__(self) -> None:
-        self._dense: list[Tensor] = []
-        self._sparse: list[list[TouchedRows]] = []
-        self._is_sparse: list[bool] = []
-
-    def add(self, gradients: Sequence[Tensor]) -> None:
-        """Add the gradients of a piece, one per parameter."""
-        dense = [each for each in gradients if not each.is_sparse]
-        sparse = [touched_rows(each) for each in gradients if each.is_sparse]
-        if self._is_sparse:
-            torch._foreach_add_(self._dense, dense)
-            for parts, touched in zip(self._sparse, sparse, strict=True):
-                parts.append(touched)
-        else:
-            self._dense, self._sparse = dense, [[touched] for touched in sparse]
-            self._is_sparse = [each.is_sparse for each in gradients]
-
-    def over(self, scale: float, parameters: Sequence[Tensor]) -> list[Tensor]:
-        """The sums divided by `scale`, one per parameter; empty if nothing was added."""
-        sparse = [add_up(parts) for parts in self._sparse]
-        if scale != 1.0 and self._is_sparse:
-            torch._foreach_div_([*self._dense, *(touched.values for touched in sparse)], scale)
-        dense, rows = iter(self._dense), iter(sparse)
-        return [
-            row_gradient(parameter, next(rows)) if is_sparse else next(dense)
-            for parameter, is_sparse in zip(parameters, self._is_sparse, strict=False)
-        ]
+    loss: Tensor
+    gradients: Sequence[Tensor]
+    means: list[list[Means]]
 
 
-def _sum(gradient: Tensor, other: Tensor) -> Tensor:
-    if gradient.is_sparse:
-        return row_gradient(gradient, add_up([touched_rows(gradient), touched_rows(other)]))
-    return gradient + other
+def _place(tensor: Tensor, tables: Sequence[Tensor]) -> int | None:
+    """Where a tensor is among tables; None if it is not."""
+    return next((place for place, table in enumerate(tables) if table is tensor), None)

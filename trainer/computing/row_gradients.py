@@ -1,11 +1,16 @@
 """Gradients of large tables of vectors: those of the rows that a batch touches, and no others.
 
 Such a gradient is a sparse tensor (torch.sparse_coo_tensor) with each touched row once, in any order. Do not use
-`nn.Embedding` for a large table: its gradient is as large as the table, or has a row for each occurrence of an id. On a
-CPU numba computes (row_kernels.py), and is imported at the first use; elsewhere torch.
+`nn.Embedding` for a large table: its gradient is as large as the table, or has a row for each occurrence of an id.
+
+All rows of a text have the same gradient, that of the mean of its rows. So what pieces and ranks have to add up is the
+gradients of the means, and the ids of their rows (`Means`): ten times less than the rows that they touch. The rows are
+found once, at the end. On a CPU numba computes (row_kernels.py), and is imported at the first use; elsewhere torch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +25,30 @@ class TouchedRows(NamedTuple):
     values: Tensor
 
 
+class Means(NamedTuple):
+    """What a table's gradient is made of: `gradients` (n, columns) of means of rows, whose `ids` (t,) int32 are side by
+    side, `lengths` (n,) int64 of them for each mean, at least one."""
+
+    ids: Tensor
+    lengths: Tensor
+    gradients: Tensor
+
+
+_collected: ContextVar[list[tuple[Tensor, Means]] | None] = ContextVar("_collected", default=None)
+
+
+@contextmanager
+def collected_means() -> Iterator[list[tuple[Tensor, Means]]]:
+    """Means that `mean_of_rows` takes meanwhile give their tables a gradient of no rows in the backward pass. That adds
+    to this list, for each of them, the table and what its gradient is made of."""
+    found: list[tuple[Tensor, Means]] = []
+    before = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(before)
+
+
 def touched_rows(gradient: Tensor) -> TouchedRows:
     """The content of a gradient of these."""
     return TouchedRows(gradient._indices()[0], gradient._values())
@@ -30,11 +59,27 @@ def row_gradient(table: Tensor, touched: TouchedRows) -> Tensor:
     return torch.sparse_coo_tensor(touched.rows[None], touched.values, table.shape, check_invariants=False)
 
 
-def no_rows(table: Tensor) -> TouchedRows:
-    """The content of a gradient that is zero everywhere."""
-    return TouchedRows(
-        torch.zeros(0, dtype=torch.int64, device=table.device), table.detach().new_zeros((0, table.shape[1]))
-    )
+def no_means(table: Tensor) -> Means:
+    """What a gradient that is zero everywhere is made of."""
+    ids = torch.zeros(0, dtype=torch.int32, device=table.device)
+    return Means(ids, ids.long(), table.detach().new_zeros((0, table.shape[1])))
+
+
+def joined(parts: Sequence[Means]) -> Means:
+    """What the sum of gradients of one table is made of."""
+    return Means(*map(torch.cat, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
+
+
+def rows_of_means(means: Means) -> TouchedRows:
+    """The rows of a gradient that is made of these means; sums of each row are in their order."""
+    ends = means.lengths.cumsum(0)
+    distinct, numbers = numbered(means.ids)
+    values = means.gradients.new_zeros((len(distinct), means.gradients.shape[1]))
+    if computed_by_numba(values):
+        kernels().spread_means(np.array(means.gradients.numpy()), numbers.numpy(), ends.numpy(), values.numpy())
+    else:
+        values.index_add_(0, numbers, (means.gradients / _lengths(ends))[_segments(ends, len(numbers))])
+    return TouchedRows(distinct, values)
 
 
 def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
@@ -58,69 +103,38 @@ def mean_of_rows(table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
     return found
 
 
-def add_up(parts: Sequence[TouchedRows]) -> TouchedRows:
-    """The sum of gradients of one table; sums of each row are in the order of the parts."""
-    if len(parts) == 1:
-        return parts[0]
-    if computed_by_numba(parts[0].values):
-        return _merged(parts)
-    distinct, numbers = numbered(torch.cat([part.rows for part in parts]))
-    sums = parts[0].values.new_zeros((len(distinct), parts[0].values.shape[1]))
-    return TouchedRows(distinct, sums.index_add_(0, numbers, torch.cat([part.values for part in parts])))
-
-
-def _merged(parts: Sequence[TouchedRows]) -> TouchedRows:
-    """The same, in one pass over the parts."""
-    most = sum(len(part.rows) for part in parts)
-    values = parts[0].values.numpy()
-    distinct, sums = np.empty(most, np.int64), np.empty((most, values.shape[1]), values.dtype)
-    slots, known = _slots(most), 0
-    for part in parts:
-        known = kernels().merge_rows(part.rows.numpy(), part.values.numpy(), slots, distinct, sums, known)
-    return TouchedRows(torch.from_numpy(distinct[:known]), torch.from_numpy(sums[:known]))
-
-
 def numbered(ids: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct ids (m,) int64 of `ids` (t,), and for each id which of them it is, (t,)."""
     if not computed_by_numba(ids):
         distinct, numbers = torch.unique(ids, return_inverse=True)
         return distinct.long(), numbers
     found, which = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
-    known = kernels().number_ids(ids.numpy(), _slots(len(ids)), found, which)
+    slots = np.zeros(1 << max(4, (2 * len(ids) - 1).bit_length()), np.int32)
+    known = kernels().number_ids(ids.numpy(), slots, found, which)
     return torch.from_numpy(found[:known]), torch.from_numpy(which)
 
 
-def _slots(ids: int) -> Any:
-    """An empty hash table for so many ids, as the loops use it."""
-    return np.zeros(1 << max(4, (2 * ids - 1).bit_length()), np.int32)
-
-
 class _MeanOfRows(torch.autograd.Function):
-    """`mean_of_rows`. Distinct rows are copied side by side first: what is far apart is then read once."""
+    """`mean_of_rows`."""
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
-        distinct, numbers = numbered(ids)
-        ctx.table, ctx.distinct = table, distinct
-        ctx.save_for_backward(numbers, ends)
+        ctx.table, ctx.collected = table, _collected.get()
+        ctx.save_for_backward(ids, ends)
         out = table.new_zeros((len(ends), table.shape[1]))
         if computed_by_numba(table):
-            values = np.empty((len(distinct), table.shape[1]), out.numpy().dtype)
-            kernels().gather_rows(table.detach().numpy(), distinct.numpy(), values)
-            kernels().mean_rows(values, numbers.numpy(), ends.numpy(), out.numpy())
+            kernels().mean_rows(table.detach().numpy(), ids.numpy(), ends.numpy(), out.numpy())
             return out
         return out.index_add_(0, _segments(ends, len(ids)), table.detach()[ids]) / _lengths(ends)
 
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, None, None]:
-        numbers, ends = ctx.saved_tensors
-        values = gradients.new_zeros((len(ctx.distinct), gradients.shape[1]))
-        if computed_by_numba(gradients):
-            own = np.array(gradients.numpy())  # autograd's, which nobody else may change
-            kernels().spread_means(own, numbers.numpy(), ends.numpy(), values.numpy())
-        else:
-            values.index_add_(0, numbers, (gradients / _lengths(ends))[_segments(ends, len(numbers))])
-        return row_gradient(ctx.table, TouchedRows(ctx.distinct, values)), None, None
+        ids, ends = ctx.saved_tensors
+        means = Means(ids, torch.diff(ends, prepend=ends.new_zeros(1)), gradients)
+        if ctx.collected is not None:
+            ctx.collected.append((ctx.table, means))
+            means = no_means(ctx.table)
+        return row_gradient(ctx.table, rows_of_means(means)), None, None
 
 
 def _segments(ends: Tensor, ids: int) -> Tensor:

@@ -50,58 +50,40 @@ _ask_for: Any = intrinsic(_asking_for)
 
 
 @compiled
-def _slot(wanted: Any, slots: Any, distinct: Any) -> Any:
-    """The slot of a hash table in which the number of an id is, from 1 on, or is to be written (0)."""
-    mask = uint32(len(slots) - 1)
-    slot = (uint32(wanted) * uint32(_SPREAD)) & mask
-    slot ^= (slot >> uint32(9)) & mask
-    while slots[uint64(slot)] != 0 and distinct[uint64(slots[uint64(slot)] - 1)] != wanted:
-        slot = (slot + uint32(1)) & mask
-    return uint64(slot)
-
-
-@compiled
 def number_ids(ids: Any, slots: Any, distinct: Any, numbers: Any) -> Any:
     """Write the distinct ids to `distinct`, in the order of first appearance, and to `numbers` which of them each id
     is; returns how many there are.
 
     `slots` is a hash table of zeros, a power of two long and at least twice as long as `ids`.
     """
-    known = 0
+    mask, known = uint32(len(slots) - 1), 0
     for at in range(len(ids)):
-        slot = _slot(ids[at], slots, distinct)
-        if slots[slot] == 0:
+        slot = (uint32(ids[at]) * uint32(_SPREAD)) & mask
+        slot ^= (slot >> uint32(9)) & mask
+        while slots[uint64(slot)] != 0 and distinct[uint64(slots[uint64(slot)] - 1)] != ids[at]:
+            slot = (slot + uint32(1)) & mask
+        if slots[uint64(slot)] == 0:
             distinct[known] = ids[at]
             known += 1
-            slots[slot] = known
-        numbers[at] = slots[slot] - 1
+            slots[uint64(slot)] = known
+        numbers[at] = slots[uint64(slot)] - 1
     return known
 
 
 @compiled
-def gather_rows(table: Any, rows: Any, out: Any) -> None:
-    """Copy `rows` (m,) of a table to `out` (m, columns)."""
-    count, columns = len(rows), uint64(table.shape[1])
-    for at in range(count):
-        if at + _AHEAD < count:
-            _ask_for(table, int64(rows[at + _AHEAD]))
-        row = uint64(rows[at])
-        for column in range(columns):
-            out[uint64(at), column] = table[row, column]
-
-
-@compiled
-def mean_rows(values: Any, numbers: Any, ends: Any, out: Any) -> None:
-    """Write to `out` (n, columns), of zeros, the means of `values[numbers[begin:end]]` of each segment, which ends at
-    `ends` (n,) and has at least one number."""
-    columns, begin = uint64(values.shape[1]), 0
+def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
+    """Write to `out` (n, columns), of zeros, the means of the rows of `table` (rows, columns) that each segment of
+    `ids` names, which ends at `ends` (n,) and has at least one id."""
+    columns, begin, count = uint64(table.shape[1]), 0, len(ids)
     for segment in range(len(ends)):
         end = ends[segment]
         for at in range(begin, end):
-            row = uint64(numbers[uint64(at)])
+            if at + _AHEAD < count:
+                _ask_for(table, int64(ids[at + _AHEAD]))
+            row = uint64(ids[uint64(at)])
             for column in range(columns):
-                out[uint64(segment), column] += values[row, column]
-        share = values.dtype.type(1.0) / values.dtype.type(end - begin)
+                out[uint64(segment), column] += table[row, column]
+        share = table.dtype.type(1.0) / table.dtype.type(end - begin)
         for column in range(columns):
             out[uint64(segment), column] *= share
         begin = end
@@ -109,7 +91,8 @@ def mean_rows(values: Any, numbers: Any, ends: Any, out: Any) -> None:
 
 @compiled
 def spread_means(gradients: Any, numbers: Any, ends: Any, out: Any) -> None:
-    """The reverse of `mean_rows`: add to `out` (m, columns) the `gradients` (n, columns) of the means."""
+    """The reverse of `mean_rows`: add to `out` (m, columns) the `gradients` (n, columns) of the means, of rows with
+    `numbers` (t,). Changes the gradients."""
     columns, begin = uint64(out.shape[1]), 0
     for segment in range(len(ends)):
         end = ends[segment]
@@ -121,27 +104,6 @@ def spread_means(gradients: Any, numbers: Any, ends: Any, out: Any) -> None:
             for column in range(columns):
                 out[row, column] += gradients[uint64(segment), column]
         begin = end
-
-
-@compiled
-def merge_rows(rows: Any, values: Any, slots: Any, distinct: Any, sums: Any, known: Any) -> Any:
-    """Add the `values` (m, columns) of `rows` (m,), which differ, to `sums`, which has those of the first `known` of
-    `distinct`, in the hash table `slots`; rows that are not among these are appended. Returns how many there are now.
-    """
-    columns = uint64(values.shape[1])
-    for at in range(len(rows)):
-        slot = _slot(rows[at], slots, distinct)
-        number = uint64(slots[slot])
-        if number == 0:
-            distinct[known] = rows[at]
-            for column in range(columns):
-                sums[uint64(known), column] = values[uint64(at), column]
-            known += 1
-            slots[slot] = known
-        else:
-            for column in range(columns):
-                sums[number - uint64(1), column] += values[uint64(at), column]
-    return known
 
 
 @compiled

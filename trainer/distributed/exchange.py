@@ -8,8 +8,8 @@ although a small batch touches only a fraction of their rows.
 Here the all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
 `backward()`, and of a table it carries only the rows that the global batch touches. Every rank knows these rows,
 because every rank knows the whole global batch. All other gradients are zero on all ranks, so the result is the same.
-Of a table so large that finding those rows would cost more than asking, each rank sends the rows that it touched itself
-(row_exchange.py).
+Of a table so large that finding those rows would cost more than asking, each rank sends what its own gradient is made
+of (row_exchange.py).
 
 Reports are read one step late, so that a GPU's host never waits for the step that it has just queued. All ranks must
 read them at the same point: otherwise they would split the next batch differently.
@@ -26,10 +26,10 @@ from torch import Tensor, nn
 
 from trainer.balancing.claims import StepTimes
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
-from trainer.computing.row_gradients import TouchedRows, no_rows, row_gradient, touched_rows
+from trainer.computing.row_gradients import Means, row_gradient, rows_of_means
 from trainer.distributed import collectives
 from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
-from trainer.distributed.row_exchange import sum_over_ranks
+from trainer.distributed.row_exchange import counts_of, means_of_ranks
 from trainer.order import IntArray
 
 _MOST_TOUCHED = 0.8
@@ -123,6 +123,7 @@ class GradientExchange:
         step: int,
         size: int,
         touched: Sequence[IntArray] | None,
+        means: Sequence[Means] = (),
         loss: Tensor,
         rows: int,
         piece: int = 0,
@@ -132,8 +133,9 @@ class GradientExchange:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
         `size`: rows of the global batch. `touched`: for each table the rows (m,) that the batch touches, the same on
-        all ranks; None: send all rows. `loss`: this rank's part of the mean, over `rows` rows, computed in pieces of
-        `piece` rows, or at once (0). Raises TrainingError if other ranks are gone.
+        all ranks; None: send all rows. `means`: what this rank's gradient of each sparse table is made of. `loss`: this
+        rank's part of the mean, over `rows` rows, computed in pieces of `piece` rows, or at once (0). Raises
+        TrainingError if other ranks are gone.
         """
         of_tables = [_gradient(table) for table in self._tables]
         places = (
@@ -142,10 +144,9 @@ class GradientExchange:
             else [torch.from_numpy(rows).to(self._device, non_blocking=True) for rows in touched]
         )
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
-        own_rows = [_touched(table) for table in self._sparse]
-        message = np.zeros(_TIMES + (_A_RANK + len(own_rows)) * self._ranks)
+        own_counts = [number for each in means for number in counts_of(each)]
+        message = np.zeros(_TIMES + (_A_RANK + len(own_counts)) * self._ranks)
         message[_STOP], message[_SAVE] = stop, save
-        own_counts = (len(each.rows) for each in own_rows)
         message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows, *own_counts)
         tail = torch.from_numpy(message).to(device=self._device, dtype=self._dtype, non_blocking=True)
         tail[_LOSS] = loss
@@ -155,14 +156,15 @@ class GradientExchange:
         if self._ranks > 1:
             with collectives.convert_errors(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
-                if own_rows:
-                    counts = flat[-len(own_rows) * self._ranks :].view(-1, self._ranks).long().tolist()
-                    own_rows = [
-                        sum_over_ranks(own, of_ranks, self._rank, bits=self._bits)
-                        for own, of_ranks in zip(own_rows, counts, strict=True)
+                if means:
+                    counts = flat[-len(own_counts) * self._ranks :].view(len(means), -1, self._ranks).mT.long()
+                    means = [
+                        means_of_ranks(own, of_ranks, self._rank, bits=self._bits)
+                        for own, of_ranks in zip(means, counts.tolist(), strict=True)
                     ]
         self._timer.end_phase(ALL_REDUCE)
-        whole = [flat[: -len(tail)], *(each.values for each in own_rows)]  # all gradients that are not zero
+        summed = [rows_of_means(each) for each in means]
+        whole = [flat[: -len(tail)], *(each.values for each in summed)]  # all gradients that are not zero
         norm = whole[0].norm() if len(whole) == 1 else torch.stack([part.norm() for part in whole]).norm()
         if self._clip_norm:
             torch._foreach_mul_(whole, (self._clip_norm / (norm + 1e-6)).clamp(max=1.0))
@@ -176,8 +178,8 @@ class GradientExchange:
             else:
                 of_tables[number].index_copy_(0, places[number], gradient.view_as(sent[number]))
                 table.grad = of_tables[number]
-        for table, summed in zip(self._sparse, own_rows, strict=True):
-            table.grad = row_gradient(table, summed)
+        for table, rows_of_table in zip(self._sparse, summed, strict=True):
+            table.grad = row_gradient(table, rows_of_table)
         previous = self.drain()
         self._pending = (step, size, *_on_its_way(tail))
         self._timer.end_phase(PACK)
@@ -229,10 +231,6 @@ class GradientExchange:
             pieces=pieces.astype(np.int64),
             computed=computed.astype(np.int64),
         )
-
-
-def _touched(table: Tensor) -> TouchedRows:
-    return no_rows(table) if table.grad is None else touched_rows(table.grad)
 
 
 def _gradient(parameter: Tensor) -> Tensor:

@@ -1,58 +1,62 @@
-"""The sum over ranks of gradients of touched rows: every rank asks the others which rows they touched.
+"""The gradients of large tables over all ranks: every rank sends the others what its own are made of.
 
 To find the rows that a whole global batch touches, a rank would have to read all of its texts, and not its own share
-alone. So the ranks send each other their rows and values, and every rank adds them up in the order of the ranks: all
+alone. So the ranks send each other the ids of their rows, and a gradient for each text, which all of its rows have:
+less than a tenth of the rows with their gradients. Every rank puts them together in the order of the ranks, so that all
 get the same, to the last bit. An all-gather would need messages of one size, and gloo's copies them twice.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch.distributed as dist
-from torch import Tensor
 
-from trainer.computing.row_gradients import TouchedRows, add_up
+from trainer.computing.row_gradients import Means, joined
 from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
 
+_MOST = 1 << 16
+"""Ranks tell each other numbers in float32, which has none between larger even ones from 2**24 on."""
 
-def sum_over_ranks(own: TouchedRows, counts: Sequence[int], rank: int, *, bits: int) -> TouchedRows:
-    """The sum of the gradients `own` of one table over the ranks of the default group, whose numbers of rows are
-    `counts` (ranks,); this is `rank`. `bits`: 16 to send values in half precision, else 32. A table has fewer than
-    2**31 rows.
+
+def counts_of(own: Means) -> tuple[int, int, int]:
+    """Three numbers below 2**24 that tell the others how much this rank sends."""
+    return (*divmod(len(own.ids), _MOST), len(own.lengths))
+
+
+def of_counts(counts: Sequence[int]) -> tuple[int, int]:
+    """The numbers of ids and of means of a rank with these `counts_of`."""
+    high, low, means = counts
+    return high * _MOST + low, means
+
+
+def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int, *, bits: int) -> Means:
+    """What the gradient of one table is made of over the ranks of the default group, whose `counts_of` are `counts`
+    (ranks, 3); this is `rank`. `bits`: 16 to send gradients in half precision, else 32.
 
     Raises RuntimeError if other ranks are gone.
     """
-    values = own.values if bits == 32 else in_half_precision(own.values, len(counts))
-    sent = own.rows.int(), values.contiguous()
-    received = {
-        other: (sent[0].new_empty(count), values.new_empty((count, values.shape[1])))
-        for other, count in enumerate(counts)
-        if count and other != rank
+    halved, columns = bits == 16, own.gradients.shape[1]
+    gradients = in_half_precision(own.gradients, len(counts)) if halved else own.gradients.contiguous()
+    sent = own._replace(gradients=gradients)
+    of_ranks = {
+        other: Means(sent.ids.new_empty(ids), sent.lengths.new_empty(n), sent.gradients.new_empty((n, columns)))
+        for other, (ids, n) in enumerate(map(of_counts, counts))
+        if n and other != rank
     }
-    exchanges = [
+    operations = [
         *(
-            _operation(dist.irecv, tensor, other, tag)
-            for other in received
-            for tag, tensor in enumerate(received[other])
+            dist.P2POp(dist.irecv, tensor, other, tag=tag)
+            for other in of_ranks
+            for tag, tensor in enumerate(of_ranks[other])
         ),
         *(
-            _operation(dist.isend, tensor, other, tag)
+            dist.P2POp(dist.isend, tensor, other, tag=tag)
             for other in range(len(counts))
-            if len(own.rows) and other != rank
+            if len(own.lengths) and other != rank
             for tag, tensor in enumerate(sent)
         ),
     ]
-    for each in dist.batch_isend_irecv(exchanges) if exchanges else ():
+    for each in dist.batch_isend_irecv(operations) if operations else ():
         each.wait()
-    received[rank] = sent
-    parts = [_part(*received[other], own.values) for other in sorted(received)]
-    return add_up(parts)
-
-
-def _operation(operation: Callable[..., Any], tensor: Tensor, other: int, tag: int) -> dist.P2POp:
-    return dist.P2POp(operation, tensor, other, tag=tag)
-
-
-def _part(rows: Tensor, values: Tensor, like: Tensor) -> TouchedRows:
-    """What a rank sent, with values as `like` has them."""
-    return TouchedRows(rows.long(), values if values.dtype == like.dtype else values.to(like.dtype) / HALF_SCALE)
+    of_ranks[rank] = sent
+    whole = joined([of_ranks[other] for other in sorted(of_ranks)])
+    return whole._replace(gradients=whole.gradients.to(own.gradients.dtype) / HALF_SCALE) if halved else whole

@@ -102,6 +102,7 @@ def gradients(parts: tuple[slice, ...], threads: int) -> list[torch.Tensor]:
     )
     for part in parts:
         compute(np.arange(ROWS)[part], ROWS, 0)
+    compute.set_table_gradients()
     return [parameter.grad.to_dense() for parameter in model.parameters() if parameter.grad is not None]
 
 
@@ -122,6 +123,7 @@ def test_they_learn_in_turn_where_nothing_is_dropped() -> None:
         loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0)
         compute = text_gradients(model, some_rows(), loss=loss, device=torch.device("cpu"), timer=StepTimer())
         compute(np.array([row]), 1, 0)
+        compute.set_table_gradients()
         parts = [
             name.partition(".")[0]
             for name, parameter in model.named_parameters()

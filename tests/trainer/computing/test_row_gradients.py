@@ -13,7 +13,17 @@ from torch.nn import functional as F
 
 from trainer.computing import row_gradients, row_updates
 from trainer.computing.optimiser import Optimiser
-from trainer.computing.row_gradients import TouchedRows, add_up, mean_of_rows, no_rows, numbered, touched_rows
+from trainer.computing.row_gradients import (
+    Means,
+    TouchedRows,
+    collected_means,
+    joined,
+    mean_of_rows,
+    no_means,
+    numbered,
+    rows_of_means,
+    touched_rows,
+)
 from trainer.config import TrainConfig
 
 ROWS, COLUMNS = 40, 3
@@ -60,15 +70,28 @@ def test_means_and_their_gradient_are_those_of_an_embedding_bag(segments: list[l
     torch.testing.assert_close(dense(touched), theirs.grad)
 
 
-@given(parts=st.lists(st.lists(IDS, unique=True), min_size=1, max_size=4))
-def test_a_sum_has_each_row_once_and_the_sum_of_its_values(parts: list[list[int]]) -> None:
-    touched = [
-        TouchedRows(torch.tensor(rows, dtype=torch.int64), some_table(number)[: len(rows)])
-        for number, rows in enumerate(parts)
-    ]
-    found = add_up(touched)
-    assert len(set(found.rows.tolist())) == len(found.rows)
-    torch.testing.assert_close(dense(found), sum((dense(part) for part in touched), torch.zeros(ROWS, COLUMNS)))
+@given(parts=st.lists(SEGMENTS, min_size=1, max_size=3))
+def test_what_gradients_are_made_of_adds_up_to_their_sum(parts: list[list[list[int]]]) -> None:
+    collected, expected = [], torch.zeros(ROWS, COLUMNS)
+    for number, segments in enumerate(parts):
+        ids = torch.tensor([each for segment in segments for each in segment], dtype=torch.int32)
+        ends = torch.tensor([len(segment) for segment in segments]).cumsum(0)
+        weights = torch.randn((len(segments), COLUMNS), generator=torch.Generator().manual_seed(number))
+        apart, together = nn.Parameter(some_table()), nn.Parameter(some_table())
+        (mean_of_rows(apart, ids, ends) * weights).sum().backward()
+        with collected_means() as found:
+            loss = (mean_of_rows(together, ids, ends) * weights).sum()
+        loss.backward()
+        assert apart.grad is not None
+        assert together.grad is not None
+        assert len(touched_rows(together.grad).rows) == 0
+        ((table, means),) = found
+        assert table is together
+        collected.append(means)
+        expected += apart.grad.to_dense()
+    summed = rows_of_means(joined(collected))
+    assert len(set(summed.rows.tolist())) == len(summed.rows)
+    torch.testing.assert_close(dense(summed), expected)
 
 
 class Table(nn.Module):
@@ -143,7 +166,13 @@ def test_a_rehearsal_changes_neither_a_sparse_table_nor_the_state_of_the_optimis
 
 
 def test_a_rank_without_rows_has_a_gradient_of_no_rows() -> None:
-    touched = no_rows(some_table())
+    none = no_means(some_table())
+    touched = rows_of_means(joined([none, none]))
     assert touched.rows.tolist() == []
     assert touched.values.shape == (0, COLUMNS)
-    assert len(add_up([touched, touched]).rows) == 0
+
+
+def test_a_rank_without_rows_adds_nothing() -> None:
+    some = Means(torch.tensor([3, 5, 3], dtype=torch.int32), torch.tensor([2, 1]), torch.ones(2, COLUMNS))
+    whole = rows_of_means(joined([no_means(some_table()), some]))
+    torch.testing.assert_close(dense(whole), dense(rows_of_means(some)))
