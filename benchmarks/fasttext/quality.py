@@ -8,7 +8,7 @@ off a part anew. Both programs learn from the same rows with the same words, wit
 which the best rate of the C++ program is chosen. Each rank and thread has a core. The columns:
 
 - train, CPU s: of the C++ program, CPU time of the epochs alone, without its dictionary; of Shoal, the seconds of its
-  training steps, times the ranks, which is CPU time where no other program runs.
+  training steps, times the ranks or threads, which is CPU time where no other program runs.
 - train, s: the wall time of the same.
 - all, CPU s and all, s: of the C++ program, of its call to train, without Python's start, and without writing the
   model. Of Shoal, of the whole command `shoal train --input`: the start of Python and torch, reading, measuring the
@@ -53,6 +53,8 @@ class _Program(NamedTuple):
 class _Shoal(NamedTuple):
     options: tuple[str, ...]
     ranks: int = 1
+    threads: int = 1
+    """Of each rank."""
 
 
 CASES: Mapping[str, _Program | _Shoal] = {
@@ -63,6 +65,7 @@ CASES: Mapping[str, _Program | _Shoal] = {
     "Shoal, --preset fasttext, 2 ranks": _Shoal(("--preset=fasttext",), ranks=2),
     "Shoal, --model fasttext": _Shoal(("--model=fasttext",)),
     "Shoal, --model fasttext, 2 ranks": _Shoal(("--model=fasttext",), ranks=2),
+    "Shoal, --model fasttext, 2 threads": _Shoal(("--model=fasttext",), threads=2),
     "fastText, 3-6 characters": _Program({"thread": 1, "minn": 3, "maxn": 6}),
     "Shoal, --preset fasttext, 3-6 characters": _Shoal(("--preset=fasttext", "--char-ngrams=3-6")),
     "Shoal, --model fasttext, 3-6 characters": _Shoal(("--model=fasttext", "--char-ngrams=3-6")),
@@ -70,7 +73,7 @@ CASES: Mapping[str, _Program | _Shoal] = {
     "Shoal, --preset gluon": _Shoal(("--preset=gluon",)),
     "Shoal, --model lstm": _Shoal(("--model=lstm",)),
 }
-_USUAL = tuple(CASES)[:7]
+_USUAL = tuple(CASES)[:8]
 _BESIDE = "fastText, 1 thread"
 
 
@@ -143,7 +146,7 @@ def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
     summary, usage = shoal.train(
         folder / "model",
         *(f"--input={parts.train}", f"--test-input={parts.test}", f"--cache={cache}", f"--seed={seed}"),
-        *(f"--nodes={case.ranks}", "--threads=1", *case.options),
+        *(f"--nodes={case.ranks}", f"--threads={case.threads}", *case.options),
     )
     shutil.rmtree(cache)
     labeller = Labeller(load_model(folder / "model"), expected=1 << 40)
@@ -153,7 +156,7 @@ def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
 
     label([parts.tested[0].text])
     seconds = summary["times"]["training"]
-    costs = _costs(Cost(case.ranks * seconds, seconds), Cost(usage.cpu, usage.wall))
+    costs = _costs(Cost(case.ranks * case.threads * seconds, seconds), Cost(usage.cpu, usage.wall))
     return {**costs, **judged(label, parts.tested)}
 
 

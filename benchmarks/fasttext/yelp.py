@@ -29,6 +29,8 @@ _SHARES = (0.25, 0.5, 1.0)
 class _Case(NamedTuple):
     options: tuple[str, ...]
     ranks: int
+    threads: int = 1
+    """Of each rank."""
 
 
 _SGD, _GLUON, _ADAGRAD = ("--preset=fasttext",), ("--preset=gluon",), ("--model=fasttext",)
@@ -36,15 +38,20 @@ _ADAM = (*_ADAGRAD, "--optimiser=adam", "--learning-rate=0.02")
 CASES: Mapping[str, _Case] = {
     "SGD, --preset fasttext, 1 rank": _Case((*_SGD, "--epochs=1"), 1),
     "SGD, --preset fasttext, 2 ranks": _Case((*_SGD, "--epochs=1"), 2),
+    "SGD, --preset fasttext, 2 threads": _Case((*_SGD, "--epochs=1"), 1, threads=2),
     "Adagrad, --model fasttext, 1 rank": _Case((*_ADAGRAD, "--epochs=1"), 1),
     "Adagrad, --model fasttext, 2 ranks": _Case((*_ADAGRAD, "--epochs=1"), 2),
+    "Adagrad, --model fasttext, 2 threads": _Case((*_ADAGRAD, "--epochs=1"), 1, threads=2),
     "Adam, 1 rank": _Case((*_ADAM, "--epochs=1"), 1),
     "Adam, 2 ranks": _Case((*_ADAM, "--epochs=1"), 2),
-    "Adam, --preset gluon, 2 ranks": _Case((*_GLUON, "--epochs=1"), 2),
-    "SGD, --preset fasttext, 5 epochs, 2 ranks": _Case(_SGD, 2),
-    "Adam, --preset gluon, 25 epochs, 2 ranks": _Case(_GLUON, 2),
+    "Adam, 2 threads": _Case((*_ADAM, "--epochs=1"), 1, threads=2),
+    "Adam, --preset gluon, 1 epoch, 2 threads": _Case((*_GLUON, "--epochs=1"), 1, threads=2),
+    "SGD, --preset fasttext, 5 epochs, 2 threads": _Case(_SGD, 1, threads=2),
+    "Adagrad, --model fasttext, 5 epochs, 2 threads": _Case((*_ADAGRAD, "--epochs=5"), 1, threads=2),
+    "Adam, 25 epochs, 2 threads": _Case((*_ADAM, "--epochs=25"), 1, threads=2),
+    "Adam, --preset gluon, 25 epochs, 2 threads": _Case(_GLUON, 1, threads=2),
 }
-_USUAL = tuple(CASES)[:6]
+_USUAL = tuple(CASES)[:9]
 _PUBLISHED = (
     ("Gluon's fastText, a V100, 10 epochs", "5,000", "102 to 120", "17 to 20 min", "0.940 (real reviews)"),
     ("Gluon's fastText, a laptop's CPU, 6 cores", "9", "8 hours for half of it", "ended there", ""),
@@ -67,8 +74,9 @@ def main(arguments: Sequence[str]) -> None:
         help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
     )
     parser.add_argument("--folder", type=Path, help="where files go (default: the system's temporary folder)")
+    parser.add_argument("--log", default="fasttext-yelp", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
-    log = Log("fasttext-yelp")
+    log = Log(options.log)
     reading: dict[float, list[Usage]] = {share: [] for share in _SHARES}
     training: dict[str, list[dict[str, Any]]] = {case: [] for case in options.cases}
     with TemporaryDirectory(dir=options.folder) as name:
@@ -100,7 +108,7 @@ def _read(path: Path, folder: Path) -> Usage:
 
 def _train(case: _Case, folder: Path, seed: int) -> dict[str, Any]:
     (data,) = folder.glob("texts-*/dataset.h5")
-    ranks = (f"--nodes={case.ranks}", "--threads=1", f"--seed={seed}")
+    ranks = (f"--nodes={case.ranks}", f"--threads={case.threads}", f"--seed={seed}")
     summary, usage = shoal.train(folder / "model", f"--data={data}", *ranks, *case.options)
     told = {name: summary[name] for name in ("accuracy", "macro_f1", "rows", "epochs", "steps", "times")}
     return {**told, "epoch": summary["times"]["training"] / summary["epochs"], "usage": asdict(usage)}
