@@ -32,6 +32,7 @@ COMMANDS = (
     "train",
     "predict",
     "export",
+    "report",
     "dataset",
     "status",
     "logs",
