@@ -57,8 +57,7 @@ def warnings(runs: Sequence[Run]) -> list[str]:
         parts = "; ".join(f"{digest[:12]}: {plural(len(members), 'run')}" for digest, members in digests.items())
         found.append(f"these runs learnt from different data, so their measures cannot be compared ({parts})")
     found += [
-        f"{run.folder}: {plural(run.left_out, 'line')} of its record left out, which {'is' if run.left_out == 1 else 'are'}"
-        " not whole, or of another version"
+        f"{run.folder}: {plural(run.left_out, 'line')} of its record left out as damaged, or of another version"
         for run in runs
         if run.left_out
     ]

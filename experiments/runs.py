@@ -216,8 +216,8 @@ def read_run(folder: Path) -> Run:
         content.add(line)
     if not content.starts:
         raise ExperimentError(
-            f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training, or "
-            "of another version: train again"
+            f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training, "
+            "or of another version: train again"
         )
     summary = _json_object(folder / SUMMARY)
     return Run(

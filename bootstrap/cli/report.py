@@ -1,6 +1,5 @@
 """`shoal report`: what runs took and bought, beside what the reference's did."""
 
-
 from bootstrap.cli import reference_tables
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, show

@@ -111,15 +111,13 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path, name: str) -> None:
         runs.find_runs([tmp_path / name])
 
 
-def test_shoal_runs_says_in_a_sentence_that_there_is_no_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shoal_runs_says_in_a_sentence_that_there_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_record_without_a_start_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ExperimentError, match="record.jsonl has no line of kind 'start'"):
+    with pytest.raises(ExperimentError, match=r"record\.jsonl has no line of kind 'start'"):
         runs.read_run(records.write(tmp_path, records.step(1, 101), "{}"))
 
 
