@@ -2,9 +2,9 @@
 
     python -m benchmarks link [DATASET] [--megabits 1000] [--global-batch 512]      (as root, on Linux with iproute2)
 
-For the reference's model: all gradients dense, as DistributedDataParallel sends them; of the word table only the rows
-of the words in the global batch; and those in half precision. First the all-reduce alone, which both ranks enter
-together; then its share of a step in whole runs of the trainer.
+For the reference's model: all gradients dense, as DistributedDataParallel sends them (`--exchange ddp`); of the word
+table only the rows of the words in the global batch; and those in half precision. First the all-reduce alone, which
+both ranks enter together; then its share of a step in whole runs of the trainer.
 """
 
 import argparse
@@ -23,8 +23,15 @@ from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
 from trainer.config import RANK_ENVIRONMENT
 
-WAYS = {"dense": None, "touched rows": 32, "touched rows, 16 bits": 16}
-"""The ways to send gradients, with the bits of a number; None: all of them, dense."""
+WAYS = {
+    "dense": ["--exchange=ddp"],
+    "dense, 16 bits": ["--exchange=ddp", "--gradient-bits=16"],
+    "touched rows": ["--gradient-bits=32"],
+    "touched rows, 16 bits": ["--gradient-bits=16"],
+}
+"""The ways to send gradients, with the trainer's options for them."""
+_ALONE = {"dense": None, "touched rows": 32, "touched rows, 16 bits": 16}
+"""Those that are also measured without a run, with the bits of a number; None: all gradients, dense."""
 _STEP = ("reducing", "step")
 _PORT = 29_401
 _NETWORK = "198.18.70"  # of the range for benchmarks (RFC 2544)
@@ -42,33 +49,33 @@ def main(arguments: Sequence[str]) -> None:
     if os.geteuid() != 0:
         parser.error("only root can make network namespaces; run this as root")
     log = Log("link")
-    alone: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    whole: dict[str, list[dict[str, float]]] = {way: [] for way, bits in WAYS.items() if bits}
+    alone: dict[str, list[dict[str, float]]] = {way: [] for way in _ALONE}
+    whole: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     with TemporaryDirectory() as name:
         folder = Path(name)
         dataset = (options.dataset or learnable_dataset(folder)).resolve()
         with _linked(options.megabits) as hosts:
             for run in range(options.runs):
-                for way, bits in WAYS.items():
-                    asked = {"data": str(dataset), "bits": bits, "global_batch": options.global_batch, "seed": run}
-                    alone[way].append(json.loads(_on(hosts, ["-m", "benchmarks.all_reduce_rank", json.dumps(asked)])))
-                    if bits:
-                        whole[way].append(_trained(hosts, dataset, folder / "model", bits, options.global_batch))
-                    log.say(f"{way}: {alone[way][-1]} {whole[way][-1] if bits else ''}")
+                for way, how in WAYS.items():
+                    if way in _ALONE:
+                        asked = {"data": str(dataset), "global_batch": options.global_batch, "seed": run}
+                        program = ["-m", "benchmarks.all_reduce_rank", json.dumps({**asked, "bits": _ALONE[way]})]
+                        alone[way].append(json.loads(_on(hosts, program)))
+                    whole[way].append(_trained(hosts, dataset, folder / "model", how, options.global_batch))
+                    log.say(f"{way}: {alone[way][-1] if way in _ALONE else ''} {whole[way][-1]}")
     rows = []
-    for way, runs in alone.items():
-        cells = [f"{median(run['bytes'] for run in runs) / 1e6:.2f}"]
-        cells.append(f"{1000 * median(run['seconds'] for run in runs):.1f}")
-        steps = (
-            [f"{1000 * median(run[what] for run in whole[way]):.1f}" for what in _STEP] if way in whole else ["", ""]
-        )
-        rows.append([way, *cells, *steps])
+    for way, runs in whole.items():
+        cells = ["", ""]
+        if way in alone:
+            cells = [f"{median(run['bytes'] for run in alone[way]) / 1e6:.2f}"]
+            cells.append(f"{1000 * median(run['seconds'] for run in alone[way]):.1f}")
+        rows.append([way, *cells, *(f"{1000 * median(run[what] for run in runs):.1f}" for what in _STEP)])
     log.table([f"{options.megabits} Mbit/s", "MB", "all-reduce alone, ms", "of a step, ms", "the step, ms"], rows)
     log.keep({"options": {**vars(options), "dataset": dataset.name}, "alone": alone, "whole": whole})
 
 
-def _trained(hosts: Sequence[str], dataset: Path, output: Path, bits: int, batch: int) -> dict[str, float]:
-    asked = [f"--data={dataset}", f"--output={output}", f"--global-batch={batch}", f"--gradient-bits={bits}"]
+def _trained(hosts: Sequence[str], dataset: Path, output: Path, how: Sequence[str], batch: int) -> dict[str, float]:
+    asked = [f"--data={dataset}", f"--output={output}", f"--global-batch={batch}", *how]
     _on(hosts, ["-m", "trainer", "--preset=reference", "--epochs=1", "--threads=1", "--force", *asked])
     summary: dict[str, Any] = json.loads((output / "summary.json").read_text())
     step = summary["seconds"] / summary["steps"]

@@ -231,6 +231,25 @@ class ComputeOptions(Section):
     threads: int | None = option(
         "CPU threads of a rank (default: the machine's cores, shared among its ranks)", default=None, must=AT_LEAST_1
     )
+    exchange: str = option(
+        "how ranks add up their gradients. rows: after each step's computing, and of tables only the rows that the "
+        "batch touches; ddp: by torch's DistributedDataParallel, which sends whole tables, but while the rest is "
+        "computed, with one thread a rank",
+        default="rows",
+        choices=("rows", "ddp"),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.exchange == "ddp" and self.threads not in (None, 1):
+            raise TrainingError(
+                f"--threads is {self.threads}, but a rank has one thread with --exchange ddp; leave out one of them"
+            )
+
+    @property
+    def threads_of_rank(self) -> int | None:
+        """The CPU threads of a rank; None: as many as there are cores for it."""
+        return 1 if self.exchange == "ddp" else self.threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,6 +336,11 @@ class TrainConfig(
             raise TrainingError(
                 f"--char-ngrams is {self.char_ngrams}, but --model {self.model} has none; leave it out, or take "
                 "--model fasttext"
+            )
+        if self.exchange == "ddp" and self.model != "lstm":
+            raise TrainingError(
+                f"--exchange ddp sends whole tables of vectors, and those of --model {self.model} are too large for "
+                "that; leave it out, or take --model lstm"
             )
 
 

@@ -18,6 +18,7 @@ from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import Slowdown, TrainConfig
 from trainer.distributed import drift, failures, memory
+from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
@@ -57,7 +58,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     # The ranks' gradients, their exchange, and the split of each step.
     slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
     timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
-    compute = task.gradient_computer(timer)
+    alone, overlapping = task.gradient_computer(timer), config.exchange == "ddp"
     exchange = GradientExchange(
         task.model,
         task.tables,
@@ -65,12 +66,17 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         clip_norm=config.clip_norm,
         bits=config.gradient_bits,
         sparse_tables=task.sparse_tables,
+        summed=overlapping,
     )
+    compute = SummingComputer(alone, timer=timer, bits=config.gradient_bits) if overlapping else alone
     sparse = exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
     done = order.steps * progress.epoch + progress.step  # steps of the whole run
     with clock.during(Activity.RATES):
-        rates = measure_initial_rates(compute, optimiser, config, total=order.size(0), slowness=slowdown.at(done))
-    planner, throughput = StepPlanner(config, ranks, order, rates), Throughput(progress, clock, rates)
+        rates = measure_initial_rates(alone, optimiser, config, total=order.size(0), slowness=slowdown.at(done))
+    planner, throughput = (
+        StepPlanner(config, ranks, order, rates, claims=not overlapping),
+        Throughput(progress, clock, rates),
+    )
 
     def state() -> dict[str, Any]:
         return {
@@ -173,9 +179,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
                 split, slowness = planner.split(order.size(0)), slowdown.at(done)
-                throughput.add_final_rates(
-                    measure_own_rates(compute, optimiser, config, split=split, slowness=slowness)
-                )
+                throughput.add_final_rates(measure_own_rates(alone, optimiser, config, split=split, slowness=slowness))
         summary = {
             **task.summary_measures(tested),
             **throughput.summary(ranks, timer),

@@ -31,6 +31,7 @@ _MAY_CHANGE = frozenset(
         "rows_in",
         "cache",
         "threads",
+        "exchange",
         "gradient_bits",
         "precision",
         "preset",

@@ -21,9 +21,11 @@ _KEY = "claimed"
 class StepPlanner:
     """Plans each step, and learns from the reports of steps. All ranks get the same reports, so all plan alike."""
 
-    def __init__(self, config: BalanceOptions, ranks: Ranks, order: BatchOrder, rates: list[float]) -> None:
-        """`rates` (ranks,): the ranks' own, in rows per second. Raises TrainingError on all ranks if `config.balance`
-        does not fit the number of ranks."""
+    def __init__(
+        self, config: BalanceOptions, ranks: Ranks, order: BatchOrder, rates: list[float], *, claims: bool
+    ) -> None:
+        """`rates` (ranks,): the ranks' own, in rows per second. `claims`: whether ranks can claim rows. Raises
+        TrainingError on all ranks if `config.balance` does not fit the number of ranks."""
         with ranks.agreement():
             try:
                 self._balancer = make_balancer(
@@ -35,7 +37,7 @@ class StepPlanner:
                 )
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
-        self._claims = ClaimPlanner(enabled=config.balance == "steps" and ranks.device.type == "cpu")
+        self._claims = ClaimPlanner(enabled=claims and config.balance == "steps" and ranks.device.type == "cpu")
         self._counter = ClaimCounter(ranks.store, ranks.broadcast(ClaimCounter.position(ranks.store)))
         self._rank = ranks.rank
 

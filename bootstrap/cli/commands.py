@@ -21,6 +21,7 @@ from bootstrap.errors import ShoalError, UsageError
 from bootstrap.interrupt import ENDING_SIGNALS
 from corpus.errors import DataError
 from embedded.errors import EmulatorError
+from experiments.errors import ExperimentError
 from infra.errors import TopologyError
 from jobs.errors import JobError
 from trainer.errors import TrainingError
@@ -32,6 +33,8 @@ COMMANDS = (
     "train",
     "predict",
     "export",
+    "runs",
+    "report",
     "dataset",
     "status",
     "logs",
@@ -45,7 +48,7 @@ COMMANDS = (
     "completion",
 )
 """The names of the commands, in the order of the help."""
-_KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
+_KNOWN = (DataError, EmulatorError, ExperimentError, JobError, ShoalError, TopologyError, TrainingError)
 _HELP = """\
 A pile of reviews to a trained sentiment model, on a cluster that switches
 itself off.

@@ -168,6 +168,17 @@ class GradientComputer:
         timer.end_phase(BACKWARD)
         return _Piece(loss.detach(), gradients, means)
 
+    def scaled_loss(self, numbers: IntArray, of: int, step: int) -> Tensor:
+        """These rows' part of a global batch's mean loss, times `scale(of)`, as `backward` takes it: a scalar. Without
+        rows it is zero, and still depends on every parameter."""
+        if not len(numbers):
+            return torch.stack([parameter.sum() for parameter in self.model.parameters()]).sum() * 0.0
+        return self._loss_of(self.model, numbers, step, self._timer) / of * self.scale(of)
+
+    def scale(self, of: int) -> float:
+        """The factor of the loss of a global batch of `of` rows, by which its gradients have to be divided."""
+        return loss_scale(self._precision, of)
+
     def _take_less(self, rows: int) -> None:
         """From now on compute in pieces of half of `rows`, which did not fit."""
         if rows <= 1:

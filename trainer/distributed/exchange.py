@@ -89,21 +89,26 @@ class GradientExchange:
         clip_norm: float = 0.0,
         bits: int = 32,
         sparse_tables: Sequence[Tensor] = (),
+        summed: bool = False,
     ) -> None:
         """Also give every rank the parameters, and the masks of dropout, of rank 0.
 
         `tables`: the parameters (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients
         to this; 0: never. `timer`: this rank's times, which all ranks are sent. `bits`: 16 to send gradients in half
         precision, 32 to send them as they are. `sparse_tables`: those whose gradients have touched rows alone
-        (row_gradients.py); each rank knows only its own.
+        (row_gradients.py); each rank knows only its own. `summed`: the gradients are summed already (ddp.py), and only
+        what ranks report is.
         """
-        self._bits = bits
+        self._bits = 32 if summed else bits
         self._timer = timer
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
-        self._tables, self._sparse = list(tables), list(sparse_tables)
+        self._summed = list(model.parameters()) if summed else []
+        self._tables, self._sparse = [] if summed else list(tables), list(sparse_tables)
         self._dense = [
-            each for each in model.parameters() if not any(each is table for table in (*tables, *sparse_tables))
+            each
+            for each in model.parameters()
+            if not any(each is other for other in (*tables, *sparse_tables, *self._summed))
         ]
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
@@ -114,8 +119,9 @@ class GradientExchange:
 
     def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
         """Whether it is cheaper to send only the rows (m,) that batches like this one touch in each table."""
-        few = all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
-        return self._ranks > 1 and few
+        if self._summed or self._ranks == 1:
+            return False
+        return all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
 
     def reduce(
         self,
@@ -164,7 +170,11 @@ class GradientExchange:
                     ]
         self._timer.end_phase(ALL_REDUCE)
         summed = [rows_of_means(each) for each in means]
-        whole = [flat[: -len(tail)], *(each.values for each in summed)]  # all gradients that are not zero
+        # All gradients that are not zero.
+        whole = [
+            *(map(_gradient, self._summed) if self._summed else [flat[: -len(tail)]]),
+            *(each.values for each in summed),
+        ]
         norm = whole[0].norm() if len(whole) == 1 else torch.stack([part.norm() for part in whole]).norm()
         if self._clip_norm:
             torch._foreach_mul_(whole, (self._clip_norm / (norm + 1e-6)).clamp(max=1.0))

@@ -23,6 +23,7 @@ from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing.threads import Threads
+from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange
 from trainer.step_planner import ClaimCounter
 
@@ -64,12 +65,14 @@ def gradients(
     *,
     by_word: bool = True,
     claimed: bool = False,
+    ddp_bits: int | None = None,
 ) -> torch.Tensor:
     model.zero_grad()
-    words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
-    compute = text_gradients(
+    words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None or ddp_bits else 2)
+    alone = text_gradients(
         model, rows, loss=LOSS, device=torch.device("cpu"), words=words, timer=timer, threads=threads
     )
+    compute = SummingComputer(alone, timer=timer, bits=ddp_bits) if ddp_bits else alone
     everything = np.arange(64)
     if exchange is None:
         timer.begin(64)
@@ -92,13 +95,36 @@ def gradients(
         exchange.reduce(
             step=0,
             size=64,
-            touched=[rows.ids(everything, SETTINGS["words"])] if by_word else None,
+            touched=[rows.ids(everything, SETTINGS["words"])] if by_word and not ddp_bits else None,
             loss=loss,
             rows=split[rank],
             stop=rank == 1,
             save=False,
         )
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+
+def summed_by_ddp(rows: TextRows) -> dict[str, float]:
+    """The deviations of gradients that DistributedDataParallel sums."""
+    found = {}
+    for dtype in (torch.float32, torch.float64):
+        alone, shared = new_model(dtype, seed=0), new_model(dtype, seed=dist.get_rank())
+        for split, clip_norm, bits in itertools.product(SPLITS, (0.0, CLIP_NORM), (32, 16)):
+            timer = StepTimer()
+            exchange = GradientExchange(shared, [], timer=timer, clip_norm=clip_norm, summed=True)
+            expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
+            for _ in range(3):  # from the second step on buckets are in the order in which gradients are ready
+                found_here = gradients(shared, rows, split, exchange, clip_norm, timer, ddp_bits=bits)
+            report = exchange.drain()
+            assert report is not None
+            assert report.stop
+            assert report.is_complete
+            assert (report.seconds > 0).all()
+            worst = torch.tensor([float((found_here - expected).abs().max() / expected.abs().max())])
+            dist.all_reduce(worst, op=dist.ReduceOp.MAX)
+            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'} by ddp in {bits}"
+            found[name.removeprefix("torch.")] = float(worst)
+    return found
 
 
 def main() -> None:
@@ -129,6 +155,7 @@ def main() -> None:
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
             name += " claimed" if claimed else f" in {bits}" if by_word else " of all words"
             found[name.removeprefix("torch.")] = float(worst)
+    found |= summed_by_ddp(rows)
     for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
         for parameter in shared.parameters():
             parameter.grad = torch.full_like(parameter, gradient)

@@ -31,12 +31,14 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
     assert deviations[f"{dtype} {split} {gradient} in 32"] < tolerance
     assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
     assert deviations[f"{dtype} {split} {gradient} claimed"] < tolerance
+    assert deviations[f"{dtype} {split} {gradient} by ddp in 32"] < tolerance
 
 
 @pytest.mark.parametrize("gradient", ["whole", "clipped"])
 @pytest.mark.parametrize("split", ["7/41/16", "1/62/1", "0/40/24", "64/0/0"])
 def test_in_half_precision_it_is_off_by_its_rounding(deviations: dict[str, float], split: str, gradient: str) -> None:
     assert 1e-6 < deviations[f"float32 {split} {gradient} in 16"] < 2e-3
+    assert 1e-6 < deviations[f"float32 {split} {gradient} by ddp in 16"] < 2e-3
 
 
 def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(deviations: dict[str, float]) -> None:

@@ -1,0 +1,74 @@
+"""`shoal runs`: trainings beside each other: their settings, measures, time and dollars."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bootstrap.cli.command import command, option
+from bootstrap.cli.figures import dollars, duration
+from bootstrap.cli.output import json_option, show, table
+from bootstrap.errors import UsageError
+from experiments import comparing, runs
+
+
+@command(
+    short_help="list trainings with their settings, measures, time and dollars",
+    help="List trainings by their folders: the settings in which they differ, their measures on the test rows (of one "
+    "that goes on: on the validation rows), the time of training, and what their nodes cost. Of a folder of several "
+    "it lists all that are in it.",
+    epilog="Example: shoal runs results --sort accuracy",
+)
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
+@option("--sort", metavar="COLUMN", help="the column to sort by, the best first (default: in the order of the folders)")
+@json_option
+def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
+    """Run `shoal runs`."""
+    found = [runs.read_run(folder) for folder in runs.find_runs(folders)]
+    settings = comparing.differing_settings(found)
+    listed = [
+        {"folder": str(each.folder), "settings": own, **comparing.figures(each)}
+        for each, own in zip(found, settings, strict=True)
+    ]
+    measures = comparing.common_measures(found)
+    if sort is not None:
+        known = {"seconds", "dollars", "rows_per_second", "loss", *measures}
+        if sort not in known:
+            raise UsageError(f"--sort is {sort}, but must be one of: {', '.join(sorted(known))}")
+        listed.sort(key=lambda each: _rank(each, sort))
+    text = table(
+        [
+            (
+                each["folder"],
+                each["state"],
+                ", ".join(f"{name} {value}" for name, value in each["settings"].items() if value is not None),
+                *(_number(each["measures"].get(measure)) for measure in measures),
+                duration(each["seconds"]),
+                _number(each["rows_per_second"], ",.0f"),
+                dollars(each["dollars"]),
+            )
+            for each in listed
+        ],
+        ("run", "state", "settings that differ", *measures, "time", "rows/s", "cost"),
+        right=range(3, len(measures) + 6),
+        ruled=True,
+    )
+    show({"runs": listed}, "\n".join([text, *_warnings(found)]), as_json=as_json)
+    return 0
+
+
+def _rank(figures: dict[str, Any], column: str) -> tuple[bool, float]:
+    """The best first, and runs without this figure last. Less is better for a loss, seconds and dollars."""
+    value = figures["measures"].get(column, figures.get(column))
+    if value is None:
+        return True, 0.0
+    return False, value if column in ("loss", "seconds", "dollars") else -value
+
+
+def _warnings(found: list[runs.Run]) -> list[str]:
+    warnings = comparing.warnings(found)
+    return ["", *warnings] if warnings else []
+
+
+def _number(value: float | None, form: str = ".4f") -> str:
+    return "-" if value is None else f"{value:{form}}"

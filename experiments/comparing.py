@@ -1,0 +1,71 @@
+"""Several runs beside each other: in which settings they differ, and whether they can be compared at all."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from corpus.display import plural
+from experiments.runs import Run
+
+_NO_SETTINGS = ("data", "output", "force", "resume", "cache", "checkpoint_minutes", "record_every")
+"""What does not change what is learnt, nor how fast."""
+
+
+def differing_settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """For each run the settings in which not all runs agree, with the number of its ranks."""
+    all_settings = [
+        {
+            **{name: value for name, value in run.latest.config.items() if name not in _NO_SETTINGS},
+            "epochs": run.latest.epochs,
+            "global_batch": run.latest.global_batch,
+            "ranks": run.latest.world_size,
+            "rows": run.latest.rows.get("training"),
+        }
+        for run in runs
+    ]
+    names = dict.fromkeys(name for settings in all_settings for name in settings)
+    apart = [name for name in names if len({repr(settings.get(name)) for settings in all_settings}) > 1]
+    return [{name: settings.get(name) for name in apart} for settings in all_settings]
+
+
+def figures(run: Run) -> dict[str, Any]:
+    """What a run took and brought; None for what is not known."""
+    summary = run.summary or {}
+    latest = run.steps[-1] if run.steps else None
+    return {
+        "state": run.state,
+        "measures": dict(run.measures),
+        "loss": run.test.loss if run.test else latest.loss if latest else None,
+        "seconds": float(summary.get("seconds", run.seconds)),
+        "rows_per_second": summary.get("samples_per_second", latest.rows_per_second if latest else None),
+        "dollars": run.dollars,
+        "left_out": run.left_out,
+    }
+
+
+def common_measures(runs: Sequence[Run]) -> list[str]:
+    """The measures that every run has that has any, in the order of the first; without those of its data alone."""
+    named = [run.measures for run in runs if run.measures]
+    if not named:
+        return []
+    return [name for name in named[0] if name not in ("majority", "loss") and all(name in each for each in named)]
+
+
+def warnings(runs: Sequence[Run]) -> list[str]:
+    """Sentences on what keeps these runs from being compared, and on what could not be read."""
+    found = []
+    if len(digests := _groups(runs)) > 1:
+        parts = "; ".join(f"{digest[:12]}: {plural(len(members), 'run')}" for digest, members in digests.items())
+        found.append(f"these runs learnt from different data, so their measures cannot be compared ({parts})")
+    found += [
+        f"{run.folder}: {plural(run.left_out, 'line')} of its record left out as damaged, or of another version"
+        for run in runs
+        if run.left_out
+    ]
+    return found
+
+
+def _groups(runs: Sequence[Run]) -> Mapping[str, list[Run]]:
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.latest.digest, []).append(run)
+    return groups

@@ -1,0 +1,320 @@
+"""What runs did, read from their folders: the records that trainings leave (trainer/output/record.py).
+
+A record may be of a run that goes on, or that was cut off in the middle of a line, and of a version with other fields.
+So a line that is not what it should be is left out and counted. Do not take all lines of steps for steps of the run: a
+resumed run repeats those after its latest checkpoint, and only the last of them count.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from experiments.errors import ExperimentError
+
+RECORD, SUMMARY, LAUNCH = "record.jsonl", "summary.json", "launch.json"
+_DEEP = 4
+"""Folders below the given one that are searched for runs."""
+
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    time: Seconds
+    """Since 1970."""
+
+
+class Start(_Line):
+    """The beginning of a run, or where it goes on."""
+
+    config: dict[str, Any]
+    world_size: Annotated[int, Field(ge=1)]
+    devices: list[str]
+    rows: dict[str, Count]
+    digest: str
+    global_batch: Annotated[int, Field(ge=1)]
+    epochs: Count
+    steps: Count
+    from_step: Count
+    own_rates: list[Seconds]
+    precision: str = ""
+
+
+class Step(_Line):
+    """A step of the run; `step` and `epoch` are from 1."""
+
+    epoch: Count
+    step: Count
+    loss: Number
+    rows_per_second: Seconds | None = None
+    balanced: Seconds | None = None
+    split: list[Count]
+    compute_seconds: list[Seconds]
+
+
+class Epoch(_Line):
+    """The end of an epoch."""
+
+    epoch: Count
+    loss: Number
+    validation: dict[str, Any] = {}
+
+
+class Checkpoint(_Line):
+    """A checkpoint that was written."""
+
+    step: Count
+    seconds: Seconds
+
+
+class Note(_Line):
+    """A problem that did not end the run."""
+
+    text: str
+
+
+class Test(_Line):
+    """The measures on the test rows."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    epoch: Count
+    loss: Number
+
+
+class _End(_Line):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+_KINDS: Mapping[str, type[_Line]] = {
+    "start": Start, "step": Step, "epoch": Epoch, "checkpoint": Checkpoint, "note": Note, "test": Test, "end": _End,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """An end that no one asked for, between two starts of a run."""
+
+    at: float
+    """The time of the last line before it, since 1970."""
+    seconds: float
+    """From then to the start that follows."""
+    steps: int
+    """That were done, and had to be repeated, as far as the record tells."""
+    repeated: float
+    """Seconds of these steps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run of training as its record tells it."""
+
+    folder: Path
+    starts: tuple[Start, ...]
+    steps: tuple[Step, ...]
+    """Those that count, in order."""
+    epochs: tuple[Epoch, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    notes: tuple[Note, ...]
+    faults: tuple[Fault, ...]
+    test: Test | None
+    summary: Mapping[str, Any] | None
+    """None of a run that has not ended."""
+    launch: Mapping[str, Any]
+    """What the command that started it knew: nodes, cost, stages; empty where nothing is known."""
+    last: float
+    """The time of the last line, since 1970."""
+    left_out: int
+    """Lines that could not be used."""
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.resolve().name
+
+    @property
+    def begin(self) -> Start:
+        """Its first start."""
+        return self.starts[0]
+
+    @property
+    def latest(self) -> Start:
+        """Its latest start."""
+        return self.starts[-1]
+
+    @property
+    def seconds(self) -> float:
+        """From its first start to its last line."""
+        return self.last - self.begin.time
+
+    @property
+    def state(self) -> str:
+        """finished, stopped, or unfinished: it goes on, or was cut off."""
+        if self.summary is None:
+            return "unfinished"
+        return "stopped" if self.summary.get("stopped") else "finished"
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        """The measures on the test rows, or, before these, on the validation rows after the latest epoch."""
+        if self.test is not None:
+            return numbers(self.test.model_extra or {})
+        return numbers(self.epochs[-1].validation) if self.epochs else {}
+
+    @property
+    def dollars(self) -> float | None:
+        """What its nodes cost; None where that is not known, or nothing was paid."""
+        cost = self.launch.get("cost")
+        return float(cost) if isinstance(cost, int | float) else None
+
+
+def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
+    """Those that are finite numbers."""
+    return {
+        name: float(value)
+        for name, value in measures.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+
+
+def find_runs(paths: Sequence[Path]) -> list[Path]:
+    """The folders of runs among these and below them, each once, in order.
+
+    Raises ExperimentError for a path without one.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise ExperimentError(f"{path} does not exist; give the --output of `shoal train`, or a folder of several")
+        below = sorted(_runs_below(path, _DEEP)) if path.is_dir() else []
+        if not below:
+            raise ExperimentError(
+                f"{path} has no {RECORD}, and no folder in it has one; give the --output of `shoal train`"
+            )
+        found |= {each.resolve(): each for each in below}
+    return list(found.values())
+
+
+def read_run(folder: Path) -> Run:
+    """The run of a folder. Raises ExperimentError where its record cannot be read, or has no start of a run."""
+    try:
+        lines = (folder / RECORD).read_bytes().splitlines()
+    except OSError as error:
+        raise ExperimentError(
+            f"cannot read {folder / RECORD}: {error.strerror}; give the --output of `shoal train`"
+        ) from error
+    content = _Content()
+    for line in lines:
+        content.add(line)
+    if not content.starts:
+        raise ExperimentError(
+            f"{folder / RECORD} has no line of kind 'start' with all its fields; it is not the record of a training, "
+            "or of another version: train again"
+        )
+    summary = _json_object(folder / SUMMARY)
+    return Run(
+        folder=folder,
+        starts=tuple(content.starts),
+        steps=tuple(content.steps),
+        epochs=tuple(content.epochs),
+        checkpoints=tuple(content.checkpoints),
+        notes=tuple(content.notes),
+        faults=tuple(content.faults),
+        test=content.test,
+        summary=summary if summary is not None else content.end,
+        launch=_json_object(folder / LAUNCH) or {},
+        last=content.last,
+        left_out=content.left_out,
+    )
+
+
+class _Content:
+    """The lines of a record, as they come."""
+
+    def __init__(self) -> None:
+        self.starts: list[Start] = []
+        self.steps: list[Step] = []
+        self.epochs: list[Epoch] = []
+        self.checkpoints: list[Checkpoint] = []
+        self.notes: list[Note] = []
+        self.faults: list[Fault] = []
+        self.test: Test | None = None
+        self.end: dict[str, Any] | None = None
+        self.last = 0.0
+        self.left_out = 0
+
+    def add(self, line: bytes) -> None:
+        """Take in a line; one that is not what it should be is counted."""
+        if not line.strip():
+            return
+        try:
+            raw = orjson.loads(line)
+            found = _KINDS[raw["kind"]].model_validate(raw)
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError):
+            self.left_out += 1
+            return
+        if isinstance(found, Start):
+            self._go_on(found)
+        elif not self.starts:
+            self.left_out += 1
+        elif isinstance(found, Step):
+            self.steps.append(found)
+        elif isinstance(found, Epoch):
+            self.epochs.append(found)
+        elif isinstance(found, Checkpoint):
+            self.checkpoints.append(found)
+        elif isinstance(found, Note):
+            self.notes.append(found)
+        elif isinstance(found, Test):
+            self.test = found
+        else:
+            self.end = {name: value for name, value in raw.items() if name not in ("kind", "time")}
+        self.last = max(self.last, found.time)
+
+    def _go_on(self, start: Start) -> None:
+        """Forget the steps that this start repeats."""
+        if self.starts:
+            kept = [step for step in self.steps if step.step <= start.from_step]
+            lost = self.steps[len(kept) :]
+            if self.end is None:  # nobody asked for the end
+                saved = [each.time for each in self.checkpoints if each.step <= start.from_step]
+                since = max(saved, default=self.starts[-1].time)
+                self.faults.append(
+                    Fault(
+                        at=self.last,
+                        seconds=max(0.0, start.time - self.last),
+                        steps=lost[-1].step - start.from_step if lost else 0,
+                        repeated=max(0.0, lost[-1].time - since) if lost else 0.0,
+                    )
+                )
+            steps_an_epoch = start.steps / max(1, start.epochs)
+            self.steps = kept
+            self.epochs = [each for each in self.epochs if each.epoch * steps_an_epoch <= start.from_step]
+            self.test = self.end = None
+        self.starts.append(start)
+
+
+def _runs_below(folder: Path, deep: int) -> Iterator[Path]:
+    if (folder / RECORD).is_file():
+        yield folder
+    elif deep:
+        for each in folder.iterdir():
+            if each.is_dir() and not each.is_symlink():
+                yield from _runs_below(each, deep - 1)
+
+
+def _json_object(path: Path) -> dict[str, Any] | None:
+    """The content of a JSON file; None where there is none that can be used."""
+    try:
+        content = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return content if isinstance(content, dict) else None
