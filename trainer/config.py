@@ -148,8 +148,8 @@ class OptimisationOptions(Section):
         must=AT_LEAST_1,
     )
     global_batch: int | None = option(
-        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, or with --resume the "
-        "run's)",
+        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, of --model "
+        "fasttext by SGD 64, or 192 for short texts; with --resume the run's)",
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,

@@ -47,7 +47,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
     "fasttext": {
         "model": "fasttext",
-        "global_batch": 64,
         "epochs": 5,
         "optimiser": "sgd",
         "learning_rate": 51.2,

@@ -37,7 +37,8 @@ class StepPlanner:
                 )
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
-        self._claims = ClaimPlanner(enabled=claims and config.balance == "steps" and ranks.device.type == "cpu")
+        useful = ranks.world_size > 1 and ranks.device.type == "cpu"
+        self._claims = ClaimPlanner(enabled=claims and config.balance == "steps" and useful)
         self._counter = ClaimCounter(ranks.store, ranks.broadcast(ClaimCounter.position(ranks.store)))
         self._rank = ranks.rank
 

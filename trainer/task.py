@@ -63,6 +63,11 @@ class Task(ABC, Generic[DataT]):
         Raises TrainingError or DataError, also on one rank alone: the caller informs the others.
         """
 
+    @staticmethod
+    def adapted(config: TrainConfig, data: DataT) -> TrainConfig:  # noqa: ARG004
+        """The configuration for these data, where a preset depends on them."""
+        return config
+
     @abstractmethod
     def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:
         """The model's weights are drawn from torch's generator. Raises TrainingError, the same on all ranks."""

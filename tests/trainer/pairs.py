@@ -81,9 +81,7 @@ class Pairs(Task[Triples]):
             return model(rows)
 
         rows = len(self._data.parts[TRAINING])
-        return GradientComputer(
-            self.model, loss_of, rows=rows, tables=self.tables, device=self._ranks.device, timer=timer
-        )
+        return GradientComputer(self.model, loss_of, rows=rows, device=self._ranks.device, timer=timer)
 
     def lengths(self, rows: IntArray) -> Lengths:
         return np.ones(len(rows), dtype=np.uint16)

@@ -72,6 +72,14 @@ def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, 
         torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("options", "batch"), [((), 192), (("--global-batch=80",), 80)])
+def test_by_sgd_short_texts_make_larger_batches_unless_one_is_given(
+    launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...], batch: int
+) -> None:
+    found = trained(launch, texts, tmp_path, "--preset=fasttext", "--epochs=1", *options)
+    assert found["global_batch"] == batch
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",

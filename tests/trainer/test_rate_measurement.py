@@ -44,7 +44,7 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
     config = TrainConfig(data=tmp_path, output=tmp_path)
     compute = text_gradients(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
     with join_process_group(1):
-        optimiser = Optimiser(compute.model, compute.tables, config)
+        optimiser = Optimiser(compute.model, compute.model.tables, config)
         (found,) = measure_own_rates(compute, optimiser, config, split=np.array([SHARE]), slowness=slowness, **seconds)
     return found
 

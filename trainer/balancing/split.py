@@ -20,6 +20,8 @@ def proportional_split(total: int, weights: FloatArray) -> IntArray:
 
     The method of the largest remainder; of equal remainders the lower rank's comes first.
     """
+    if len(weights) == 1:
+        return np.array([total], dtype=np.int64)
     exact = total * (weights / math.fsum(weights.tolist()))  # (ranks,)
     split: IntArray = np.floor(exact).astype(np.int64)
     left = total - int(split.sum())

@@ -13,9 +13,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+Floats = npt.NDArray[np.floating[Any]]
+Labels = npt.NDArray[np.unsignedinteger[Any]]
 
 BCE, CROSS_ENTROPY, MSE, SOFTMAX = "bce", "cross-entropy", "mse", "softmax"
 
@@ -86,6 +91,22 @@ class Loss:
         else:
             each = F.binary_cross_entropy_with_logits(outputs[:, 0], labels.to(outputs.dtype), reduction="none")
         return (each * (1.0 + (self.positive_weight - 1.0) * labels.to(each.dtype))).sum()
+
+    def sum_with_gradient(self, outputs: Floats, labels: Labels, ratings: Labels) -> tuple[float, Floats]:
+        """`sum`, and its gradient by `outputs`, (rows, self.outputs), of arrays: what autograd finds, at once."""
+        from trainer.classification import loss_kernels  # here, because numba takes long to load
+
+        weight = outputs.dtype.type(self.positive_weight)
+        gradients = np.empty_like(outputs)
+        if self.kind == BCE:
+            total = loss_kernels.bce(outputs, labels, weight, gradients)
+        elif self.kind == MSE:
+            total = loss_kernels.mse(outputs, ratings, labels, weight, outputs.dtype.type(self._boundary), gradients)
+        elif self.kind == CROSS_ENTROPY:
+            total = loss_kernels.softmax(outputs, ratings, self.scale.low, labels, weight, gradients)
+        else:
+            total = loss_kernels.softmax(outputs, labels, 0, labels, weight, gradients)
+        return float(total), gradients
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """(rows, classes): the probability of each class; of two classes, by the log-odds of label 1."""

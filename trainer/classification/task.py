@@ -12,6 +12,7 @@ from corpus.text import FIRST_WORD, word_ids
 from trainer.balancing.claims import Lengths
 from trainer.classification import models
 from trainer.classification.data import TextData, load_data, place_rows
+from trainer.classification.direct import direct_gradients
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import MOST_CLASSES, TWO_CLASSES, measures, measures_for
@@ -31,6 +32,11 @@ from trainer.order import IntArray
 from trainer.output.files import MODEL
 from trainer.task import TEST, Task
 
+_SGD_BATCH, _SGD_BATCH_OF_SHORT_TEXTS, _SHORT_TEXTS = 64, 192, 20
+"""Rows of a step of fastText's model by SGD: few, because SGD learns less of a larger batch; and more of texts that
+have fewer than so many words on average, of which it learns as much, and 64 would take longer to begin than to
+compute. `python -m benchmarks fasttext quality` compares the accuracy with that of a step after each row."""
+
 
 class Classification(Task[TextData]):
     """Learns to separate positive texts from negative ones, to predict their rating, or to tell classes apart."""
@@ -39,6 +45,13 @@ class Classification(Task[TextData]):
     def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:
         found = load_data(config.data, rows_in=config.rows_in, cache=config.cache, memory=memory)
         return replace(found, training=place_rows(found.training, ranks.device, rows_in=config.rows_in))
+
+    @staticmethod
+    def adapted(config: TrainConfig, data: TextData) -> TrainConfig:
+        if config.model != "fasttext" or config.optimiser != "sgd" or config.requested_batch(1):
+            return config
+        short = data.training.lengths.mean() < _SHORT_TEXTS
+        return replace(config, global_batch=_SGD_BATCH_OF_SHORT_TEXTS if short else _SGD_BATCH)
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
@@ -180,10 +193,10 @@ def text_gradients(
         model,
         loss_of,
         rows=len(rows),
-        tables=model.tables,
         sparse_tables=model.sparse_tables,
         precision=model.precision,
         device=device,
         timer=timer,
         threads=threads,
+        direct=direct_gradients(model, rows, loss, seed=seed, device=device),
     )

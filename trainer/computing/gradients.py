@@ -37,13 +37,30 @@ class LossOf(Protocol):
         ...
 
 
+class Piece(NamedTuple):
+    """What a piece adds to the loss, to the gradients of the dense parameters, and to those of the sparse tables."""
+
+    loss: Tensor
+    gradients: Sequence[Tensor]
+    means: list[list[Means]]
+
+
+class DirectGradients(Protocol):
+    """What computes gradients of rows without autograd."""
+
+    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+        """What these rows (n,), n > 0, add to the loss and gradients of a global batch of `of` rows. It reports to
+        `timer` the phases that end."""
+        ...
+
+
 class GradientComputer:
     """Computes shares with one model on one device; on a CPU by `threads`.
 
-    `rows`: the number of training rows. `tables`: the model's parameters of which a batch touches few rows; those among
-    `sparse_tables` have gradients of these rows alone, which are not set, but made of what `take_means` gives
-    (row_gradients.py). `precision`: that of its layers. `timer` is
-    told the phases; its owner begins the steps.
+    `rows`: the number of training rows. `sparse_tables`: the model's parameters whose gradients are of the rows that a
+    batch touches alone; these are not set, but made of what `take_means` gives (row_gradients.py). `precision`: that of
+    the layers. `timer` is told the phases; its owner begins the steps. `direct`: what computes the same as `loss_of`
+    and autograd in float32.
     """
 
     def __init__(
@@ -52,15 +69,15 @@ class GradientComputer:
         loss_of: LossOf,
         *,
         rows: int,
-        tables: Sequence[Tensor] = (),
         sparse_tables: Sequence[Tensor] = (),
         precision: torch.dtype = torch.float32,
         device: torch.device,
         timer: StepTimer,
         threads: Threads | None = None,
+        direct: DirectGradients | None = None,
     ) -> None:
         self.model, self.rows, self.device = model, rows, device
-        self.tables, self.sparse_tables = tables, sparse_tables
+        self.sparse_tables = sparse_tables
         self.piece_rows = 0
         """Rows of a piece, once a share did not fit into memory; 0: no limit."""
         self._loss_of = loss_of
@@ -69,6 +86,7 @@ class GradientComputer:
         self._precision = precision
         self._timer = timer
         self._threads = threads or Threads(1)
+        self._direct = direct if precision == torch.float32 else None
 
     def with_copied_model(self, timer: StepTimer) -> "GradientComputer":
         """A computer with a copy of the model, which learns by itself, for the same rows and in the same way. The copy
@@ -77,17 +95,16 @@ class GradientComputer:
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
-        copies: dict[Tensor, Tensor] = dict(zip(self.model.parameters(), model.parameters(), strict=True))
         return GradientComputer(
             model,
             self._loss_of,
             rows=self.rows,
-            tables=[copies[table] for table in self.tables],
             sparse_tables=self.sparse_tables,
             precision=self._precision,
             device=self.device,
             timer=timer,
             threads=self._threads,
+            direct=self._direct,
         )
 
     def __call__(self, numbers: IntArray, of: int, step: int, slowness: float = 1.0) -> Tensor:
@@ -125,36 +142,38 @@ class GradientComputer:
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """The sum of losses and gradients over pieces: one per thread at a time, each with short and long rows."""
-        loss = torch.zeros((), device=self.device, dtype=next(self.model.parameters()).dtype)
-        sums: list[Tensor] = []
-        means: list[list[Means]] = [[] for _ in self.sparse_tables]
         size = self.piece_rows or max(1, len(numbers))
-        scale = loss_scale(self._precision, of)
+        scale = self.scale(of)
+        loss, sums = None, []
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
             threads = max(1, min(self._threads.count, len(rows) // _FEWEST))
 
-            def computed(first: int, rows: IntArray = rows, threads: int = threads) -> _Piece:
+            def computed(first: int, rows: IntArray = rows, threads: int = threads) -> Piece:
                 return self._piece(rows[first::threads], of, step, scale, StepTimer() if first else self._timer)
 
             for piece in self._threads.map(computed, range(threads)):
-                loss += piece.loss
-                if sums:
-                    torch._foreach_add_(sums, list(piece.gradients))
+                if loss is None:
+                    loss, sums = piece.loss, list(piece.gradients)
                 else:
-                    sums = list(piece.gradients)
-                for parts, more in zip(means, piece.means, strict=True):
-                    parts.extend(more)
+                    loss = loss + piece.loss
+                    torch._foreach_add_(sums, list(piece.gradients))
+                for own, more in zip(self._means, piece.means, strict=True):
+                    own.extend(
+                        part._replace(gradients=part.gradients / scale) if scale != 1.0 else part for part in more
+                    )
             self._timer.end_phase(BACKWARD)
-        if scale != 1.0 and sums:
+        if loss is None:
+            return torch.zeros((), device=self.device, dtype=next(self.model.parameters()).dtype)
+        if scale != 1.0:
             torch._foreach_div_(sums, scale)
-        for parameter, gradient in zip(self._parameters, sums, strict=bool(len(numbers))):
+        for parameter, gradient in zip(self._parameters, sums, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        for own, parts in zip(self._means, means, strict=True):
-            own.extend(part._replace(gradients=part.gradients / scale) if scale != 1.0 else part for part in parts)
         return loss
 
-    def _piece(self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer) -> "_Piece":
+    def _piece(self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer) -> Piece:
+        if self._direct is not None:
+            return self._direct(self.model, numbers, of, step, timer)
         with collected_means() as collected:
             loss = self._loss_of(self.model, numbers, step, timer) / of
         timer.end_phase(FORWARD)
@@ -166,7 +185,7 @@ class GradientComputer:
             assert place is not None
             means[place].append(each)
         timer.end_phase(BACKWARD)
-        return _Piece(loss.detach(), gradients, means)
+        return Piece(loss.detach(), gradients, means)
 
     def scaled_loss(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """These rows' part of a global batch's mean loss, times `scale(of)`, as `backward` takes it: a scalar. Without
@@ -188,14 +207,6 @@ class GradientComputer:
         self.piece_rows = (rows + 1) // 2
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-
-
-class _Piece(NamedTuple):
-    """What a piece adds to the loss, to the gradients of the dense parameters, and to those of the sparse tables."""
-
-    loss: Tensor
-    gradients: Sequence[Tensor]
-    means: list[list[Means]]
 
 
 def _place(tensor: Tensor, tables: Sequence[Tensor]) -> int | None:

@@ -136,6 +136,8 @@ class Optimiser:
             adam(parameters, gradients, first, second, [], steps, fused=True, lr=rate, **_ADAM)
         elif self._config.optimiser == "adagrad":
             adagrad(parameters, gradients, second, steps, lr=rate, **_ADAGRAD)
+        elif not self._config.momentum:
+            torch._foreach_add_(parameters, gradients, alpha=-rate)
         else:
             moments: list[Tensor | None] = list(first)
             sgd(parameters, gradients, moments, fused=True, lr=rate, momentum=self._config.momentum, **_SGD)

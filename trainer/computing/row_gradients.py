@@ -72,14 +72,14 @@ def joined(parts: Sequence[Means]) -> Means:
 
 def rows_of_means(means: Means) -> TouchedRows:
     """The rows of a gradient that is made of these means; sums of each row are in their order."""
-    ends = means.lengths.cumsum(0)
-    distinct, numbers = numbered(means.ids)
+    if computed_by_numba(means.ids):
+        found = kernels().sum_rows(means.ids.numpy(), means.lengths.numpy(), means.gradients.numpy())
+        return TouchedRows(*map(torch.from_numpy, found))
+    distinct, numbers = torch.unique(means.ids, return_inverse=True)
     values = means.gradients.new_zeros((len(distinct), means.gradients.shape[1]))
-    if computed_by_numba(values):
-        kernels().spread_means(np.array(means.gradients.numpy()), numbers.numpy(), ends.numpy(), values.numpy())
-    else:
-        values.index_add_(0, numbers, (means.gradients / _lengths(ends))[_segments(ends, len(numbers))])
-    return TouchedRows(distinct, values)
+    shares = means.gradients / means.lengths[:, None]
+    values.index_add_(0, numbers, shares[_segments(means.lengths.cumsum(0), len(numbers))])
+    return TouchedRows(distinct.long(), values)
 
 
 def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
@@ -103,17 +103,6 @@ def mean_of_rows(table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
     return found
 
 
-def numbered(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct ids (m,) int64 of `ids` (t,), and for each id which of them it is, (t,)."""
-    if not computed_by_numba(ids):
-        distinct, numbers = torch.unique(ids, return_inverse=True)
-        return distinct.long(), numbers
-    found, which = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
-    slots = np.zeros(1 << max(4, (2 * len(ids) - 1).bit_length()), np.int32)
-    known = kernels().number_ids(ids.numpy(), slots, found, which)
-    return torch.from_numpy(found[:known]), torch.from_numpy(which)
-
-
 class _MeanOfRows(torch.autograd.Function):
     """`mean_of_rows`."""
 
@@ -130,7 +119,7 @@ class _MeanOfRows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, None, None]:
         ids, ends = ctx.saved_tensors
-        means = Means(ids, torch.diff(ends, prepend=ends.new_zeros(1)), gradients)
+        means = Means(ids, _lengths(ends)[:, 0], gradients)
         if ctx.collected is not None:
             ctx.collected.append((ctx.table, means))
             means = no_means(ctx.table)

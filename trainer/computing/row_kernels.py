@@ -50,27 +50,6 @@ _ask_for: Any = intrinsic(_asking_for)
 
 
 @compiled
-def number_ids(ids: Any, slots: Any, distinct: Any, numbers: Any) -> Any:
-    """Write the distinct ids to `distinct`, in the order of first appearance, and to `numbers` which of them each id
-    is; returns how many there are.
-
-    `slots` is a hash table of zeros, a power of two long and at least twice as long as `ids`.
-    """
-    mask, known = uint32(len(slots) - 1), 0
-    for at in range(len(ids)):
-        slot = (uint32(ids[at]) * uint32(_SPREAD)) & mask
-        slot ^= (slot >> uint32(9)) & mask
-        while slots[uint64(slot)] != 0 and distinct[uint64(slots[uint64(slot)] - 1)] != ids[at]:
-            slot = (slot + uint32(1)) & mask
-        if slots[uint64(slot)] == 0:
-            distinct[known] = ids[at]
-            known += 1
-            slots[uint64(slot)] = known
-        numbers[at] = slots[uint64(slot)] - 1
-    return known
-
-
-@compiled
 def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
     """Write to `out` (n, columns), of zeros, the means of the rows of `table` (rows, columns) that each segment of
     `ids` names, which ends at `ends` (n,) and has at least one id."""
@@ -90,20 +69,40 @@ def mean_rows(table: Any, ids: Any, ends: Any, out: Any) -> None:
 
 
 @compiled
-def spread_means(gradients: Any, numbers: Any, ends: Any, out: Any) -> None:
-    """The reverse of `mean_rows`: add to `out` (m, columns) the `gradients` (n, columns) of the means, of rows with
-    `numbers` (t,). Changes the gradients."""
-    columns, begin = uint64(out.shape[1]), 0
-    for segment in range(len(ends)):
-        end = ends[segment]
-        share = out.dtype.type(1.0) / out.dtype.type(max(1, end - begin))
+def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
+    """The reverse of `mean_rows`, for segments of `ids` (t,) of `lengths` (n,), whose means have `gradients` (n,
+    columns): the distinct ids (m,) int64, in the order of first appearance, and their gradients, (m, columns)."""
+    columns, count, size = uint64(gradients.shape[1]), len(ids), 16
+    while size < 2 * count:
+        size *= 2
+    slots, mask = np.zeros(size, np.int32), uint32(size - 1)  # a hash table of numbers of distinct ids, from 1
+    distinct, numbers, known = np.empty(count, np.int64), np.empty(count, np.int32), 0
+    for at in range(count):
+        slot = (uint32(ids[at]) * uint32(_SPREAD)) & mask
+        slot ^= (slot >> uint32(9)) & mask
+        while slots[uint64(slot)] != 0 and distinct[uint64(slots[uint64(slot)] - 1)] != ids[at]:
+            slot = (slot + uint32(1)) & mask
+        if slots[uint64(slot)] == 0:
+            distinct[known] = ids[at]
+            known += 1
+            slots[uint64(slot)] = known
+        numbers[at] = slots[uint64(slot)] - 1
+    sums, own, begin = (
+        np.zeros((known, gradients.shape[1]), gradients.dtype),
+        np.empty(gradients.shape[1], gradients.dtype),
+        0,
+    )
+    for segment in range(len(lengths)):
+        end = begin + lengths[segment]
+        share = gradients.dtype.type(1.0) / gradients.dtype.type(lengths[segment])
         for column in range(columns):
-            gradients[uint64(segment), column] *= share
+            own[column] = share * gradients[uint64(segment), column]
         for at in range(begin, end):
             row = uint64(numbers[uint64(at)])
             for column in range(columns):
-                out[row, column] += gradients[uint64(segment), column]
+                sums[row, column] += own[column]
         begin = end
+    return distinct[:known], sums
 
 
 @compiled

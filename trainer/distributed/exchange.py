@@ -15,6 +15,7 @@ Reports are read one step late, so that a GPU's host never waits for the step th
 read them at the same point: otherwise they would split the next batch differently.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -112,6 +113,8 @@ class GradientExchange:
         ]
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
+        self._is_brief = self._ranks == 1 and bool(sparse_tables) and self._device.type == "cpu"
+        """Whether nothing is sent, and steps are so short that packing would be most of them."""
         self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
         with collectives.convert_errors("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
@@ -143,6 +146,14 @@ class GradientExchange:
         rank's part of the mean, over `rows` rows, computed in pieces of `piece` rows, or at once (0). Raises
         TrainingError if other ranks are gone.
         """
+        own_counts = [number for each in means for number in counts_of(each)]
+        message = np.zeros(_TIMES + (_A_RANK + len(own_counts)) * self._ranks)
+        message[_STOP], message[_SAVE] = stop, save
+        message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows, *own_counts)
+        if self._is_brief:
+            tail = torch.from_numpy(message)
+            tail[_LOSS], tail[_NORM] = loss, self._finish(list(map(_gradient, (*self._dense, *self._tables))), means)
+            return self._report(step, size, tail)
         of_tables = [_gradient(table) for table in self._tables]
         places = (
             None
@@ -150,10 +161,6 @@ class GradientExchange:
             else [torch.from_numpy(rows).to(self._device, non_blocking=True) for rows in touched]
         )
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
-        own_counts = [number for each in means for number in counts_of(each)]
-        message = np.zeros(_TIMES + (_A_RANK + len(own_counts)) * self._ranks)
-        message[_STOP], message[_SAVE] = stop, save
-        message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows, *own_counts)
         tail = torch.from_numpy(message).to(device=self._device, dtype=self._dtype, non_blocking=True)
         tail[_LOSS] = loss
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
@@ -169,16 +176,10 @@ class GradientExchange:
                         for own, of_ranks in zip(means, counts.tolist(), strict=True)
                     ]
         self._timer.end_phase(ALL_REDUCE)
-        summed = [rows_of_means(each) for each in means]
-        # All gradients that are not zero.
-        whole = [
-            *(map(_gradient, self._summed) if self._summed else [flat[: -len(tail)]]),
-            *(each.values for each in summed),
-        ]
-        norm = whole[0].norm() if len(whole) == 1 else torch.stack([part.norm() for part in whole]).norm()
-        if self._clip_norm:
-            torch._foreach_mul_(whole, (self._clip_norm / (norm + 1e-6)).clamp(max=1.0))
-        flat[-len(tail) + _NORM] = norm
+        # All gradients that are not zero: those that were sent, or that were summed before.
+        flat[-len(tail) + _NORM] = self._finish(
+            list(map(_gradient, self._summed)) if self._summed else [flat[: -len(tail)]], means
+        )
         *gradients, tail = torch.split(flat, [part.numel() for part in parts])
         for parameter, gradient in zip(self._dense, gradients[: len(self._dense)], strict=True):
             parameter.grad = gradient.view_as(parameter)
@@ -188,8 +189,22 @@ class GradientExchange:
             else:
                 of_tables[number].index_copy_(0, places[number], gradient.view_as(sent[number]))
                 table.grad = of_tables[number]
+        return self._report(step, size, tail)
+
+    def _finish(self, dense: list[Tensor], means: Sequence[Means]) -> Tensor:
+        """Set the gradients of the sparse tables, which are made of `means`, and shorten them and the `dense` ones if
+        they are too long; returns the norm of all before that."""
+        summed = [rows_of_means(each) for each in means]
+        whole = [*dense, *(each.values for each in summed)]
+        norm = _norm(whole)
+        if self._clip_norm:
+            torch._foreach_mul_(whole, (self._clip_norm / (norm + 1e-6)).clamp(max=1.0))
         for table, rows_of_table in zip(self._sparse, summed, strict=True):
             table.grad = row_gradient(table, rows_of_table)
+        return norm
+
+    def _report(self, step: int, size: int, tail: Tensor) -> StepReport | None:
+        """Keep what ranks told in this step for its report; returns the report of the step before."""
         previous = self.drain()
         self._pending = (step, size, *_on_its_way(tail))
         self._timer.end_phase(PACK)
@@ -241,6 +256,15 @@ class GradientExchange:
             pieces=pieces.astype(np.int64),
             computed=computed.astype(np.int64),
         )
+
+
+def _norm(parts: list[Tensor]) -> Tensor:
+    if len(parts) > 1 and parts[0].is_cpu:  # in fewer calls, which take longer than the sums
+        squares = sum(float(torch.dot(part.view(-1), part.view(-1))) for part in parts)
+        return torch.tensor(math.sqrt(squares), dtype=parts[0].dtype)
+    norms = [part.norm() for part in parts]
+    found: Tensor = norms[0] if len(norms) == 1 else torch.stack(norms).norm()
+    return found
 
 
 def _gradient(parameter: Tensor) -> Tensor:

@@ -20,7 +20,6 @@ from trainer.computing.row_gradients import (
     joined,
     mean_of_rows,
     no_means,
-    numbered,
     rows_of_means,
     touched_rows,
 )
@@ -44,13 +43,6 @@ def some_table(seed: int = 0) -> Tensor:
 
 def dense(touched: TouchedRows) -> Tensor:
     return torch.zeros(ROWS, COLUMNS).index_add_(0, touched.rows, touched.values)
-
-
-@given(ids=st.lists(IDS, max_size=60))
-def test_distinct_ids_and_their_numbers_give_the_ids_again(ids: list[int]) -> None:
-    distinct, numbers = numbered(torch.tensor(ids, dtype=torch.int32))
-    assert sorted(distinct.tolist()) == sorted(set(ids))
-    assert distinct[numbers.long()].tolist() == ids
 
 
 @given(segments=SEGMENTS)

@@ -4,19 +4,32 @@ On request the n-grams of a word's characters have vectors, too (Bojanowski et a
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD
+from trainer.classification.losses import Floats
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.ngrams import features, ngram_hashes, ngram_rows
 from trainer.classification.models.vocabulary_rows import WordRows, word_hashes, word_rows
 from trainer.classification.options import char_lengths
+from trainer.classification.rows import RaggedRows
 from trainer.computing.dropout import Dropout
 from trainer.computing.row_gradients import mean_of_rows, new_table
+from trainer.order import IntArray
+
+
+class TextMeans(NamedTuple):
+    """The mean vectors of n texts, `values` (n, columns), with the `ids` (t,) int32 of the rows of the table that make
+    them, side by side, `lengths` (n,) of them for each."""
+
+    values: Floats
+    ids: npt.NDArray[np.int32]
+    lengths: IntArray
 
 
 class FastText(Classifier):
@@ -78,6 +91,19 @@ class FastText(Classifier):
             ends = lengths.cumsum(0)
         outputs: Tensor = self.last(self.dropout(mean_of_rows(self.vectors, tokens, ends), keys))
         return outputs
+
+    @property
+    def has_words_alone(self) -> bool:
+        """Whether no n-grams of characters have vectors."""
+        return not self._char_lengths
+
+    def means(self, rows: RaggedRows, numbers: IntArray) -> TextMeans:
+        """The mean vectors of these rows (n,), on a CPU, of a model that `has_words_alone`."""
+        from trainer.classification.models.ngram_kernels import text_means
+
+        table, hashes = self.vectors.detach().numpy(), self.hashes.numpy()
+        where = (rows.tokens, rows.ends, rows.lengths, numbers)
+        return TextMeans(*text_means(*where, hashes, self._ngrams, np.uint64(self._buckets), table))
 
     def _means_by_matrices(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """The mean vector of each text by operations that ONNX has, without a number that depends on the example."""

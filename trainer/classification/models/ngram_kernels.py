@@ -1,26 +1,30 @@
-"""The loop of `ngrams.features`, compiled by numba."""
+"""The loop of `ngrams.features`, compiled by numba; and the same with the means that follow."""
 
 from typing import Any
 
-from numba import uint64
+import numpy as np
+from numba import int64, uint64
 
 from corpus.compiled import compiled
 from corpus.tokens import NGRAM_FACTOR
+from trainer.computing.row_kernels import mean_rows
 
 _FACTOR = uint64(NGRAM_FACTOR)
 
 
 @compiled
 def write_features(
-    tokens: Any, lengths: Any, hashes: Any, rows: Any, starts: Any, ngrams: Any, buckets: Any, out: Any
+    tokens: Any, begins: Any, lengths: Any, hashes: Any, rows: Any, starts: Any, ngrams: Any, buckets: Any, out: Any
 ) -> None:
-    """Write the rows of all texts to `out`: of each text those of its words, then its n-grams by their first word.
+    """Write the rows of texts to `out`: of each text those of its words, then its n-grams by their first word. The
+    texts have `lengths` (n,) words, and begin at `begins` (n,) of `tokens`.
 
     `rows`, `starts`: the arrays of `WordRows`; or None, where numba compiles a loop for words of one row each.
     """
-    words, at, begin = uint64(len(hashes)), 0, 0
+    words, at = uint64(len(hashes)), 0
     for text in range(len(lengths)):
-        end = begin + lengths[text]
+        begin = int64(begins[text])
+        end = begin + int64(lengths[text])
         for place in range(begin, end):
             word = uint64(tokens[uint64(place)])
             if rows is None:
@@ -36,4 +40,25 @@ def write_features(
                 found = found * _FACTOR + uint64(hashes[uint64(tokens[uint64(other)])])
                 out[at] = words + found % buckets
                 at += 1
-        begin = end
+
+
+@compiled
+def text_means(
+    tokens: Any, ends: Any, lengths: Any, numbers: Any, hashes: Any, ngrams: Any, buckets: Any, table: Any
+) -> Any:
+    """The means of the rows of `table` (rows, columns) that texts have, (n, columns); and the ids (t,) int32 of these
+    rows side by side, with their number for each text, (n,) int64. The texts are `numbers` (n,) of those that end at
+    `ends` (N,) of `tokens` and have `lengths` (N,) words, of one row each."""
+    count = len(numbers)
+    begins, words, counts = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    total = 0
+    for text in range(count):
+        own = int64(lengths[numbers[text]])
+        begins[text], words[text], counts[text] = int64(ends[numbers[text]]) - own, own, own
+        for far in range(1, ngrams):
+            counts[text] += max(own - far, 0)
+        total += counts[text]
+    ids, means = np.empty(total, np.int32), np.zeros((count, table.shape[1]), table.dtype)
+    write_features(tokens, begins, words, hashes, None, None, ngrams, buckets, ids)
+    mean_rows(table, ids, np.cumsum(counts), means)
+    return means, ids, counts

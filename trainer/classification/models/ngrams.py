@@ -60,7 +60,7 @@ def features(
         from trainer.classification.models.ngram_kernels import write_features
 
         rows = np.empty(int(ends[-1:].sum()), np.int32)
-        texts = (tokens.numpy(), lengths.numpy(), hashes.numpy())
+        texts = (tokens.numpy(), (lengths.cumsum(0) - lengths).numpy(), lengths.numpy(), hashes.numpy())
         own = (None, None) if of_words is None else (of_words.rows.numpy(), of_words.starts.numpy())
         write_features(*texts, *own, ngrams, np.uint64(buckets), rows)
         return Features(torch.from_numpy(rows), ends)

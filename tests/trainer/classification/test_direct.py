@@ -1,0 +1,102 @@
+"""The gradients by formulas are those of autograd."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from trainer.classification import models
+from trainer.classification.direct import direct_gradients
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.rows import RaggedRows, TextRows
+from trainer.classification.task import text_gradients
+from trainer.clock import StepTimer
+from trainer.computing.threads import Threads
+
+CPU = torch.device("cpu")
+SCALE = Scale(1, 5, 4)
+LOSSES = (
+    Loss(kind="bce", scale=SCALE, positive_weight=0.3),
+    Loss(kind="mse", scale=SCALE, positive_weight=1.7),
+    Loss(kind="cross-entropy", scale=SCALE, positive_weight=0.3),
+    Loss(kind="softmax", scale=SCALE, positive_weight=1.0, classes=5),
+)
+
+
+def some_rows(count: int, words: int, labels: int, dtype: type = np.uint16) -> RaggedRows:
+    generator = np.random.default_rng(count)
+    lengths = generator.integers(1, 9, count).astype(np.uint32)
+    return RaggedRows(
+        tokens=generator.integers(1, words, int(lengths.sum())).astype(dtype),
+        lengths=lengths,
+        labels=generator.integers(0, labels, count).astype(np.uint8),
+        ratings=generator.integers(1, 6, count).astype(np.uint8),
+        ends=np.cumsum(lengths).astype(np.int64),
+        row_length=6,
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
+@given(data=st.data())
+def test_a_loss_and_its_gradient_are_those_of_autograd(loss: Loss, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 5))
+    numbers = st.floats(-90, 90, width=32)
+    outputs = torch.from_numpy(data.draw(arrays.arrays(np.float32, (count, loss.outputs), elements=numbers)))
+    labels = data.draw(arrays.arrays(np.uint8, count, elements=st.integers(0, loss.classes - 1)))
+    ratings = data.draw(arrays.arrays(np.uint8, count, elements=st.integers(1, 5)))
+    outputs.requires_grad_()
+    expected = loss.sum(outputs, torch.from_numpy(labels), torch.from_numpy(ratings))
+    expected.backward()
+    total, gradient = loss.sum_with_gradient(outputs.detach().numpy(), labels, ratings)
+    assert total == pytest.approx(float(expected.detach()), rel=1e-5, abs=1e-5)
+    assert outputs.grad is not None
+    np.testing.assert_allclose(gradient, outputs.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("ngrams", [1, 2, 3])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.kind)
+@settings(max_examples=8)
+@given(count=st.integers(1, 80), threads=st.integers(1, 2))
+def test_gradients_of_a_share_are_those_of_autograd(
+    loss: Loss, ngrams: int, dropout: float, count: int, threads: int
+) -> None:
+    words = 40
+    torch.manual_seed(1)
+    options = {"embedding": 7, "ngrams": ngrams, "buckets": 50, "dropout": dropout, "outputs": loss.outputs}
+    model = models.build("fasttext", {"words": words + 2, **options})
+    model.read_vocabulary([f"w{number}" for number in range(words)])
+    torch.nn.init.normal_(model.last.weight)
+    rows = some_rows(200, words + 2, loss.classes)
+    numbers = np.random.default_rng(count).permutation(200)[:count]
+    found = []
+    for direct in (True, False):
+        compute = text_gradients(
+            model, rows, loss=loss, device=CPU, seed=3, timer=StepTimer(), threads=Threads(threads)
+        )
+        assert compute._direct is not None
+        if not direct:
+            compute._direct = None
+        model.zero_grad()
+        value = compute(numbers, 90, 5)
+        compute.set_table_gradients()
+        found.append([value, model.last.weight.grad.clone(), model.vectors.grad.to_dense()])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=2e-5, atol=2e-6)
+
+
+def test_what_has_no_formula_is_left_to_autograd() -> None:
+    loss, rows = LOSSES[0], some_rows(9, 30, 2)
+    settings = {"words": 30, "embedding": 4, "ngrams": 2, "buckets": 9, "dropout": 0.0, "outputs": 1}
+    words = models.build("fasttext", settings)
+    assert direct_gradients(words, rows, loss, seed=0, device=CPU) is not None
+    fixed = TextRows(tokens=np.ones((9, 3), np.uint16), lengths=rows.lengths, labels=rows.labels, ratings=rows.ratings)
+    assert direct_gradients(words, fixed, loss, seed=0, device=CPU) is None
+    assert direct_gradients(words, rows.copy_to(CPU), loss, seed=0, device=CPU) is None
+    characters = models.build("fasttext", {**settings, "char_ngrams": "3-6"})
+    assert direct_gradients(characters, rows, loss, seed=0, device=CPU) is None
+    lstm = {"words": 30, "embedding": 4, "hidden": 3, "layers": 1, "pooling": "mean", "dropout": 0.0}
+    of_lstm = models.build("lstm", {**lstm, "embedding_dropout": 0.0, "outputs": 1})
+    assert direct_gradients(of_lstm, rows, loss, seed=0, device=CPU) is None
