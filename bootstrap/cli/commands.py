@@ -31,6 +31,7 @@ COMMANDS = (
     "deploy",
     "preprocess",
     "train",
+    "calibrate",
     "predict",
     "export",
     "runs",

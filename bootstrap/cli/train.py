@@ -117,7 +117,7 @@ def run(
             )
         if nodes is not None and nodes < 1:
             raise UsageError(f"--nodes is {nodes}, but must be at least 1")
-        config = _config(ctx, Path(data or "dataset"))
+        config = config_of(ctx, Path(data or "dataset"))
         with scale_suggested(ctx.obj):
             if texts is not None and dry_run:
                 _show_preview(texts, config, as_json=as_json)
@@ -126,7 +126,7 @@ def run(
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        config = _config(ctx, Path("dataset"))
+        config = config_of(ctx, Path("dataset"))
         with scale_suggested(ctx.obj):
             if texts is not None and dry_run:
                 _show_preview(texts, config, as_json=as_json)
@@ -308,7 +308,8 @@ def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     return [("nodes", "; ".join(texts))] if texts else []
 
 
-def _config(ctx: click.Context, data: Path) -> TrainConfig:
+def config_of(ctx: click.Context, data: Path) -> TrainConfig:
+    """The configuration that was typed, for this dataset. Raises UsageError for values that cannot be."""
     try:
         config = from_args(Namespace(**{**typed_options(ctx), "data": data}))
     except TrainingError as error:

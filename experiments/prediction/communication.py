@@ -20,8 +20,8 @@ class Links:
     """Gbit/s of the slowest node's network."""
 
     def all_reduce_seconds(self, size: float) -> float:
-        """Seconds to add up `size` bytes over all ranks: each sends and receives twice (n - 1) / n of them, in 2 (n - 1)
-        messages, through the slowest connection."""
+        """Seconds to add up `size` bytes over all n ranks: each sends and receives twice (n - 1) / n of them, in
+        2 (n - 1) messages, through the slowest connection."""
         if self.ranks == 1:
             return 0.0
         parts = 2 * (self.ranks - 1)

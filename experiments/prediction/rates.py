@@ -1,7 +1,7 @@
 """How fast ranks are, from runs that they made: the line of each rank's own time, and what else a step takes.
 
 A run that is to be predicted differs in its rows, its global batch, or its mixture of ranks. So a rate in rows a second
-is not enough: a step has a fixed part, too. Do not use a run's first steps: caches are cold, and compiled code is loaded.
+is not enough: a step has a fixed part, too. Do not use a run's first steps: caches are cold, and code is still loaded.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class Rates:
     ranks: tuple[TimeModel, ...]
     """Each rank's own seconds for a step of so many rows."""
     others: TimeModel
-    """What a step takes besides the computing of the slowest rank, by the rows of the global batch: finding and packing,
-    the sum over the ranks, waits that no split avoids, and the optimiser."""
+    """What a step takes besides the computing of the slowest rank, by the rows of the global batch: finding and
+    packing, the sum over the ranks, waits that no split avoids, and the optimiser."""
     evaluation: float
     """Seconds a row that is judged, of all ranks together."""
     loading: TimeModel
@@ -77,11 +77,7 @@ def rates_of(runs: Sequence[Run]) -> Rates:
         loading=_line([(sum(run.latest.rows.values()), _summary(run)["times"]["loading"]) for run in runs]),
         around=median([_around(run) for run in runs]),
         checkpoint=median(
-            [
-                summary["times"]["checkpoints"] / count
-                for summary, count in zip(summaries, saved, strict=True)
-                if count
-            ]
+            [summary["times"]["checkpoints"] / count for summary, count in zip(summaries, saved, strict=True) if count]
             or [0.0]
         ),
     )
@@ -128,7 +124,7 @@ def _beside(run: Run, ranks: Sequence[TimeModel]) -> float:
     """What a step of this run took besides its slowest rank's computing."""
     fixed, per_row = np.array(ranks).T
     computing = mean(finish_time(np.array(step.split), fixed, per_row) for step in _steps(run))
-    trained = _summary(run)["times"]["training"] / (run.steps[-1].step - run.latest.from_step)
+    trained: float = _summary(run)["times"]["training"] / (run.steps[-1].step - run.latest.from_step)
     return max(0.0, trained - computing)
 
 
@@ -136,8 +132,8 @@ def _around(run: Run) -> float:
     """What the command took besides what the record tells of reading, training and judging."""
     summary = _summary(run)
     times = summary["times"]
-    whole = run.launch.get("seconds", summary["wall"])
-    return float(whole) - sum(times[name] for name in ("loading", "training", "evaluation", "checkpoints"))
+    whole = float(run.launch.get("seconds", summary["wall"]))
+    return whole - float(sum(times[name] for name in ("loading", "training", "evaluation", "checkpoints")))
 
 
 def _line(points: Sequence[tuple[float, float]]) -> TimeModel:

@@ -1,4 +1,4 @@
-"""The time of a training from the rates of its ranks: as many steps as the order has, each as long as its slowest rank."""
+"""The time of a training from the rates of its ranks: each step takes as long as its slowest rank."""
 
 import math
 from dataclasses import dataclass

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from experiments.runs import Run, read_run
 from tests.experiments import records
 from trainer.balancing.speed import TimeModel
 from trainer.balancing.split import equal_finish_split
-import numpy as np
 
 LINES = (TimeModel(0.002, 1e-4), TimeModel(0.004, 3e-4))
 EPOCHS = 2
@@ -25,26 +25,34 @@ def a_run(folder: Path, *, batch: int, rows: int, others: float = 0.003, **confi
     """A finished run of ranks that take exactly as long as LINES say, and `others` a step besides."""
     fixed, per_row = np.array(LINES).T.copy()
     steps_an_epoch = -(-rows // batch)
-    now, lines = 100.0, [
-        records.start(
-            100.0,
-            config={**records.CONFIG, **config},
-            rows={"training": rows, "validation": 50, "test": 100},
-            global_batch=batch,
-            epochs=EPOCHS,
-            steps=EPOCHS * steps_an_epoch,
-        )
-    ]
+    now, lines = (
+        100.0,
+        [
+            records.start(
+                100.0,
+                config={**records.CONFIG, **config},
+                rows={"training": rows, "validation": 50, "test": 100},
+                global_batch=batch,
+                epochs=EPOCHS,
+                steps=EPOCHS * steps_an_epoch,
+            )
+        ],
+    )
     training = 0.0
     for number in range(1, EPOCHS * steps_an_epoch + 1):
         size = rows - (steps_an_epoch - 1) * batch if number % steps_an_epoch == 0 else batch
         split = equal_finish_split(size, fixed, per_row)
         seconds = [line.seconds(count) if count else 0.0 for line, count in zip(LINES, split.tolist(), strict=True)]
         training += max(seconds) + others
-        lines.append(
-            {**records.step(number, now + training), "split": split.tolist(), "compute_seconds": seconds}
-        )
-    times = {"loading": 0.5 + rows * 1e-5, "rates": 2.0, "training": training, "checkpoints": 0.25, "evaluation": 0.4, "other": 0.1}
+        lines.append({**records.step(number, now + training), "split": split.tolist(), "compute_seconds": seconds})
+    times = {
+        "loading": 0.5 + rows * 1e-5,
+        "rates": 2.0,
+        "training": training,
+        "checkpoints": 0.25,
+        "evaluation": 0.4,
+        "other": 0.1,
+    }
     last = now + training + 1
     lines += [
         *(records.epoch(number, last) for number in range(1, EPOCHS + 1)),
@@ -68,7 +76,9 @@ def test_a_run_predicts_itself(tmp_path: Path) -> None:
 
 
 def test_two_runs_predict_one_of_other_rows_and_another_batch(tmp_path: Path) -> None:
-    rates = rates_of([a_run(tmp_path / str(batch), batch=batch, rows=rows) for batch, rows in ((64, 5_000), (512, 20_000))])
+    rates = rates_of(
+        [a_run(tmp_path / str(batch), batch=batch, rows=rows) for batch, rows in ((64, 5_000), (512, 20_000))]
+    )
     for rank, line in zip(rates.ranks, LINES, strict=True):
         assert rank.per_row == pytest.approx(line.per_row, rel=0.05)
     other = a_run(tmp_path / "other", batch=192, rows=60_000)
