@@ -3,7 +3,7 @@
     python -m benchmarks prediction [--gb 0.25 1 3] [--runs 3]
 
 Only the CPU time of each step is measured, on the embedded Hadoop Streaming (`benchmarks.streaming`), for several sizes
-of input; its slope is used. All else is an assumption (experiments/prediction/preprocessing.py). Nothing was measured on
+of input; its slope is used. All else is assumed (experiments/prediction/preprocessing.py), and nothing was measured on
 AWS. Do not use the rate of one size for a hundred times the size, because half of it is the start of processes.
 """
 

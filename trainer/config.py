@@ -93,6 +93,12 @@ class DataOptions(Section):
     title: ClassVar[str] = "data"
 
     data: Path = field(metadata=option_metadata("the dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
+    train_share: float = option(
+        "learn from this share of the training rows, the same at every run: fewer rows to try settings, or to see what "
+        "more rows bring; validation and test rows stay",
+        default=1.0,
+        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
+    )
     rows_in: str = option(
         "where ranks keep the rows: in memory, in memory and on the computing device (device), or unpacked on the "
         "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
