@@ -28,6 +28,7 @@ from trainer.errors import TrainingError
 
 COMMANDS = (
     "plan",
+    "simulate",
     "deploy",
     "preprocess",
     "train",

@@ -31,9 +31,9 @@ _ROW_BYTES = 100
 """Of a row in the packed dataset: half of 204 bytes, 100 ids and its numbers (docs/benchmarks.md, HDF5)."""
 _COPY_MB = 100.0
 """MB a second at which a dataset comes from S3 to a share, or to a node."""
-_MESSAGE_BYTES = 2.0e6
+MESSAGE_BYTES = 2.0e6
 """Of the gradients of the reference's model at batches of 512, with the touched rows of the word table alone."""
-_STEP_SECONDS = 0.001
+STEP_SECONDS = 0.001
 """What a step takes besides computing and the sum over the ranks: the host's own work. An assumption."""
 _TRAINED, _JUDGED = 0.855, 0.045
 """Shares of a dataset's rows: nine tenths are not test rows, and a twentieth of these are for validation."""
@@ -170,7 +170,7 @@ def _training(topology: Topology, work: ClusterWork, rate_of: Callable[[Gpu, flo
     fixed, per_row = np.array([rate.line for rate in rates], dtype=np.float64).T.copy()
     split = equal_finish_split(work.global_batch, fixed, per_row)
     step = finish_time(split, fixed, per_row)
-    others = links.all_reduce_seconds(_MESSAGE_BYTES) + _STEP_SECONDS
+    others = links.all_reduce_seconds(MESSAGE_BYTES) + STEP_SECONDS
     steps = work.epochs * steps_per_epoch(max(1, int(_TRAINED * work.rows)), work.global_batch)
     judged = (_JUDGED * work.epochs + _TESTED) * work.rows
     seconds = steps * (step + others) + judged * _JUDGING * step / work.global_batch
