@@ -23,7 +23,7 @@ from trainer.options import (
     option_metadata,
     shown_options,
 )
-from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, PRESETS
+from trainer.presets import GLOBAL_BATCH, MODEL_DEFAULTS, OF_THE_RUN, PRESETS
 from trainer.registry import MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -37,7 +37,6 @@ CPU ranks up to twice as slow and their time no longer linear in rows. torch its
 threads of its own (threads.py). No module is imported from the folder in which a rank is started, which may hold files
 of anybody."""
 
-GLOBAL_BATCH = 256
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from experiments.prediction.cluster import ClusterWork, Prediction
     from infra.rules import Finding
 
-_DATA, _CHOICE = "The work", "The choice"
+_DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
 
 
 @command(
@@ -38,6 +39,7 @@ Examples:
   shoal plan starter --hours 3
   shoal plan mixed-g5-g4dn --rows 21300000 --raw-bytes 92.45GB --epochs 10
   shoal plan --all --rows 21300000 --epochs 10 --max-price 30 --max-hours 2
+  shoal plan --local --rows 200000 --epochs 5 --rates results/rates
 
 The exit status is 1 if a deployment would be refused, or nothing fits.
 """,
@@ -69,7 +71,22 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     metavar="E",
     help="passes over the training rows (default: 10)",
 )
-@option("--global-batch", group=_DATA, type=click.IntRange(min=1), metavar="ROWS", help="rows a step (default: 1024)")
+@option(
+    "--global-batch",
+    group=_DATA,
+    type=click.IntRange(min=1),
+    metavar="ROWS",
+    help="rows a step (default: 1024, and with --local 256)",
+)
+@option("--local", group=_HERE, is_flag=True, help="predict a training on this machine, by --rates")
+@option(
+    "--rates",
+    group=_HERE,
+    several=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="the output of `shoal calibrate`, or trainings with the same model and ranks",
+)
 @option("--all", "every", group=_CHOICE, is_flag=True, help="compare all topologies that AWS can start")
 @option(
     "--max-price",
@@ -97,6 +114,10 @@ def run(
 ) -> int:
     """Run `shoal plan`."""
     work = _work(asked)
+    if asked["local"] or asked["rates"]:
+        if topologies or asked["every"] or work is None or not (asked["local"] and asked["rates"]):
+            raise UsageError("a training on this machine is predicted by --local --rows N --rates DIR, and no topology")
+        return _predict_here(asked, as_json=as_json)
     if asked["every"]:
         if topologies or work is None:
             raise UsageError("--all compares all topologies for --rows N; give the rows, and no topology")
@@ -166,6 +187,19 @@ def _work(asked: Mapping[str, Any]) -> "ClusterWork | None":
         epochs=asked["epochs"],
         global_batch=asked["global_batch"] or GLOBAL_BATCH,
     )
+
+
+def _predict_here(asked: Mapping[str, Any], *, as_json: bool) -> int:
+    """Print what a training takes on this machine."""
+    from bootstrap.cli import predicted
+    from experiments.prediction.rates import rates_of
+    from experiments.prediction.training import predict_training, work_on
+    from experiments.runs import find_runs, read_run
+
+    rates = rates_of([read_run(folder) for folder in find_runs(asked["rates"])])
+    found = predict_training(work_on(asked["rows"], asked["epochs"], asked["global_batch"]), rates)
+    show(predicted.content_here(found, rates), "\n".join(predicted.lines_here(found, rates)), as_json=as_json)
+    return 0
 
 
 def _choose(work: "ClusterWork", *, most_dollars: float | None, most_hours: float | None, as_json: bool) -> int:

@@ -7,6 +7,8 @@ from bootstrap.cli.output import table
 from experiments.prediction.choosing import pareto_front
 from experiments.prediction.cluster import Prediction
 from experiments.prediction.estimate import Estimate
+from experiments.prediction.rates import Rates
+from experiments.prediction.training import TrainingTime
 
 
 def lines(found: Prediction) -> Iterator[str]:
@@ -60,6 +62,32 @@ def content(found: Prediction) -> dict[str, Any]:
             for stage in found.stages
         ],
     }
+
+
+def lines_here(found: TrainingTime, rates: Rates) -> Iterator[str]:
+    """What a training takes on this machine, line by line."""
+    parts = {
+        "begin, measure rates, save": found.around,
+        "read the dataset": found.loading,
+        "compute": found.computing,
+        "add up, and step": found.others,
+        "judge": found.evaluation,
+        "checkpoints": found.checkpoints,
+    }
+    yield table(
+        [(name, f"{seconds:,.1f}") for name, seconds in parts.items()]
+        + [("all", _range(Estimate.about(found.all, rates.off), ",.1f"))],
+        ("part", "seconds"),
+        right=(1,),
+        ruled=True,
+    )
+    yield ""
+    yield f"By {rates.source}."
+
+
+def content_here(found: TrainingTime, rates: Rates) -> dict[str, Any]:
+    """The same for a program."""
+    return {**vars(found), "all": Estimate.about(found.all, rates.off)._asdict(), "source": rates.source}
 
 
 def _minutes(seconds: Estimate) -> str:

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corpus.rules import VALIDATION_SHARE
+from corpus.settings import Settings
 from experiments.prediction.rates import Rates
 from trainer.balancing.split import equal_finish_split, finish_time, proportional_split
 from trainer.order import steps_per_epoch
+from trainer.presets import GLOBAL_BATCH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,19 @@ class TrainingTime:
     def all(self) -> float:
         """The sum."""
         return self.around + self.loading + self.training + self.evaluation + self.checkpoints
+
+
+def work_on(rows: int, epochs: int, global_batch: int | None) -> TrainingWork:
+    """The training on a dataset of `rows` rows, split as datasets are by default."""
+    test = round(Settings().test_share * rows)
+    validation = max(1, int((rows - test) * VALIDATION_SHARE))
+    return TrainingWork(
+        rows=max(1, rows - test - validation),
+        validation=validation,
+        test=test,
+        epochs=epochs,
+        global_batch=global_batch or GLOBAL_BATCH,
+    )
 
 
 def predict_training(work: TrainingWork, rates: Rates) -> TrainingTime:

@@ -1,10 +1,12 @@
 """`shoal plan --rows`: what a topology takes and costs for a user's data, and which one to take."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from bootstrap.cli.main import main
+from tests.experiments.prediction.test_training import a_run
 
 ROWS = ("--rows", "21300000", "--epochs", "10")
 
@@ -63,6 +65,21 @@ def test_wrong_use_is_a_sentence(capsys: pytest.CaptureFixture[str], arguments: 
     error = capsys.readouterr().err
     assert part in error
     assert error.count("\n") == 1
+
+
+def test_it_predicts_a_training_on_this_machine_by_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_run(tmp_path / "rates" / "one", batch=64, rows=5_000)
+    a_run(tmp_path / "rates" / "two", batch=512, rows=20_000)
+    rates = ("--rates", str(tmp_path / "rates"))
+    text = printed(capsys, "--local", "--rows", "50000", "--epochs", "3", *rates)
+    assert "measured" in text
+    small, large = (
+        json.loads(printed(capsys, "--local", "--rows", rows, *rates, "--json"))["all"]["middle"]
+        for rows in ("50000", "100000")
+    )
+    assert small < large < 2 * small
+    for wrong in (("--local", "--rows", "5"), ("--rows", "5", *rates), ("starter", "--local", "--rows", "5", *rates)):
+        assert main(["plan", *wrong]) == 2
 
 
 def test_a_topology_without_a_cluster_cannot_preprocess(capsys: pytest.CaptureFixture[str]) -> None:
