@@ -87,6 +87,7 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     metavar="DIR",
     help="the output of `shoal calibrate`, or trainings with the same model and ranks",
 )
+@option("--spot", group=_DATA, is_flag=True, help="GPU nodes as spot capacity, with the interruptions to expect")
 @option("--all", "every", group=_CHOICE, is_flag=True, help="compare all topologies that AWS can start")
 @option(
     "--max-price",
@@ -176,8 +177,8 @@ def _work(asked: Mapping[str, Any]) -> "ClusterWork | None":
     if not asked["every"] and (asked["max_price"] is not None or asked["max_hours"] is not None):
         raise UsageError("--max-price and --max-hours go with --all")
     if asked["rows"] is None:
-        if asked["raw_bytes"] is not None or asked["global_batch"] is not None:
-            raise UsageError("--raw-bytes and --global-batch describe the work to predict; give its --rows, too")
+        if asked["raw_bytes"] is not None or asked["global_batch"] is not None or asked["spot"]:
+            raise UsageError("--raw-bytes, --global-batch and --spot go with the work to predict; give its --rows")
         return None
     from experiments.prediction.cluster import GLOBAL_BATCH, ClusterWork
 
@@ -186,6 +187,7 @@ def _work(asked: Mapping[str, Any]) -> "ClusterWork | None":
         raw_bytes=asked["raw_bytes"],
         epochs=asked["epochs"],
         global_batch=asked["global_batch"] or GLOBAL_BATCH,
+        spot=asked["spot"],
     )
 
 

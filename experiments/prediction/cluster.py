@@ -41,6 +41,14 @@ _TESTED = 0.1
 _JUDGING = 1 / 3
 """Time of judging a row to that of learning from it: no backward pass."""
 
+_SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
+"""What a spot node costs, of its price on demand: AWS publishes no list, and never asks for more."""
+_INTERRUPTIONS = Estimate(0.0003, 0.02, 0.1)
+"""How often an hour AWS takes a spot node back. The low end is a fifth of the nodes in a month, the worst class that AWS
+tells apart; GPU nodes are taken back more often where capacity is short."""
+_CHECKPOINT_SECONDS = 300.0
+"""Between two checkpoints; half of it is lost with a node."""
+
 GLOBAL_BATCH = 1024
 """For which is predicted where the user names no other: GPUs are idle in smaller ones."""
 
@@ -57,6 +65,8 @@ class ClusterWork:
     global_batch: int = GLOBAL_BATCH
     operations: float = REFERENCE_OPERATIONS
     """Of the model, a row."""
+    spot: bool = False
+    """Whether GPU nodes are spot capacity, also where the topology says on demand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +109,15 @@ def predict_cluster(
     not the nodes for the work, and TopologyError where a price is missing.
     """
     rows = cost.rows(topology)
-    always, cluster, nodes = (
-        sum(row.hourly for row in rows if row.since == since) for since in ("always", "deploy", "train")
+    always, cluster = (sum(row.hourly for row in rows if row.since == since) for since in ("always", "deploy"))
+    nodes = total(
+        [
+            Estimate.exact(row.hourly).times(_SPOT_PRICE if row.instance and (work.spot or row.at_most) else 1.0)
+            for row in rows
+            if row.since == "train"
+        ]
     )
+    fixed, running_hourly = Estimate.exact(always + cluster), nodes.plus(Estimate.exact(always))
     stages = []
     if work.raw_bytes is not None:
         if topology.preprocessing is None:
@@ -111,17 +127,21 @@ def predict_cluster(
         spent = _preprocessing(topology.preprocessing, work.raw_bytes)
         basis = "CPU-seconds measured on another machine; the rest is not measured"
         stages += [
-            _stage("start the cluster", _CLUSTER_START, always + cluster, "not measured"),
-            _stage("preprocess", spent, always + cluster, basis),
+            _stage("start the cluster", _CLUSTER_START, fixed, "not measured"),
+            _stage("preprocess", spent, fixed, basis),
         ]
     if not topology.training:
         return Prediction(topology=topology, stages=tuple(stages), by_use=0.0)
     trained, basis = _training(topology, work, rate_of)
     running = [
-        _stage("start the nodes", _NODES_START, always + nodes, "not measured"),
-        _stage("copy the dataset", _copying(topology, work), always + nodes, f"{_COPY_MB:g} MB a second, not measured"),
-        _stage("train", trained, always + nodes, basis),
+        _stage("start the nodes", _NODES_START, running_hourly, "not measured"),
+        _stage("copy the dataset", _copying(topology, work), running_hourly, f"{_COPY_MB:g} MB a second, not measured"),
+        _stage("train", trained, running_hourly, basis),
     ]
+    if spots := sum(group.count for group in topology.training if work.spot or group.market == "spot"):
+        lost = trained.times(_INTERRUPTIONS).times(spots / 3600)
+        basis = f"{_few(lost)} expected of {spots} spot nodes; each costs a start and half the time between checkpoints"
+        running.append(_stage("interruptions", lost.times(_interruption()), running_hourly, basis))
     if cluster:
         minutes = topology.guard.idle_minutes
         until = Estimate(*(min(60.0 * minutes, each) for each in total([stage.seconds for stage in running])))
@@ -133,8 +153,17 @@ def predict_cluster(
     return Prediction(topology=topology, stages=(*stages, *running), by_use=_by_use(topology, work))
 
 
-def _stage(name: str, seconds: Estimate, hourly: float, basis: str) -> Stage:
-    return Stage(name=name, seconds=seconds, dollars=seconds.times(hourly / 3600), basis=basis)
+def _interruption() -> Estimate:
+    """Seconds that an interruption costs."""
+    return _NODES_START.plus(Estimate.exact(_CHECKPOINT_SECONDS / 2))
+
+
+def _few(number: Estimate) -> str:
+    return f"{number.middle:.2g} ({number.low:.2g} to {number.high:.2g})"
+
+
+def _stage(name: str, seconds: Estimate, hourly: Estimate, basis: str) -> Stage:
+    return Stage(name=name, seconds=seconds, dollars=seconds.times(hourly).times(1 / 3600), basis=basis)
 
 
 def _preprocessing(cluster: PreprocessingSpec, raw_bytes: float) -> Estimate:

@@ -24,9 +24,10 @@ class Estimate(NamedTuple):
         """The sum, whose range is the worst case: errors may have one cause."""
         return Estimate(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
-    def times(self, factor: float) -> "Estimate":
-        """So many times as much; `factor` is at least 0."""
-        return Estimate(*(factor * amount for amount in self))
+    def times(self, factor: "float | Estimate") -> "Estimate":
+        """So many times as much; `factor` is at least 0, and the worst of both ranges add up."""
+        factors = factor if isinstance(factor, Estimate) else Estimate.exact(factor)
+        return Estimate(*(mine * theirs for mine, theirs in zip(self, factors, strict=True)))
 
 
 def total(parts: list[Estimate]) -> Estimate:

@@ -57,6 +57,19 @@ def test_an_idle_cluster_is_paid_for_until_the_guard_ends_it() -> None:
     assert str(chosen.guard.idle_minutes) in idle.basis
 
 
+def test_spot_nodes_cost_less_and_are_taken_back_now_and_then() -> None:
+    chosen = of("embeddings-4x1gpu")
+    on_demand, spot = (
+        predict_cluster(chosen, ClusterWork(**WORK, raw_bytes=None, spot=spot)) for spot in (False, True)
+    )
+    assert spot.dollars.middle < on_demand.dollars.middle
+    assert spot.seconds.middle > on_demand.seconds.middle
+    (stage,) = [stage for stage in spot.stages if stage.name == "interruptions"]
+    assert "4 spot nodes" in stage.basis
+    own = predict_cluster(of("mixed-g6e-g6-g5"), ClusterWork(**WORK, raw_bytes=None))
+    assert any(stage.name == "interruptions" for stage in own.stages)
+
+
 def test_a_topology_without_a_cluster_cannot_preprocess() -> None:
     with pytest.raises(ExperimentError, match="reference-1g3 has no cluster"):
         predict_cluster(of("reference-1g3"), ClusterWork(**WORK, raw_bytes=1e9))
