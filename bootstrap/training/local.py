@@ -25,8 +25,11 @@ from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 _PAUSE_SECONDS = 0.3
 
 
-def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
-    """Train with `ranks` processes on this machine; returns the content of summary.json.
+def train_locally(
+    config: TrainConfig, *, ranks: int, bars: Bars, predicted: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Train with `ranks` processes on this machine; returns the content of summary.json. What was `predicted` of it is
+    kept beside what it took.
 
     Ctrl-C and SIGTERM stop the run with a checkpoint. That is no error: `stopped` is true, and `stopped_by` is the
     signal's name. With `config.resume` a finished run is left as it is, and `finished_before` is true. Raises DataError
@@ -53,7 +56,10 @@ def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, A
         raise stop_request  # it was stopped before it wrote a checkpoint
     if summary is None or (running.returncode and not stop_request):
         raise failure_in(log_text, f"the log is {config.output / LOG}")
-    write_launch(config.output, where="this machine", seconds=time.monotonic() - began)
+    took = {"seconds": time.monotonic() - began}
+    told = {**took, "predicted": predicted} if predicted else took
+    write_launch(config.output, where="this machine", **told)
+    summary |= {"launch": told} if predicted else {}
     return {**summary, "stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else summary
 
 

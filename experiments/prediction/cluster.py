@@ -44,7 +44,7 @@ _JUDGING = 1 / 3
 _SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
 """What a spot node costs, of its price on demand: AWS publishes no list, and never asks for more."""
 _INTERRUPTIONS = Estimate(0.0003, 0.02, 0.1)
-"""How often an hour AWS takes a spot node back. The low end is a fifth of the nodes in a month, the worst class that AWS
+"""How often an hour AWS takes a spot node back. The low end is a fifth of the nodes in a month, the worst class that it
 tells apart; GPU nodes are taken back more often where capacity is short."""
 _CHECKPOINT_SECONDS = 300.0
 """Between two checkpoints; half of it is lost with a node."""

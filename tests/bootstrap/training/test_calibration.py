@@ -50,6 +50,14 @@ def test_shoal_calibrate_shows_what_a_step_takes(tmp_path: Path, capsys: pytest.
     text = capsys.readouterr().out
     assert "us a row" in text
     assert "shoal plan" in text
+    train = ("train", "--local", "--data", str(data), "--hidden", "8", "--threads", "1", "--epochs", "2")
+    rates = ("--rates", str(tmp_path / "rates"))
+    assert main([*train, "--output", str(tmp_path / "model"), *rates]) == 0
+    assert "; it took " in capsys.readouterr().out
+    launch = json.loads((tmp_path / "model" / "launch.json").read_text())
+    assert launch["predicted"]["seconds"]["low"] > 0
+    assert main([*train, "--nodes", "2", "--output", str(tmp_path / "two"), *rates]) == 1
+    assert "calibrate with as many" in capsys.readouterr().err
 
 
 def test_too_few_rows_are_named(tmp_path: Path) -> None:
