@@ -23,7 +23,7 @@ from trainer.options import (
     option_metadata,
     shown_options,
 )
-from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, PRESETS
+from trainer.presets import GLOBAL_BATCH, MODEL_DEFAULTS, OF_THE_RUN, PRESETS
 from trainer.registry import MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -37,7 +37,6 @@ CPU ranks up to twice as slow and their time no longer linear in rows. torch its
 threads of its own (threads.py). No module is imported from the folder in which a rank is started, which may hold files
 of anybody."""
 
-GLOBAL_BATCH = 256
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
@@ -93,6 +92,12 @@ class DataOptions(Section):
     title: ClassVar[str] = "data"
 
     data: Path = field(metadata=option_metadata("the dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
+    train_share: float = option(
+        "learn from this share of the training rows, the same at every run: fewer rows to try settings, or to see what "
+        "more rows bring; validation and test rows stay",
+        default=1.0,
+        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
+    )
     rows_in: str = option(
         "where ranks keep the rows: in memory, in memory and on the computing device (device), or unpacked on the "
         "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "

@@ -6,6 +6,7 @@ the same order. The number of ranks must never enter here: every rank computes t
 part of it (step_planner.py).
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -49,17 +50,15 @@ class BatchOrder:
         """
         start = step * self.global_batch
         stop = start + self.size(step)
-        bounds = self._bounds(epoch)  # (windows + 1,)
-        first = int(np.searchsorted(bounds, start, side="right")) - 1
-        last = int(np.searchsorted(bounds, stop, side="left"))
-        begins = bounds.tolist()
+        begins = self._bounds(epoch)  # (windows + 1,)
+        first, last = bisect_right(begins, start) - 1, bisect_left(begins, stop)
         parts = [
             self._window(epoch, window)[max(0, start - begins[window]) : stop - begins[window]]
             for window in range(first, last)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # (stop - start,)
 
-    def _bounds(self, epoch: int) -> IntArray:
+    def _bounds(self, epoch: int) -> list[int]:
         return _window_bounds(self.rows, self.seed, epoch, self.block_rows, self.window_blocks)
 
     def _window(self, epoch: int, window: int) -> IntArray:
@@ -78,12 +77,13 @@ def _block_order(rows: int, seed: int, epoch: int, block_rows: int) -> IntArray:
 
 
 @lru_cache(maxsize=2)
-def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blocks: int) -> IntArray:
+def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blocks: int) -> list[int]:
     """(windows + 1,): where each window starts in the epoch. The one short block may be in any of them."""
     blocks = _block_order(rows, seed, epoch, block_rows)
     sizes = np.minimum(block_rows, rows - blocks * block_rows)  # (blocks,)
     ends = np.concatenate(([0], np.cumsum(sizes)))  # (blocks + 1,)
-    return np.append(ends[:-1:window_blocks], rows)
+    bounds: list[int] = np.append(ends[:-1:window_blocks], rows).tolist()
+    return bounds
 
 
 @lru_cache(maxsize=2)

@@ -78,5 +78,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 51.2 for 256 rows, because one output for two classes takes steps twice as large as two, and its words' vectors half of
 these. `gluon` is what a student's project took for 560,000 Yelp reviews."""
 
+GLOBAL_BATCH = 256
+"""Rows of a step, where neither the user nor the model says another number."""
+
 OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
 """Settings that a resumed run keeps unless they are given. A preset does not change them."""

@@ -28,9 +28,11 @@ from trainer.errors import TrainingError
 
 COMMANDS = (
     "plan",
+    "simulate",
     "deploy",
     "preprocess",
     "train",
+    "calibrate",
     "predict",
     "export",
     "runs",

@@ -3,6 +3,8 @@
 Bars are drawn in ASCII alone, because a terminal or a log file may lack other characters.
 """
 
+import argparse
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -23,6 +25,14 @@ def size(number: float) -> str:
             return f"{number:,.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:,.1f} TB"
+
+
+def read_size(text: str) -> float:
+    """The bytes that a text such as 92.45GB names, in powers of 1000. Raises argparse.ArgumentTypeError."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|k|M|G|T)B?", text.strip(), re.IGNORECASE)
+    if found is None or float(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as 500MB or 92.45GB")
+    return float(found[1]) * 1000.0 ** " kmgt".index(found[2].lower() or " ")
 
 
 def duration(seconds: float) -> str:

@@ -1,6 +1,5 @@
 """`shoal report`: what runs took and bought, beside what the reference's did."""
 
-from bootstrap.cli import reference_tables
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, show
 from bootstrap.errors import UsageError
@@ -18,5 +17,7 @@ def run(*, reference: bool, as_json: bool) -> int:
     """Run `shoal report`."""
     if not reference:
         raise UsageError("give --reference")
+    from bootstrap.cli import reference_tables
+
     show(reference_tables.content(), "\n".join(reference_tables.lines()), as_json=as_json)
     return 0

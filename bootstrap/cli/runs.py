@@ -9,7 +9,6 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, duration
 from bootstrap.cli.output import json_option, show, table
 from bootstrap.errors import UsageError
-from experiments import comparing, runs
 
 
 @command(
@@ -24,6 +23,8 @@ from experiments import comparing, runs
 @json_option
 def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
     """Run `shoal runs`."""
+    from experiments import comparing, runs
+
     found = [runs.read_run(folder) for folder in runs.find_runs(folders)]
     settings = comparing.differing_settings(found)
     listed = [
@@ -53,7 +54,8 @@ def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
         right=range(3, len(measures) + 6),
         ruled=True,
     )
-    show({"runs": listed}, "\n".join([text, *_warnings(found)]), as_json=as_json)
+    warnings = comparing.warnings(found)
+    show({"runs": listed}, "\n".join([text, "", *warnings] if warnings else [text]), as_json=as_json)
     return 0
 
 
@@ -63,11 +65,6 @@ def _rank(figures: dict[str, Any], column: str) -> tuple[bool, float]:
     if value is None:
         return True, 0.0
     return False, value if column in ("loss", "seconds", "dollars") else -value
-
-
-def _warnings(found: list[runs.Run]) -> list[str]:
-    warnings = comparing.warnings(found)
-    return ["", *warnings] if warnings else []
 
 
 def _number(value: float | None, form: str = ".4f") -> str:

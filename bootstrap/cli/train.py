@@ -81,6 +81,14 @@ Examples:
 @where_options
 @option("--nodes", group="Where", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
 @option(
+    "--rates",
+    group="Where",
+    several=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="with --local: predict how long it takes by the output of `shoal calibrate`, and show it beside what it took",
+)
+@option(
     "--data",
     group="Data",
     metavar="DATASET",
@@ -102,6 +110,7 @@ def run(
     target: Target | None,
     nodes: int | None,
     data: str | None,
+    rates: tuple[Path, ...],
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -117,16 +126,18 @@ def run(
             )
         if nodes is not None and nodes < 1:
             raise UsageError(f"--nodes is {nodes}, but must be at least 1")
-        config = _config(ctx, Path(data or "dataset"))
+        config = config_of(ctx, Path(data or "dataset"))
         with scale_suggested(ctx.obj):
             if texts is not None and dry_run:
                 _show_preview(texts, config, as_json=as_json)
                 return 0
-            result = _train_here(config, texts, nodes or 1)
+            result = _train_here(config, texts, nodes or 1, rates)
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        config = _config(ctx, Path("dataset"))
+        if rates:
+            raise UsageError("--rates goes with --local; `shoal plan NAME --rows N` predicts for a deployment")
+        config = config_of(ctx, Path("dataset"))
         with scale_suggested(ctx.obj):
             if texts is not None and dry_run:
                 _show_preview(texts, config, as_json=as_json)
@@ -138,16 +149,22 @@ def run(
     return 1 if result.get("refused") else 0
 
 
-def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int) -> dict[str, Any]:
+def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int, rates: Sequence[Path]) -> dict[str, Any]:
     from bootstrap.training.local import finished_before, train_locally
 
+    predicted = None
     with Bars(unit="row") as bars:
         if texts is not None and not finished_before(config):
             from bootstrap.training.raw_input import dataset_of_texts
 
             data = dataset_of_texts(texts, output=config.output, cache=config.cache, bars=bars)
             config = replace(config, data=data)
-        return train_locally(config, ranks=ranks, bars=bars)
+        if rates:
+            from bootstrap.training.prediction import predict_run
+
+            predicted = predict_run(config, ranks=ranks, rates=rates)
+            bars.note(f"predicted: {_seconds(predicted['seconds'])}")
+        return train_locally(config, ranks=ranks, bars=bars, predicted=predicted)
 
 
 def _train_on_deployment(target: Target, config: TrainConfig, data: "str | RawTexts | None") -> dict[str, Any]:
@@ -215,6 +232,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("rows of each rank", _rows_of_ranks(result)),
         *_nodes(result.get("nodes", ())),
         *_times(result),
+        *_predicted(result),
         *_cost(result),
     ]
     if result["stopped"]:
@@ -287,6 +305,19 @@ def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
     return [("time", f"{result['wall']:.1f} s: {spent}")]
 
 
+def _predicted(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the command was predicted to take, and what it took."""
+    if "launch" not in result:
+        return []
+    took, predicted = result["launch"]["seconds"], result["launch"]["predicted"]
+    off = took / predicted["seconds"]["middle"] - 1
+    return [("predicted", f"{_seconds(predicted['seconds'])}; it took {took:.1f} s ({off:+.0%})")]
+
+
+def _seconds(estimate: dict[str, float]) -> str:
+    return f"{estimate['middle']:.1f} s ({estimate['low']:.1f} to {estimate['high']:.1f})"
+
+
 def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The cost of a deployment's nodes for this training."""
     if result.get("cost") is None:
@@ -308,7 +339,8 @@ def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     return [("nodes", "; ".join(texts))] if texts else []
 
 
-def _config(ctx: click.Context, data: Path) -> TrainConfig:
+def config_of(ctx: click.Context, data: Path) -> TrainConfig:
+    """The configuration that was typed, for this dataset. Raises UsageError for values that cannot be."""
     try:
         config = from_args(Namespace(**{**typed_options(ctx), "data": data}))
     except TrainingError as error:

@@ -12,10 +12,11 @@ from typing import Any
 
 from bootstrap.interrupt import mark_handled, name_of
 from bootstrap.progress import Bars
-from bootstrap.training.outcome import read_summary
+from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.dataset import open_dataset
+from experiments.runs import LAUNCH
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free_output
@@ -24,21 +25,26 @@ from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 _PAUSE_SECONDS = 0.3
 
 
-def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
-    """Train with `ranks` processes on this machine; returns the content of summary.json.
+def train_locally(
+    config: TrainConfig, *, ranks: int, bars: Bars, predicted: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Train with `ranks` processes on this machine; returns the content of summary.json. What was `predicted` of it is
+    kept beside what it took.
 
     Ctrl-C and SIGTERM stop the run with a checkpoint. That is no error: `stopped` is true, and `stopped_by` is the
     signal's name. With `config.resume` a finished run is left as it is, and `finished_before` is true. Raises DataError
     for a dataset that cannot be used, TrainingError with the trainer's own sentence, and ShoalError when the run ends
     without one.
     """
+    began = time.monotonic()
     if finished := finished_before(config):
         return finished
     with open_dataset(config.data):
         pass  # a dataset that cannot be used ends the command here, before ranks start
     try:
         config.output.mkdir(parents=True, exist_ok=True)
-        (config.output / SUMMARY).unlink(missing_ok=True)
+        for name in (SUMMARY, LAUNCH):
+            (config.output / name).unlink(missing_ok=True)
         log = (config.output / LOG).open("w")
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
@@ -50,6 +56,10 @@ def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, A
         raise stop_request  # it was stopped before it wrote a checkpoint
     if summary is None or (running.returncode and not stop_request):
         raise failure_in(log_text, f"the log is {config.output / LOG}")
+    took = {"seconds": time.monotonic() - began}
+    told = {**took, "predicted": predicted} if predicted else took
+    write_launch(config.output, where="this machine", **told)
+    summary |= {"launch": told} if predicted else {}
     return {**summary, "stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else summary
 
 

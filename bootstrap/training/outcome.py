@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
+from experiments.runs import LAUNCH
 from trainer.classification.metrics import MEASURES, MEASURES_OF_TWO
-from trainer.output.files import SUMMARY
+from trainer.output.files import SUMMARY, write_json
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
@@ -30,6 +32,13 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
                 f"{path} is not the summary of a training: '{name}' is missing or of a wrong type; {_ADVICE}"
             )
     return content
+
+
+def write_launch(folder: Path, **content: Any) -> None:
+    """Write beside a run's record what only the command that launched it knows: `seconds` of the whole launch, and of a
+    deployment the nodes, the `stages` (name, seconds, dollars) and the cost. Reports read it (experiments/runs.py)."""
+    with suppress(OSError):  # a report says of what is missing that it is not known
+        write_json(folder / LAUNCH, content)
 
 
 def _required_fields(content: Mapping[str, Any]) -> Mapping[str, Callable[[Any], bool]]:

@@ -21,10 +21,10 @@ from bootstrap.progress import Bars
 from bootstrap.training.follow import run_ranks
 from bootstrap.training.node_data import bring_data, find_data
 from bootstrap.training.node_scripts import TrainingRun
-from bootstrap.training.outcome import read_summary
+from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.raw_input import RawTexts, dataset_name
 from bootstrap.training.run_view import RunView
-from bootstrap.training.spending import Spending
+from bootstrap.training.spending import Spending, Stages
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.display import printable
 from corpus.text_request import TextRequest
@@ -63,13 +63,26 @@ def train_on_deployment(
         share=deployment.share,
     )
     began = datetime.now(UTC)
+    stages = Stages(began)
     with scaled_up(deployment, bars) as nodes:
         spending = Spending(nodes, region=run.region, since=began)
+        stages.end("start the nodes", spending.so_far())
         bring_data(deployment, nodes, run, data, bars)
+        stages.end("copy the data", spending.so_far())
         with TensorBoardWriter(output / FOLDER) as board:
             stop_request = run_ranks(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
+        stages.end("train", spending.so_far())
     cost = spending.so_far()
+    stages.end("end the nodes", cost)
     fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output, check=names.result)
+    write_launch(
+        output,
+        where=deployment.name,
+        seconds=stages.seconds,
+        stages=stages.found,
+        nodes=[{**vars(node), "launched": node.launched.isoformat()} for node in nodes],
+        cost=cost,
+    )
     summary = read_summary(output) if output / SUMMARY in fetched else None
     if stop_request and summary is None:
         bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")

@@ -6,6 +6,7 @@ deploy`, counts from the training's start.
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
@@ -32,3 +33,25 @@ class Spending:
 
     def _hours(self, node: GpuNode, now: datetime) -> float:
         return max(timedelta(), now - max(node.launched, self._since)) / timedelta(hours=1)
+
+
+class Stages:
+    """The parts of a launch, one after the other: how long each took, and what it cost."""
+
+    def __init__(self, began: datetime) -> None:
+        self.found: list[dict[str, Any]] = []
+        """`name`, `seconds` and `dollars` (None where a price is not known) of each."""
+        self._began = self._since = began
+        self._spent: float | None = 0.0
+
+    def end(self, name: str, spent: float | None) -> None:
+        """End a stage; `spent`: the dollars so far."""
+        now = datetime.now(UTC)
+        dollars = None if spent is None or self._spent is None else spent - self._spent
+        self.found.append({"name": name, "seconds": (now - self._since).total_seconds(), "dollars": dollars})
+        self._since, self._spent = now, spent
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all stages."""
+        return (self._since - self._began).total_seconds()

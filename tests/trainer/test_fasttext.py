@@ -102,7 +102,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_moments_of_its_rows(
     launch: Launch, texts: Path, alone: Path, tmp_path: Path
 ) -> None:
     program = ("-m", "trainer", "--data", texts, "--output", tmp_path, *LEARNING, *STEPS)
-    first, record = launch(0, *program, "--slow", "0:20", "--record-every", "1"), tmp_path / "record.jsonl"
+    first, record = launch(0, *program, "--slow", "0:1@40:2000", "--record-every", "1"), tmp_path / "record.jsonl"
     while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 45):
         time.sleep(0.05)
     first.send_signal(signal.SIGTERM)

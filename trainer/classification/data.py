@@ -72,13 +72,15 @@ class TextData:
         return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
 
 
-def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> TextData:
+def load_data(
+    path: Path, *, train_share: float = 1.0, rows_in: str = "memory", cache: Path | None = None, memory: int = 0
+) -> TextData:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
-    `rows_in`: `disk`; `auto`, which uses the disk if the rows would fill more than half of `memory`, the free bytes of
-    this rank; `memory` or `device` (see `place_rows`). Raises DataError for a file that is no dataset, and
-    TrainingError for a dataset that nothing can be learnt from: an empty split, a class without a row, ids beyond the
-    vocabulary.
+    `train_share`: the share of the training rows to learn from. `rows_in`: `disk`; `auto`, which uses the disk if the
+    rows would fill more than half of `memory`, the free bytes of this rank; `memory` or `device` (see `place_rows`).
+    Raises DataError for a file that is no dataset, and TrainingError for a dataset that nothing can be learnt from: an
+    empty split, a class without a row, ids beyond the vocabulary.
     """
     from corpus.dataset import open_dataset
 
@@ -100,7 +102,7 @@ def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None,
                     "take --rows-in disk, or fewer ranks"
                 ) from None
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
-        learnt = training[held_out:]
+        learnt = _share(training[held_out:], train_share)
         _require_classes(dataset, learnt.labels)
         return TextData(
             training=learnt,
@@ -143,6 +145,15 @@ def default_cache() -> Path:
         return make_private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
     except OSError as error:
         raise DataError(f"cannot make {error.filename}: {error.strerror}; name another folder by --cache") from error
+
+
+def _share(rows: Rows, share: float) -> Rows:
+    """A share of the rows, at least one. Fixed rows are in the order of their digests, so that the first of them are a
+    random sample; ragged rows may be in the order of the input, and are taken at equal distances."""
+    count = max(1, round(share * len(rows)))
+    if isinstance(rows, RaggedRows) and count < len(rows):
+        return rows.chosen((np.arange(count) * (len(rows) / count)).astype(np.int64))
+    return rows[:count]
 
 
 def _scale(dataset: Dataset) -> Scale:

@@ -178,6 +178,17 @@ class RaggedRows(Rows):
             row_length=self.row_length,
         )
 
+    def chosen(self, numbers: IntArray) -> Self:
+        """The rows of these numbers (n,), without a copy of their tokens."""
+        return type(self)(
+            tokens=self.tokens,
+            lengths=self.lengths[numbers],
+            labels=self.labels[numbers],
+            ratings=self.ratings[numbers],
+            ends=self.ends[numbers],
+            row_length=self.row_length,
+        )
+
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         return _distinct(self.tokens[_segments(self._starts(numbers), self._padded_lengths(numbers))], words)
 

@@ -43,7 +43,9 @@ class Classification(Task[TextData]):
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:
-        found = load_data(config.data, rows_in=config.rows_in, cache=config.cache, memory=memory)
+        found = load_data(
+            config.data, train_share=config.train_share, rows_in=config.rows_in, cache=config.cache, memory=memory
+        )
         return replace(found, training=place_rows(found.training, ranks.device, rows_in=config.rows_in))
 
     @staticmethod

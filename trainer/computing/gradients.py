@@ -24,8 +24,9 @@ from trainer.computing.threads import Threads
 from trainer.errors import RankError
 from trainer.order import IntArray
 
-_FEWEST = 16
-"""The least rows of a thread: fewer take nearly as long."""
+_FEWEST, _FEWEST_DIRECT = 16, 512
+"""The least rows of a thread: fewer take nearly as long. Without autograd most of a short step is Python's own time,
+which threads do not share."""
 
 
 class LossOf(Protocol):
@@ -147,7 +148,8 @@ class GradientComputer:
         loss, sums = None, []
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
-            threads = max(1, min(self._threads.count, len(rows) // _FEWEST))
+            fewest = _FEWEST if self._direct is None else _FEWEST_DIRECT
+            threads = max(1, min(self._threads.count, len(rows) // fewest))
 
             def computed(first: int, rows: IntArray = rows, threads: int = threads) -> Piece:
                 return self._piece(rows[first::threads], of, step, scale, StepTimer() if first else self._timer)

@@ -206,7 +206,7 @@ class GradientExchange:
     def _report(self, step: int, size: int, tail: Tensor) -> StepReport | None:
         """Keep what ranks told in this step for its report; returns the report of the step before."""
         previous = self.drain()
-        self._pending = (step, size, *_on_its_way(tail))
+        self._pending = (step, size, *((tail, None) if self._is_brief else _on_its_way(tail)))
         self._timer.end_phase(PACK)
         return previous
 
@@ -236,7 +236,8 @@ class GradientExchange:
                 collectives.wait(arrival, collectives.backend_of(self._device))
         numbers = tail.to(torch.float64).numpy()
         times = numbers[_TIMES : _TIMES + _A_RANK * self._ranks].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
-        rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = times
+        _, seconds, _, claimed_seconds, _, claiming, _, _ = times
+        rows, _, claimed, _, claims, _, pieces, computed = times.astype(np.int64)
         return StepReport(
             step=step,
             size=size,
@@ -244,24 +245,24 @@ class GradientExchange:
             norm=float(numbers[_NORM]),
             stop=bool(numbers[_STOP] > 0),
             save=bool(numbers[_SAVE] > 0),
-            rows=(rows + claimed).astype(np.int64),
+            rows=rows + claimed,
             seconds=seconds + claimed_seconds,
             shares=StepTimes(
-                rows=rows.astype(np.int64),
+                rows=rows,
                 seconds=seconds,
-                claimed=claimed.astype(np.int64),
-                pieces=claims.astype(np.int64),
+                claimed=claimed,
+                pieces=claims,
                 claiming=claiming,
             ),
-            pieces=pieces.astype(np.int64),
-            computed=computed.astype(np.int64),
+            pieces=pieces,
+            computed=computed,
         )
 
 
 def _norm(parts: list[Tensor]) -> Tensor:
     if len(parts) > 1 and parts[0].is_cpu:  # in fewer calls, which take longer than the sums
-        squares = sum(float(torch.dot(part.view(-1), part.view(-1))) for part in parts)
-        return torch.tensor(math.sqrt(squares), dtype=parts[0].dtype)
+        flat = [part.numpy().reshape(-1) for part in parts]
+        return torch.tensor(math.sqrt(sum(float(each @ each) for each in flat)), dtype=parts[0].dtype)
     norms = [part.norm() for part in parts]
     found: Tensor = norms[0] if len(norms) == 1 else torch.stack(norms).norm()
     return found

@@ -179,6 +179,11 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     assert steps == sorted(set(steps))
     assert (steps[0], steps[-1]) == (1, finished["steps"])
     assert 0 < finished["cost"] < 1
+    launch = json.loads((tmp_path / "launch.json").read_text())
+    assert [stage["name"] for stage in launch["stages"]] == [
+        "start the nodes", "copy the data", "train", "end the nodes"
+    ]  # fmt: skip
+    assert sum(stage["dollars"] for stage in launch["stages"]) == pytest.approx(launch["cost"])
     assert checkpoints() == []
     assert ("nodes", "2 g5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)
 

@@ -15,6 +15,7 @@ from corpus.dataset import RowBlock as Written
 from corpus.dataset import open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
+from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.classification.data import load_data
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
@@ -22,6 +23,8 @@ from trainer.classification.rows import TextRows
 from trainer.classification.word_dropout import WordDropout
 from trainer.computing.dropout import keys
 from trainer.errors import TrainingError
+
+CPU = torch.device("cpu")
 
 
 def written(count: int, **changes: np.ndarray) -> Written:
@@ -45,6 +48,29 @@ def test_the_first_twentieth_of_the_training_rows_is_held_out(dataset: Path) -> 
     assert (len(data.validation), len(data.training), len(data.test)) == (100, 1900, 400)
 
 
+def test_a_share_of_the_training_rows_leaves_validation_and_test_as_they_are(dataset: Path) -> None:
+    whole, part = load_data(dataset), load_data(dataset, train_share=0.25)
+    assert part.sizes == {**whole.sizes, "training": 475}
+    assert np.array_equal(part.training.tokens, whole.training.tokens[:475])
+    assert np.array_equal(part.validation.tokens, whole.validation.tokens)
+
+
+def test_a_share_of_whole_texts_is_taken_from_all_of_them(tmp_path: Path) -> None:
+    rows = make_rows(2000, seed=1)
+    labels = np.sort(rows.labels)
+    train = rows._replace(tokens=rows.tokens[rows.tokens > 0], labels=labels, ratings=4 * labels + 1)
+    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
+    path = tmp_path / "d.h5"
+    write_dataset(path, train=train, test=train, vocabulary=VOCABULARY, settings=settings)
+    whole, part = load_data(path).training, load_data(path, train_share=0.1).training
+    assert len(part) == round(0.1 * len(whole))
+    assert abs(part.labels.mean() - whole.labels.mean()) < 0.02
+    first = part.whole_batch(np.arange(1), CPU)
+    assert torch.equal(first.tokens, whole.whole_batch(np.arange(1), CPU).tokens)
+    last, there = (np.array([int(number)]) for number in (len(part) - 1, (len(part) - 1) * (len(whole) / len(part))))
+    assert torch.equal(part.whole_batch(last, CPU).tokens, whole.whole_batch(there, CPU).tokens)
+
+
 def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:
     halves = {"rating_steps": 2, "rating_range": (1, 10), "rating_fraction": True, "positive_from": 7}
     data = load_data(put(tmp_path / "d.h5", written(100), written(100), **halves))
@@ -54,7 +80,7 @@ def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:
 def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:
     rows = load_data(dataset).training
     numbers = np.array([5, 900, 17, 4])
-    batch = rows.batch(numbers, torch.device("cpu"))
+    batch = rows.batch(numbers, CPU)
     assert batch.lengths.tolist() == sorted(rows.lengths[numbers].tolist(), reverse=True)
     assert batch.tokens.shape == (4, int(batch.lengths[0]))
     columns = (batch.tokens.tolist(), batch.lengths.tolist(), batch.labels.tolist())
@@ -69,8 +95,8 @@ def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger
     ids = np.array([2, 9, 32_767, 32_768, 65_535], dtype)
     tokens = np.where(np.arange(8) < lengths[:, None], ids[generator.integers(0, 5, (50, 8))], 0).astype(dtype)
     labels = (lengths > 3).astype(np.uint8)
-    rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
-    numbers, cpu = generator.permutation(50)[:20], torch.device("cpu")
+    rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=4 * labels + 1)
+    numbers, cpu = generator.permutation(50)[:20], CPU
     how: dict[str, Any]
     for how in ({}, {"keys": keys(0, 0, numbers), "words": WordDropout(0.4, 8, seed=0)}):
         one, other = (made.batch(numbers, cpu, **how) for made in (rows, rows.copy_to(cpu)))
@@ -82,7 +108,7 @@ def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger
 def test_words_that_are_dropped_leave_shorter_rows(dataset: Path) -> None:
     rows, numbers = load_data(dataset).training, np.arange(100, 160)
     masks, words = keys(0, 7, numbers), WordDropout(0.5, load_data(dataset).row_length, seed=0)
-    batch = rows.batch(numbers, torch.device("cpu"), keys=masks, words=words)
+    batch = rows.batch(numbers, CPU, keys=masks, words=words)
     assert batch.keys is not None
     left = words(rows.lengths[numbers].astype(np.int64), masks)
     texts = [

@@ -1,0 +1,148 @@
+"""How fast ranks are, from runs that they made: the line of each rank's own time, and what else a step takes.
+
+A run that is to be predicted differs in its rows, its global batch, or its mixture of ranks. So a rate in rows a second
+is not enough: a step has a fixed part, too. Do not use a run's first steps: caches are cold, and code is still loaded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+
+from experiments.errors import ExperimentError
+from experiments.runs import Run, Step
+from trainer.balancing.speed import TimeModel, fit_time_model
+from trainer.balancing.split import finish_time
+
+_COLD = 3
+"""Steps at a run's beginning that do not count, if there are more."""
+_OFF = 0.1
+"""By what share a time is expected to be off that follows from runs on the same machines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """The times of ranks that train one model on texts of one kind."""
+
+    source: str
+    """Where they are from, for the user."""
+    off: float
+    """By what share predictions are expected to be off."""
+    ranks: tuple[TimeModel, ...]
+    """Each rank's own seconds for a step of so many rows."""
+    others: TimeModel
+    """What a step takes besides the computing of the slowest rank, by the rows of the global batch: finding and
+    packing, the sum over the ranks, waits that no split avoids, and the optimiser."""
+    evaluation: float
+    """Seconds a row that is judged, of all ranks together."""
+    loading: TimeModel
+    """Seconds until the ranks measure their rates, by the rows of the dataset."""
+    around: float
+    """Seconds of everything else that happens once: starting processes, measuring rates, saving the model."""
+    checkpoint: float
+    """Seconds of a checkpoint."""
+
+
+def rates_of(runs: Sequence[Run]) -> Rates:
+    """The rates that these runs show, all of which must be of the same ranks and the same model.
+
+    Raises ExperimentError, which names the run, for one that does not fit or has not ended.
+    """
+    first = runs[0]
+    for run in runs:
+        _require_ended(run)
+        if _kind(run) != _kind(first):
+            raise ExperimentError(
+                f"{run.folder} is not of the same model and ranks as {first.folder}; give runs that differ in rows and "
+                "global batch alone"
+            )
+    ranks = tuple(_line_of_rank(runs, rank) for rank in range(first.latest.world_size))
+    summaries = [_summary(run) for run in runs]
+    judged = [
+        run.latest.rows.get("validation", 0) * len(run.epochs) + run.latest.rows.get("test", 0) * (run.test is not None)
+        for run in runs
+    ]
+    saved = [len([each for each in run.checkpoints if each.time >= run.latest.time]) for run in runs]
+    return Rates(
+        source=f"measured: {', '.join(str(run.folder) for run in runs)}",
+        off=_OFF,
+        ranks=ranks,
+        others=_line([(run.latest.global_batch, _beside(run, ranks)) for run in runs]),
+        evaluation=median(
+            [summary["times"]["evaluation"] / count for summary, count in zip(summaries, judged, strict=True) if count]
+            or [0.0]
+        ),
+        loading=_line([(sum(run.latest.rows.values()), _summary(run)["times"]["loading"]) for run in runs]),
+        around=median([_around(run) for run in runs]),
+        checkpoint=median(
+            [summary["times"]["checkpoints"] / count for summary, count in zip(summaries, saved, strict=True) if count]
+            or [0.0]
+        ),
+    )
+
+
+def _kind(run: Run) -> tuple[Any, ...]:
+    """What two runs must have in common."""
+    config = run.latest.config
+    names = ("model", "embedding", "hidden", "layers", "ngrams", "optimiser", "slow", "exchange", "threads")
+    return (run.latest.world_size, *run.latest.devices, *(repr(config.get(name)) for name in names))
+
+
+def _require_ended(run: Run) -> None:
+    if run.state == "unfinished" or not run.steps or "times" not in (run.summary or {}):
+        raise ExperimentError(f"{run.folder} has not ended, or has no step; give a run that has")
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    assert run.summary is not None
+    return dict(run.summary)
+
+
+def _steps(run: Run) -> Sequence[Step]:
+    """The steps since its latest start whose times count."""
+    own = [step for step in run.steps if step.step > run.latest.from_step and any(step.compute_seconds)]
+    return own[_COLD:] if len(own) > 2 * _COLD else own
+
+
+def _line_of_rank(runs: Sequence[Run], rank: int) -> TimeModel:
+    points = [
+        (float(step.split[rank]), step.compute_seconds[rank])
+        for run in runs
+        for step in _steps(run)
+        if step.split[rank] and step.compute_seconds[rank]
+    ]
+    if not points:
+        raise ExperimentError(
+            f"{runs[0].folder}: rank {rank} has no step with rows and a time; give a run in which it has"
+        )
+    return fit_time_model(points)
+
+
+def _beside(run: Run, ranks: Sequence[TimeModel]) -> float:
+    """What a step of this run took besides its slowest rank's computing."""
+    fixed, per_row = np.array(ranks).T
+    computing = mean(finish_time(np.array(step.split), fixed, per_row) for step in _steps(run))
+    trained: float = _summary(run)["times"]["training"] / (run.steps[-1].step - run.latest.from_step)
+    return max(0.0, trained - computing)
+
+
+def _around(run: Run) -> float:
+    """What the command took besides what the record tells of reading, training and judging."""
+    summary = _summary(run)
+    times = summary["times"]
+    whole = float(run.launch.get("seconds", summary["wall"]))
+    return whole - float(sum(times[name] for name in ("loading", "training", "evaluation", "checkpoints")))
+
+
+def _line(points: Sequence[tuple[float, float]]) -> TimeModel:
+    """The line through few points, which is flat if there is one, or if they fall; nowhere below 0."""
+    sizes, times = np.array(points, dtype=float).T
+    if len(set(sizes.tolist())) < 2:
+        return TimeModel(float(np.median(times)), 0.0)
+    slope = float(np.polyfit(sizes, times, 1)[0])
+    if slope <= 0:
+        return TimeModel(float(times.mean()), 0.0)
+    start = float((times - slope * sizes).mean())
+    return TimeModel(start, slope) if start >= 0 else TimeModel(0.0, float((times @ sizes) / (sizes @ sizes)))

@@ -1,0 +1,75 @@
+"""Calibration: short runs, by which longer ones are predicted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bootstrap.cli.main import main
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.training import calibration
+from corpus.dataset import write_dataset
+from corpus.settings import Settings
+from experiments.prediction.rates import rates_of
+from experiments.runs import read_run
+from tests.trainer.conftest import VOCABULARY, make_rows
+from trainer.config import Slowdown, TrainConfig
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_BATCHES", (64, 128))
+    monkeypatch.setattr(calibration, "_SECONDS", 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("brief")
+def test_the_slower_of_two_ranks_has_the_steeper_line(tmp_path: Path) -> None:
+    config = TrainConfig(data=Path("none"), output=tmp_path, slow={1: Slowdown(4.0)}, threads=1, hidden=8)
+    with Bars() as bars:
+        folders = calibration.calibrate_locally(config, data=None, ranks=2, bars=bars)
+    assert [folder.name for folder in folders] == ["batch-64", "batch-128"]
+    launch = json.loads((folders[0] / "launch.json").read_text())
+    rates = rates_of([read_run(folder) for folder in folders])
+    fast, slow = rates.ranks
+    assert slow.seconds(64) > 2 * fast.seconds(64)
+    assert 0 < rates.around < launch["seconds"] * 2
+    assert rates.evaluation > 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("brief")
+def test_shoal_calibrate_shows_what_a_step_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "dataset.h5"
+    settings = Settings(row_length=20, vocabulary_size=60)
+    rows = make_rows(3000, seed=1)
+    write_dataset(data, train=rows, test=make_rows(300, seed=2), vocabulary=VOCABULARY, settings=settings)
+    options = ("--data", str(data), "--output", str(tmp_path / "rates"), "--hidden", "8", "--threads", "1")
+    assert main(["calibrate", "--local", *options]) == 0
+    text = capsys.readouterr().out
+    assert "us a row" in text
+    assert "shoal plan" in text
+    train = ("train", "--local", "--data", str(data), "--hidden", "8", "--threads", "1", "--epochs", "2")
+    rates = ("--rates", str(tmp_path / "rates"))
+    assert main([*train, "--output", str(tmp_path / "model"), *rates]) == 0
+    assert "; it took " in capsys.readouterr().out
+    launch = json.loads((tmp_path / "model" / "launch.json").read_text())
+    assert launch["predicted"]["seconds"]["low"] > 0
+    assert main([*train, "--nodes", "2", "--output", str(tmp_path / "two"), *rates]) == 1
+    assert "calibrate with as many" in capsys.readouterr().err
+
+
+def test_too_few_rows_are_named(tmp_path: Path) -> None:
+    data = tmp_path / "dataset.h5"
+    rows = make_rows(200, seed=1)
+    settings = Settings(row_length=20, vocabulary_size=60)
+    write_dataset(data, train=rows, test=rows, vocabulary=VOCABULARY, settings=settings)
+    config = TrainConfig(data=data, output=tmp_path / "rates")
+    with Bars() as bars, pytest.raises(ShoalError, match="too few to measure by"):
+        calibration.calibrate_locally(config, data=data, ranks=1, bars=bars)
+
+
+def test_it_asks_where_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--output", "rates"]) == 2
+    assert "--local" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""What a topology will take and cost: for every topology, and more for more work."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.aws.cdk import TOPOLOGIES
+from experiments import reference
+from experiments.errors import ExperimentError
+from experiments.prediction.cluster import ClusterWork, predict_cluster
+from experiments.prediction.communication import Links
+from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
+from experiments.prediction.preprocessing import Workers, predict_preprocessing
+from infra import catalog, topology
+
+NAMES = topology.names(TOPOLOGIES)
+WORK = {"rows": 21_300_000, "epochs": 10}
+
+
+def of(name: str) -> topology.Topology:
+    return topology.load(name, TOPOLOGIES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_topology_has_a_prediction_whose_range_is_in_order(name: str) -> None:
+    chosen = of(name)
+    raw = 92.45e9 if chosen.preprocessing else None
+    found = predict_cluster(chosen, ClusterWork(**WORK, raw_bytes=raw))
+    assert 0 < found.seconds.low < found.seconds.middle < found.seconds.high
+    assert 0 < found.dollars.low < found.dollars.middle < found.dollars.high
+    assert all(stage.basis for stage in found.stages)
+
+
+def test_more_rows_epochs_and_bytes_never_take_less() -> None:
+    chosen = of("mixed-g5-g4dn")
+    small = predict_cluster(chosen, ClusterWork(rows=10**6, raw_bytes=1e9, epochs=2))
+    for changes in ({"rows": 2 * 10**6}, {"epochs": 3}, {"raw_bytes": 2e9}):
+        more = predict_cluster(chosen, ClusterWork(**{"rows": 10**6, "raw_bytes": 1e9, "epochs": 2, **changes}))
+        assert more.seconds.middle > small.seconds.middle
+        assert more.dollars.middle > small.dollars.middle
+
+
+def test_the_reference_takes_what_it_took_on_one_gpu() -> None:
+    for name, training in (("reference-1g3", "Single g3.4xlarge"), ("reference-1p2", "Single p2.xlarge")):
+        (measured,) = [each for each in reference.TRAININGS if each.name == training]
+        found = predict_cluster(of(name), ClusterWork(**WORK, raw_bytes=None, global_batch=128))
+        (trained,) = [stage for stage in found.stages if stage.name == "train"]
+        assert trained.seconds.low < measured.seconds < trained.seconds.high
+
+
+def test_an_idle_cluster_is_paid_for_until_the_guard_ends_it() -> None:
+    chosen = of("mixed-g5-g4dn")
+    found = predict_cluster(chosen, ClusterWork(**WORK, raw_bytes=1e9))
+    (idle,) = [stage for stage in found.stages if stage.name == "the idle cluster"]
+    assert idle.seconds.high == 0
+    assert idle.dollars.high > 0
+    assert str(chosen.guard.idle_minutes) in idle.basis
+
+
+def test_spot_nodes_cost_less_and_are_taken_back_now_and_then() -> None:
+    chosen = of("embeddings-4x1gpu")
+    on_demand, spot = (
+        predict_cluster(chosen, ClusterWork(**WORK, raw_bytes=None, spot=spot)) for spot in (False, True)
+    )
+    assert spot.dollars.middle < on_demand.dollars.middle
+    assert spot.seconds.middle > on_demand.seconds.middle
+    (stage,) = [stage for stage in spot.stages if stage.name == "interruptions"]
+    assert "4 spot nodes" in stage.basis
+    own = predict_cluster(of("mixed-g6e-g6-g5"), ClusterWork(**WORK, raw_bytes=None))
+    assert any(stage.name == "interruptions" for stage in own.stages)
+
+
+def test_a_topology_without_a_cluster_cannot_preprocess() -> None:
+    with pytest.raises(ExperimentError, match="reference-1g3 has no cluster"):
+        predict_cluster(of("reference-1g3"), ClusterWork(**WORK, raw_bytes=1e9))
+
+
+def test_gpus_that_nobody_measured_say_so_and_have_a_wide_range() -> None:
+    known, guessed = (
+        rate_by_catalogue(catalog.find(name).gpu, REFERENCE_OPERATIONS) for name in ("g3.4xlarge", "g4dn.xlarge")
+    )
+    assert "not measured" in guessed.source
+    assert "not measured" not in known.source
+    assert guessed.off > known.off
+    twice = lstm_operations(embedding=100, hidden=32, layers=2, words=200)
+    slower = rate_by_catalogue(catalog.find("g3.4xlarge").gpu, twice)
+    assert slower.line.per_row == pytest.approx(2 * known.line.per_row)
+
+
+@given(ranks=st.integers(1, 256), size=st.floats(1e3, 1e9), gbits=st.floats(0.1, 400), nodes=st.integers(1, 8))
+def test_a_ring_takes_longer_over_a_slower_network_and_for_more_bytes(
+    ranks: int, size: float, gbits: float, nodes: int
+) -> None:
+    links = Links(nodes=min(nodes, ranks), ranks=ranks, gbits=gbits)
+    assert links.all_reduce_seconds(size) <= links.all_reduce_seconds(2 * size)
+    slower = Links(nodes=min(nodes, ranks), ranks=ranks, gbits=gbits / 2)
+    assert links.all_reduce_seconds(size) <= slower.all_reduce_seconds(size)
+    assert (links.all_reduce_seconds(size) == 0) == (ranks == 1)
+
+
+def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:
+    few, many = (
+        predict_preprocessing("m4.xlarge", [Workers(instance_type="m4.xlarge", count=count)], 92.45)
+        for count in (8, 800)
+    )
+    assert many.parallel == pytest.approx(few.parallel / 100)
+    assert many.one_node == few.one_node
+    assert many.all > few.one_node + few.start

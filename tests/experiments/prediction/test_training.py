@@ -1,0 +1,121 @@
+"""Rates are found again from the runs that were made by them, and predict other runs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.errors import ExperimentError
+from experiments.prediction.estimate import Estimate, total
+from experiments.prediction.rates import Rates, rates_of
+from experiments.prediction.training import TrainingWork, predict_training
+from experiments.runs import Run, read_run
+from tests.experiments import records
+from trainer.balancing.speed import TimeModel
+from trainer.balancing.split import equal_finish_split
+
+LINES = (TimeModel(0.002, 1e-4), TimeModel(0.004, 3e-4))
+EPOCHS = 2
+
+
+def a_run(folder: Path, *, batch: int, rows: int, others: float = 0.003, **config: Any) -> Run:
+    """A finished run of ranks that take exactly as long as LINES say, and `others` a step besides."""
+    fixed, per_row = np.array(LINES).T.copy()
+    steps_an_epoch = -(-rows // batch)
+    now, lines = (
+        100.0,
+        [
+            records.start(
+                100.0,
+                config={**records.CONFIG, **config},
+                rows={"training": rows, "validation": 50, "test": 100},
+                global_batch=batch,
+                epochs=EPOCHS,
+                steps=EPOCHS * steps_an_epoch,
+            )
+        ],
+    )
+    training = 0.0
+    for number in range(1, EPOCHS * steps_an_epoch + 1):
+        size = rows - (steps_an_epoch - 1) * batch if number % steps_an_epoch == 0 else batch
+        split = equal_finish_split(size, fixed, per_row)
+        seconds = [line.seconds(count) if count else 0.0 for line, count in zip(LINES, split.tolist(), strict=True)]
+        training += max(seconds) + others
+        lines.append({**records.step(number, now + training), "split": split.tolist(), "compute_seconds": seconds})
+    times = {
+        "loading": 0.5 + rows * 1e-5,
+        "rates": 2.0,
+        "training": training,
+        "checkpoints": 0.25,
+        "evaluation": 0.4,
+        "other": 0.1,
+    }
+    last = now + training + 1
+    lines += [
+        *(records.epoch(number, last) for number in range(1, EPOCHS + 1)),
+        records.checkpoint(EPOCHS * steps_an_epoch, last),
+        records.tested(last),
+        records.end(last, times=times, wall=sum(times.values()), seconds=training + 0.25),
+    ]
+    return read_run(records.write(folder, *lines))
+
+
+def work(batch: int, rows: int, **changes: Any) -> TrainingWork:
+    return TrainingWork(rows=rows, validation=50, test=100, epochs=EPOCHS, global_batch=batch, **changes)
+
+
+def test_a_run_predicts_itself(tmp_path: Path) -> None:
+    run = a_run(tmp_path, batch=256, rows=20_000)
+    found = predict_training(work(256, 20_000), rates_of([run]))
+    assert run.summary is not None
+    assert found.training == pytest.approx(run.summary["times"]["training"], rel=0.02)
+    assert found.all == pytest.approx(run.summary["wall"], rel=0.02)
+
+
+def test_two_runs_predict_one_of_other_rows_and_another_batch(tmp_path: Path) -> None:
+    rates = rates_of(
+        [a_run(tmp_path / str(batch), batch=batch, rows=rows) for batch, rows in ((64, 5_000), (512, 20_000))]
+    )
+    for rank, line in zip(rates.ranks, LINES, strict=True):
+        assert rank.per_row == pytest.approx(line.per_row, rel=0.05)
+    other = a_run(tmp_path / "other", batch=192, rows=60_000)
+    assert other.summary is not None
+    assert predict_training(work(192, 60_000), rates).all == pytest.approx(other.summary["wall"], rel=0.05)
+
+
+def test_without_balancing_the_slower_rank_decides(tmp_path: Path) -> None:
+    rates = rates_of([a_run(tmp_path / "a", batch=64, rows=5_000), a_run(tmp_path / "b", batch=512, rows=20_000)])
+    equal = predict_training(work(256, 25_600, balanced=False), rates)
+    assert equal.computing == pytest.approx(EPOCHS * 100 * LINES[1].seconds(128), rel=0.05)
+    assert predict_training(work(256, 25_600), rates).computing < equal.computing
+
+
+@given(rows=st.integers(1, 5000), more=st.integers(0, 5000), batch=st.integers(2, 600))
+def test_more_rows_never_take_less_time(rows: int, more: int, batch: int) -> None:
+    rates = Rates(
+        source="", off=0.1, ranks=LINES, others=TimeModel(0.001, 1e-6), evaluation=1e-4,
+        loading=TimeModel(0.1, 1e-6), around=3.0, checkpoint=0.2,
+    )  # fmt: skip
+    less, all_ = (predict_training(work(batch, count), rates).all for count in (rows, rows + more))
+    assert all_ >= less
+
+
+def test_runs_of_other_models_and_unfinished_ones_are_named(tmp_path: Path) -> None:
+    one = a_run(tmp_path / "one", batch=256, rows=5_000)
+    with pytest.raises(ExperimentError, match="two is not of the same model"):
+        rates_of([one, a_run(tmp_path / "two", batch=256, rows=5_000, hidden=64)])
+    with pytest.raises(ExperimentError, match="three has not ended"):
+        rates_of([read_run(records.write(tmp_path / "three", records.start(), records.step(1, 101)))])
+
+
+AMOUNTS = st.floats(0, 1e6)
+
+
+@given(first=AMOUNTS, second=AMOUNTS, off=st.floats(0, 2), factor=st.floats(0, 10))
+def test_estimates_keep_their_order(first: float, second: float, off: float, factor: float) -> None:
+    found = total([Estimate.about(first, off), Estimate.exact(second).times(factor)])
+    assert found.low <= found.middle <= found.high
+    assert found.middle == pytest.approx(first + second * factor)
