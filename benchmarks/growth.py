@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from benchmarks.fitting import Line, fit_line
 from benchmarks.generated import write_reviews
 from benchmarks.meter import Usage
-from benchmarks.prediction import REFERENCE_GB
 from benchmarks.preprocess import REFERENCE, run_case
 from benchmarks.record import FIGURES, Log, figures
+from experiments.reference import RAW_GB
 
 _SEARCHED_BYTES = 1 << 20
 
@@ -55,9 +55,9 @@ def main(arguments: Sequence[str]) -> None:
     log.say(f"peak of the largest process: {min(peaks):.0f} to {max(peaks):.0f} MB")
     walls = [median(usage.wall for usage in usages[size]) for size in sizes]
     slope = (walls[-1] - walls[-2]) / (sizes[-1] - sizes[-2])
-    here = max(lines["wall"].at(REFERENCE_GB), walls[-1] + slope * (REFERENCE_GB - sizes[-1]))
+    here = max(lines["wall"].at(RAW_GB), walls[-1] + slope * (RAW_GB - sizes[-1]))
     log.say(f"from {sizes[-2]:g} to {sizes[-1]:g} GB: {slope:.2f} seconds a GB")
-    log.say(f"\n{REFERENCE_GB} GB on this machine, by the slower of the two: {here / 60:.1f} minutes")
+    log.say(f"\n{RAW_GB} GB on this machine, by the slower of the two: {here / 60:.1f} minutes")
     log.keep(
         {
             "runs": {f"{size:g} GB": [asdict(usage) for usage in usages[size]] for size in sizes},

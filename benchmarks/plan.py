@@ -33,7 +33,7 @@ from trainer.config import Slowdown, TrainConfig
 
 class _Ranks(NamedTuple):
     name: str
-    count: int
+    number: int
     slow: dict[int, Slowdown]
 
 
@@ -83,17 +83,17 @@ def main(arguments: Sequence[str]) -> None:
 
 def _trainings(folder: Path, sizes: Sequence[int], bars: Bars) -> list[tuple[tuple[str, ...], dict[str, float]]]:
     """Calibrate each kind of ranks, then train twice with it."""
-    found = []
+    found: list[tuple[tuple[str, ...], dict[str, float]]] = []
     for ranks in _RANKS:
         plain = TrainConfig(data=folder, output=folder / "rates", slow=ranks.slow, threads=1, force=True)
-        calibrated = calibrate_locally(plain, data=None, ranks=ranks.count, bars=bars)
+        calibrated = calibrate_locally(plain, data=None, ranks=ranks.number, bars=bars)
         rates = rates_of([read_run(each) for each in calibrated])
         for rows, (_, batch, epochs) in zip(sizes, _WORK, strict=True):
             config = replace(
                 plain, data=folder / f"{rows}.h5", output=folder / "model", global_batch=batch, epochs=epochs
             )
             start = perf_counter()
-            summary: dict[str, Any] = train_locally(config, ranks=ranks.count, bars=bars)
+            summary: dict[str, Any] = train_locally(config, ranks=ranks.number, bars=bars)
             took = perf_counter() - start
             run = read_run(config.output)
             work = TrainingWork(
