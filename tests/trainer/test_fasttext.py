@@ -12,8 +12,11 @@ import torch
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from tests.trainer.conftest import VOCABULARY, Launch, make_rows
+from trainer.classification import task
+from trainer.classification.data import load_data
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
+from trainer.config import configured
 
 LEARNING = ("--model", "fasttext", "--buckets", "500", "--threads", "1")
 STEPS = ("--epochs", "6", "--learning-rate", "0.2")
@@ -72,12 +75,23 @@ def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, 
         torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("options", "batch"), [((), 192), (("--global-batch=80",), 80)])
-def test_by_sgd_short_texts_make_larger_batches_unless_one_is_given(
-    launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...], batch: int
+@pytest.mark.parametrize(
+    ("options", "words", "batch"),
+    [
+        ({"preset": "fasttext", "epochs": 1}, 30, 192),
+        ({"preset": "fasttext"}, 1, 64),
+        ({"preset": "fasttext", "global_batch": 80}, 30, 80),
+        ({"preset": "fasttext", "rank_batch": 40}, 30, None),
+        ({"model": "fasttext"}, 30, None),
+        ({"model": "lstm", "optimiser": "sgd"}, 30, None),
+    ],
+)
+def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
+    texts: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], words: int, batch: int | None
 ) -> None:
-    found = trained(launch, texts, tmp_path, "--preset=fasttext", "--epochs=1", *options)
-    assert found["global_batch"] == batch
+    monkeypatch.setattr(task, "_SHORT_TEXTS", words)
+    config = configured({"data": texts, "output": texts.parent, **options})
+    assert task.Classification.adapted(config, load_data(texts)).global_batch == batch
 
 
 @pytest.mark.slow

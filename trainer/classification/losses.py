@@ -11,6 +11,7 @@ Do not compare losses of two kinds. Every kind gives one loss per row. Of two cl
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -94,18 +95,16 @@ class Loss:
 
     def sum_with_gradient(self, outputs: Floats, labels: Labels, ratings: Labels) -> tuple[float, Floats]:
         """`sum`, and its gradient by `outputs`, (rows, self.outputs), of arrays: what autograd finds, at once."""
-        from trainer.classification import loss_kernels  # here, because numba takes long to load
-
         weight = outputs.dtype.type(self.positive_weight)
         gradients = np.empty_like(outputs)
         if self.kind == BCE:
-            total = loss_kernels.bce(outputs, labels, weight, gradients)
+            total = _kernels().bce(outputs, labels, weight, gradients)
         elif self.kind == MSE:
-            total = loss_kernels.mse(outputs, ratings, labels, weight, outputs.dtype.type(self._boundary), gradients)
+            total = _kernels().mse(outputs, ratings, labels, weight, outputs.dtype.type(self._boundary), gradients)
         elif self.kind == CROSS_ENTROPY:
-            total = loss_kernels.softmax(outputs, ratings, self.scale.low, labels, weight, gradients)
+            total = _kernels().softmax(outputs, ratings, self.scale.low, labels, weight, gradients)
         else:
-            total = loss_kernels.softmax(outputs, labels, 0, labels, weight, gradients)
+            total = _kernels().softmax(outputs, labels, 0, labels, weight, gradients)
         return float(total), gradients
 
     def probabilities(self, outputs: Tensor) -> Tensor:
@@ -137,3 +136,11 @@ class Loss:
     def _boundary(self) -> float:
         """Between the classes: a model of `mse` gives ratings less this, so that what it begins with is undecided."""
         return self.scale.positive_from - 0.5
+
+
+@cache
+def _kernels() -> Any:
+    """The losses for CPUs (loss_kernels.py)."""
+    from trainer.classification import loss_kernels  # here, because numba takes long to load
+
+    return loss_kernels

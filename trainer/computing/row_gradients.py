@@ -11,6 +11,7 @@ found once, at the end. On a CPU numba computes (row_kernels.py), and is importe
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,8 +142,9 @@ def computed_by_numba(tensor: Tensor) -> bool:
     return tensor.is_cpu
 
 
+@cache
 def kernels() -> Any:
-    """The loops for CPUs (row_kernels.py)."""
+    """The loops for CPUs (row_kernels.py). An import statement at each step would take longer than a loop."""
     from trainer.computing import row_kernels  # here, because numba takes long to load, and machines with GPUs lack it
 
     return row_kernels

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Floats
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.ngrams import features, ngram_hashes, ngram_rows
+from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops, ngram_rows
 from trainer.classification.models.vocabulary_rows import WordRows, word_hashes, word_rows
 from trainer.classification.options import char_lengths
 from trainer.classification.rows import RaggedRows
@@ -99,11 +99,10 @@ class FastText(Classifier):
 
     def means(self, rows: RaggedRows, numbers: IntArray) -> TextMeans:
         """The mean vectors of these rows (n,), on a CPU, of a model that `has_words_alone`."""
-        from trainer.classification.models.ngram_kernels import text_means
-
         table, hashes = self.vectors.detach().numpy(), self.hashes.numpy()
         where = (rows.tokens, rows.ends, rows.lengths, numbers)
-        return TextMeans(*text_means(*where, hashes, self._ngrams, np.uint64(self._buckets), table))
+        found = ngram_loops().text_means(*where, hashes, self._ngrams, np.uint64(self._buckets), table)
+        return TextMeans(*found)
 
     def _means_by_matrices(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """The mean vector of each text by operations that ONNX has, without a number that depends on the example."""

@@ -7,7 +7,8 @@ row. `plain_features` says it for one text; `features` does the same for many, o
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -57,14 +58,20 @@ def features(
     for far in range(1, ngrams):
         ends = ends + (lengths - far).clamp(min=0).cumsum(0)  # n-grams that end `far` words after their first
     if computed_by_numba(tokens):
-        from trainer.classification.models.ngram_kernels import write_features
-
         rows = np.empty(int(ends[-1:].sum()), np.int32)
         texts = (tokens.numpy(), (lengths.cumsum(0) - lengths).numpy(), lengths.numpy(), hashes.numpy())
         own = (None, None) if of_words is None else (of_words.rows.numpy(), of_words.starts.numpy())
-        write_features(*texts, *own, ngrams, np.uint64(buckets), rows)
+        ngram_loops().write_features(*texts, *own, ngrams, np.uint64(buckets), rows)
         return Features(torch.from_numpy(rows), ends)
     return Features(_rows_by_torch(tokens, lengths, hashes, ngrams, buckets, of_words), ends)
+
+
+@cache
+def ngram_loops() -> Any:
+    """The loops for CPUs (ngram_kernels.py)."""
+    from trainer.classification.models import ngram_kernels  # here, because numba takes long to load
+
+    return ngram_kernels
 
 
 def _row_counts(tokens: Tensor, of_words: WordRows) -> Tensor:
