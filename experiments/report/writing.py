@@ -1,0 +1,61 @@
+"""A report of folders: what is in them, as sections, and the page of these."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.causes import goodput
+from experiments.comparing import common_measures, figures, warnings
+from experiments.report.figures import time_unit
+from experiments.report.page import page, sections
+from experiments.report.subjects import DataCounts, Subject, find_subjects, named
+
+
+class Report(NamedTuple):
+    """A page, and what is said of it on a terminal."""
+
+    page: str
+    summary: Mapping[str, str]
+    """Its headline figures."""
+    warnings: Sequence[str]
+
+
+def report(folders: Sequence[Path], *, now: float) -> Report:
+    """The report of the runs and datasets in these folders; `now`: seconds since 1970.
+
+    Raises ExperimentError for a folder with neither, and for what cannot be read.
+    """
+    runs, datasets = find_subjects(folders)
+    subjects = named(runs)
+    found, warned = _headlines(subjects, datasets), warnings(runs)
+    title = subjects[0].name if len(subjects) == 1 else f"{len(subjects)} runs" if subjects else "Data"
+    written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
+    text = page(
+        f"Shoal: {title}", list(found.items()), sections(subjects, datasets), warnings=warned, written=written
+    )
+    return Report(text, found, warned)
+
+
+def _headlines(subjects: Sequence[Subject], datasets: Sequence[DataCounts]) -> dict[str, str]:
+    """What is shown large."""
+    if not subjects:
+        return {"datasets": str(len(datasets)), "texts": f"{sum(each.counts.texts for each in datasets):,}"}
+    runs = [each.run for each in subjects]
+    dollars = [run.dollars for run in runs if run.dollars is not None]
+    seconds = sum(figures(run)["seconds"] for run in runs)
+    unit_seconds, unit = time_unit(seconds)
+    found = {"runs": f"{len(runs)}", "training": f"{seconds / unit_seconds:,.1f} {unit}"}
+    if len(runs) == 1:
+        del found["runs"]
+        found["state"] = runs[0].state
+    for measure in common_measures(runs)[:3]:
+        each = [run.measures[measure] for run in runs if measure in run.measures]
+        shown = f"{max(each):.4f}" if len(runs) == 1 else f"{min(each):.4f} to {max(each):.4f}"
+        found[measure.replace("_", " ")] = shown
+    shares = [share for run in runs if (share := goodput(run)) is not None]
+    if shares:
+        found["goodput"] = f"{shares[0]:.0%}" if len(shares) == 1 else f"{min(shares):.0%} to {max(shares):.0%}"
+    if dollars:
+        found["cost"] = f"${sum(dollars):,.2f}"
+    return found
