@@ -67,7 +67,7 @@ class Figure:
     def csv(self) -> str:
         """The table as CSV. A text that a spreadsheet would take for a formula begins with an apostrophe there."""
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
+        writer = csv.writer(text)
         writer.writerow(column.head for column in self.columns)
         writer.writerows([_plain(value) for value in row] for row in self.rows)
         return text.getvalue()
