@@ -17,8 +17,8 @@ CLEAN = """<!doctype html>
 <link rel="icon" href="data:,">
 <style>
   :root { color-scheme: light dark; background: #fff }
-  #tip { display: none }
-  .mark:hover ~ #tip { display: block }
+  #tip, #box { display: none }
+  .mark:hover ~ #tip, button:hover ~ #box { display: block }
   @media (prefers-color-scheme: dark) { :root { background: #111 } }
   @media print { a { display: none } }
 </style>
@@ -26,7 +26,7 @@ CLEAN = """<!doctype html>
 <body>
 <main>
 <h1>A clean page</h1>
-<p><a href="#plot">To the plot</a> <button>More</button></p>
+<p><a href="#plot">To the plot</a> <button>More</button> <span id="box"><b>12</b><br><i>rows</i></span></p>
 <svg id="plot" role="img" aria-label="Two labels" width="200" height="120">
   <rect class="mark" width="20" height="20"/><rect class="mark" x="40" width="20" height="20"/>
   <text x="0" y="60" font-size="12">one label</text><text x="80" y="60" font-size="12">another</text>
@@ -82,7 +82,7 @@ def seen(folder: Path) -> Mapping[str, Seen]:
     wrong.write_text(WRONG)
     views = {
         "clean": View(
-            page=clean, count=[".mark", *SHOWN], hover=[".mark", "h1"], tabs=3, screenshot=folder / "seen.png"
+            page=clean, count=[".mark", *SHOWN], hover=[".mark", "h1", "button"], tabs=3, screenshot=folder / "seen.png"
         ),
         "wrong": View(page=wrong),
         "dark": View(page=clean, width=360, scheme="dark", count=SHOWN),
@@ -137,7 +137,7 @@ def test_elements_are_counted_in_either_scheme_and_on_paper(seen: Mapping[str, S
 
 
 def test_what_appears_below_the_mouse_is_told(seen: Mapping[str, Seen]) -> None:
-    assert seen["clean"].appeared == [["12 rows"], []]
+    assert seen["clean"].appeared == [["12 rows"], [], ["12\nrows"]]
 
 
 def test_what_tab_leads_to_is_told_as_a_screen_reader_says_it(seen: Mapping[str, Seen]) -> None:

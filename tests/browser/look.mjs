@@ -54,8 +54,8 @@ async function refuseNetworks(page, session, refused) {
 async function accessibility(page) {
   await page.evaluate(axe.source);
   const found = await page.evaluate(() => axe.run({ resultTypes: ["violations", "incomplete"] }));
-  const short = (rules) =>
-    rules.map(({ id, impact, help, nodes }) => ({ id, impact, help, targets: nodes.map((node) => node.target.join(" ")) }));
+  const targets = (nodes) => nodes.map((node) => node.target.join(" "));
+  const short = (rules) => rules.map(({ id, impact, help, nodes }) => ({ id, impact, help, targets: targets(nodes) }));
   return { violations: short(found.violations), undecided: short(found.incomplete) };
 }
 
@@ -69,7 +69,8 @@ async function hover(page, selector) {
   return page.evaluate(
     (before, after) => {
       const appeared = new Set([...after].filter((element) => !before.has(element)));
-      return [...appeared].filter((element) => !appeared.has(element.parentElement)).map((each) => each.textContent.trim());
+      const whole = [...appeared].filter((element) => !appeared.has(element.parentElement));
+      return whole.map((each) => (each.innerText ?? each.textContent).trim()); // an SVG's have no `innerText`
     },
     before,
     await page.evaluateHandle(visibleElements),
@@ -138,13 +139,15 @@ function overlappingTexts() {
       const length = Math.hypot(end.x - a.x, end.y - a.y);
       return { x: (end.x - a.x) / length, y: (end.y - a.y) / length };
     });
-  const overlap = (one, other) => [...directions(one), ...directions(other)].every((each) => shared(one, other, each) > 1);
+  const overlap = (one, other) =>
+    [...directions(one), ...directions(other)].every((each) => shared(one, other, each) > 1);
+  const seen = (each) => each.checkVisibility({ opacityProperty: true, visibilityProperty: true });
 
   const pairs = [];
   for (const svg of document.querySelectorAll("svg")) {
     if (svg.ownerSVGElement) continue;
     const texts = [...svg.querySelectorAll("text")]
-      .filter((each) => each.textContent.trim() && each.checkVisibility({ opacityProperty: true, visibilityProperty: true }))
+      .filter((each) => each.textContent.trim() && seen(each))
       .map((each) => ({ said: each.textContent.trim(), box: corners(each) }));
     texts.forEach((one, place) => {
       for (const other of texts.slice(place + 1)) if (overlap(one.box, other.box)) pairs.push([one.said, other.said]);
