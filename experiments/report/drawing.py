@@ -1,4 +1,4 @@
-"""Draws plots: a Vega-Lite specification and rows to an SVG, by vl-convert, which needs neither a browser nor a network.
+"""Draws plots: a Vega-Lite specification and rows to an SVG, by vl-convert, which needs no browser and no network.
 
 Colours are names of the page's style sheet (`var(--c1)`, `currentColor`), so that one SVG fits a light and a dark page,
 and paper. A plot is as wide as a phone's screen: wide pages show several beside each other.
@@ -88,23 +88,35 @@ def _rounded(value: Value) -> Value:
 
 _OPENING = re.compile(r"<svg\b[^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>")
 _LONG = re.compile(r"(\d+\.\d\d)\d+")
+_PLACES = re.compile(r' (?:d|transform)="[^"]*"')
+_LONG_PLACE = re.compile(r"(\d+\.\d)\d+")
+_POINT = r'<path data-told="(\d+)" transform="translate\(([^,]+),([^)]+)\)"[^>]* opacity="0"/>'
+"""One that is not seen, of a line: its row, and where it is."""
 _NO_NAMES = re.compile(r' (?:xmlns(?::\w+)?|role|aria-roledescription|aria-label|aria-hidden|class|version)="[^"]*"')
 
 
 def _slim(raw: str, attributes: str, label: str) -> str:
     """The SVG without what a page does not need: sizes, names, and digits that no screen shows.
 
-    It is one image to a screen reader. What Vega says of each mark is for the page's script, as `data-told`.
+    It is one image to a screen reader. What Vega says of each mark is for the page's script, as `data-told`, and the
+    points of lines, which are not seen, as `data-points`: a row of the table, and its place, each.
     """
     found = _OPENING.search(raw)
     if found is None:
         raise ValueError("vl-convert drew no SVG")
     body = raw[found.end() :]
     slim = re.sub(r"<[^>]*>", lambda tag: _slim_tag(tag[0]), body)
+    slim = re.sub(f"(?:{_POINT})+", _points, slim)
     return f'<svg viewBox="{found["box"]}" {attributes}>{label}{slim}'
+
+
+def _points(found: re.Match[str]) -> str:
+    points = " ".join(",".join(each.groups()) for each in re.finditer(_POINT, found[0]))
+    return f'<g data-points="{points}"/>'
 
 
 def _slim_tag(tag: str) -> str:
     if tag.startswith("<path"):
         tag = tag.replace(' aria-label="', ' data-told="')
-    return _LONG.sub(r"\1", _NO_NAMES.sub("", tag))
+    tag = _PLACES.sub(lambda places: _LONG_PLACE.sub(r"\1", places[0]), _NO_NAMES.sub("", tag))
+    return _LONG.sub(r"\1", tag)

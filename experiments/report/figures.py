@@ -8,10 +8,11 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 Value = str | int | float | None
-MOST_POINTS = 240
+MOST_POINTS = 200
 """Rows that a figure with lines has, of all runs together: more would not be seen, and make a large page."""
 
 
@@ -54,9 +55,9 @@ class Figure:
     """Whether the table is shown only when it is asked for; one without plots is always shown."""
 
     def records(self) -> list[dict[str, Value]]:
-        """The rows as plots know them."""
+        """The rows as plots know them, each with its place, `row`."""
         keys = [column.key for column in self.columns]
-        return [dict(zip(keys, row, strict=True)) for row in self.rows]
+        return [{**dict(zip(keys, row, strict=True)), "row": place} for place, row in enumerate(self.rows)]
 
     def cells(self) -> list[list[str]]:
         """The rows as a person is shown them; a dash for what is not known."""
@@ -91,7 +92,7 @@ def key_of(*parts: str) -> str:
 def shown(value: Value, form: str) -> str:
     """A value as a person is shown it."""
     if value is None:
-        return "–"
+        return "-"
     return format(value, form) if form and not isinstance(value, str) else str(value)
 
 
@@ -99,7 +100,7 @@ def thinned(count: int, most: int) -> list[range]:
     """At most `most` neighbouring ranges of about equal length that cover `count` positions."""
     parts = min(count, max(1, most))
     edges = [part * count // parts for part in range(parts + 1)] if parts else []
-    return [range(first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    return [range(first, last) for first, last in pairwise(edges)]
 
 
 def time_unit(most_seconds: float) -> tuple[float, str]:

@@ -56,9 +56,7 @@ def _drawing(figure: Figure, place: int) -> Markup:
 
 def _numbers(figure: Figure) -> list[bool]:
     """Which columns have numbers: they are set to the right."""
-    return [
-        any(isinstance(row[place], int | float) for row in figure.rows) for place in range(len(figure.columns))
-    ]
+    return [any(isinstance(row[place], int | float) for row in figure.rows) for place in range(len(figure.columns))]
 
 
 def _text(name: str) -> str:

@@ -1,11 +1,13 @@
 """Pieces of Vega-Lite that several plots share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.report.drawing import COLOURS, DASHES
 
 Spec = dict[str, Any]
+ROW: Mapping[str, str] = {"field": "row", "type": "nominal"}
+"""As the `description` of a mark: what is said of it is its row of the table (page.js)."""
 
 
 def number(field: str, title: str, *, zero: bool = False, log: bool = False, **more: Any) -> Spec:
@@ -40,6 +42,9 @@ def lines(x: Spec, y: Spec, names: Sequence[str], *, by: str) -> Spec:
         "encoding": {"x": x, "y": y, "detail": name(by)},
         "layer": [
             {"mark": {"type": "line", "strokeWidth": 1.8, "aria": False}, "encoding": colours},
-            {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 0}, "encoding": points},
+            {
+                "mark": {"type": "point", "shape": "square", "filled": True, "size": 60, "opacity": 0},
+                "encoding": {**points, "description": ROW},
+            },
         ],
     }

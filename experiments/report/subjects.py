@@ -1,6 +1,5 @@
 """What a report is about: runs, each with the name that it has in every plot, and the datasets that were given."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from corpus.dataset import open_dataset
 from corpus.errors import DataError
-from corpus.layout import COUNTS_NAME, DATASET_NAME
+from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
 from experiments.comparing import differing_settings
 from experiments.errors import ExperimentError
 from experiments.runs import Run, find_runs, has_runs, read_run
 
+_MOST_LETTERS = 36
 MOST_LINES = 8
 """Names that plots with lines tell apart."""
 
@@ -101,18 +101,19 @@ def read_counts(folder: Path) -> DataCounts:
                 classes=dataset.settings.classes or ("negative", "positive"),
                 counts=counts,
             )
-    except DataError:
-        return DataCounts(folder=folder, digest=None, classes=(), counts=counts)
+    except DataError:  # it is not there: on S3 a dataset's folder has its digest for a name
+        name = folder.resolve().name
+        return DataCounts(folder=folder, digest=name if is_digest(name) else None, classes=(), counts=counts)
 
 
 def named(runs: Sequence[Run]) -> list[Subject]:
-    """The runs with their names: their folders', as short as they can be told apart, and the settings of their group."""
+    """The runs with their names: their folders', as short as tells them apart, and the settings of their group."""
     names = _short_names([run.folder.resolve() for run in runs])
     settings = [_described(each) for each in differing_settings(runs)]
     repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
+    groups = _elided([group or name for group, name in zip(settings, names, strict=True)] if repeated else names)
     return [
-        Subject(run=run, name=name, group=(group or name) if repeated else name)
-        for run, name, group in zip(runs, names, settings, strict=True)
+        Subject(run=run, name=name, group=group) for run, name, group in zip(runs, _elided(names), groups, strict=True)
     ]
 
 
@@ -130,11 +131,23 @@ def _described(settings: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def _elided(names: Sequence[str]) -> list[str]:
+    """The names without the middle of those that are too long for a plot; different names stay different."""
+    found: dict[str, str] = {}
+    for name in names:
+        short = (
+            name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS // 2]}…{name[-_MOST_LETTERS // 2 + 1 :]}"
+        )
+        if name not in found:
+            found[name] = short if short not in found.values() else f"{short} ({len(found) + 1})"
+    return [found[name] for name in names]
+
+
 def _short_names(folders: Sequence[Path]) -> list[str]:
     """The ends of paths, of as many parts as tell them apart."""
     deepest = max((len(folder.parts) for folder in folders), default=1)
     for parts in range(1, deepest + 1):
-        names = [os.sep.join(folder.parts[-parts:]) for folder in folders]
+        names = [str(Path(*folder.parts[-parts:])) for folder in folders]
         if len(set(names)) == len(names):
             return names
     return [str(folder) for folder in folders]

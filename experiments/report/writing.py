@@ -31,9 +31,7 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     found, warned = _headlines(subjects, datasets), warnings(runs)
     title = subjects[0].name if len(subjects) == 1 else f"{len(subjects)} runs" if subjects else "Data"
     written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
-    text = page(
-        f"Shoal: {title}", list(found.items()), sections(subjects, datasets), warnings=warned, written=written
-    )
+    text = page(f"Shoal: {title}", list(found.items()), sections(subjects, datasets), warnings=warned, written=written)
     return Report(text, found, warned)
 
 
@@ -51,11 +49,15 @@ def _headlines(subjects: Sequence[Subject], datasets: Sequence[DataCounts]) -> d
         found["state"] = runs[0].state
     for measure in common_measures(runs)[:3]:
         each = [run.measures[measure] for run in runs if measure in run.measures]
-        shown = f"{max(each):.4f}" if len(runs) == 1 else f"{min(each):.4f} to {max(each):.4f}"
-        found[measure.replace("_", " ")] = shown
+        found[measure.replace("_", " ")] = _between(min(each), max(each), ".4f")
     shares = [share for run in runs if (share := goodput(run)) is not None]
     if shares:
-        found["goodput"] = f"{shares[0]:.0%}" if len(shares) == 1 else f"{min(shares):.0%} to {max(shares):.0%}"
+        found["goodput"] = _between(min(shares), max(shares), ".0%")
     if dollars:
         found["cost"] = f"${sum(dollars):,.2f}"
     return found
+
+
+def _between(least: float, most: float, form: str) -> str:
+    low, high = format(least, form), format(most, form)
+    return low if low == high else f"{low} to {high}"

@@ -59,8 +59,8 @@ def _scaling(subjects: Sequence[Subject]) -> Figure | None:
         Column(key="ideal", head="ideal speed-up", form=".0f"),
     ]
     text = (
-        f"Speed-up is rows a second, of the median run, over those of a rank of the {fewest}-rank runs. Ranks that share "
-        "the cores of one machine cannot be faster than its cores."
+        f"Speed-up is rows a second, of the median run, over those of a rank of the {fewest}-rank runs. Ranks that "
+        "share the cores of one machine cannot be faster than its cores."
     )
     x = number("ranks", "ranks", log=True, axis={"values": list(found)})
     return Figure(
@@ -108,7 +108,10 @@ def _speed_up(x: Spec) -> Spec:
                 "mark": {"type": "line", "strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6},
                 "encoding": {"y": {**y, "field": "ideal"}},
             },
-            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"y": {**y, "field": "least"}, "y2": {"field": "most"}}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"y": {**y, "field": "least"}, "y2": {"field": "most"}},
+            },
             {"mark": {"type": "line", "point": {"filled": True, "size": 50}}, "encoding": {"y": y}},
         ],
     }

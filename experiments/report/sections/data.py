@@ -44,7 +44,9 @@ def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure
         )
     ]
     if counts.ratings.before:
-        figures.append(_before_and_after("ratings", "rating", of, _changes(counts.ratings.before, counts.ratings.after)))
+        figures.append(
+            _before_and_after("ratings", "rating", of, _changes(counts.ratings.before, counts.ratings.after))
+        )
     classes = {str(label): printable(each) for label, each in enumerate(data.classes)}
     ordered = sorted(counts.labels.after, key=lambda label: -counts.labels.after[label])[:_MOST_CLASSES]
     kept = [label for label in counts.labels.after if label in set(ordered)]
@@ -54,10 +56,7 @@ def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure
             "classes",
             "class",
             of,
-            [
-                (each, counts.labels.before.get(label, 0), counts.labels.after[label])
-                for each, label in named.items()
-            ],
+            [(each, counts.labels.before.get(label, 0), counts.labels.after[label]) for each, label in named.items()],
         )
     )
     if lengths := length_bins(counts.lengths):
@@ -105,7 +104,7 @@ def _bars(key: str, title: str, what: str, counted: str, of: str, found: dict[st
     spec = {
         "mark": {"type": "bar"},
         "encoding": {
-            "y": {**name("name", what), "axis": {"labelLimit": 110, "labelOverlap": False}},
+            "y": {**name("name"), "axis": {"title": None, "labelLimit": 110, "labelOverlap": False}},
             "x": number("number", counted, zero=True, axis={"format": "~s"}),
         },
         "height": 60 + 15 * len(found),

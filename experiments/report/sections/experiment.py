@@ -112,7 +112,7 @@ def _times(found: ExperimentResult) -> Figure | None:
     ]
     plot = Plot(
         title="Time of the arms",
-        description="A bar for each arm: the median time of its runs, and where there is a target the time to it. A line "
+        description="A bar for each arm: the median time of its runs, and the time to a target. A line "
         "goes from the shortest to the longest.",
         spec=spec,
     )
@@ -157,7 +157,7 @@ def _speed_ups(found: ExperimentResult) -> list[Figure]:
             plots=[
                 Plot(
                     title="Speed-up by ranks",
-                    description="The speed-up to the baseline against the number of ranks; the dashed line is the ideal.",
+                    description="The speed-up to the baseline against the ranks; the dashed line is the ideal.",
                     spec={
                         "encoding": {"x": x},
                         "layer": [_ideal("ideal"), _points(number("speed_up", "speed-up", log=True), sides)],
@@ -188,7 +188,10 @@ def _ideal(field: str) -> Spec:
 
 
 def _points(y: Spec, sides: Sequence[str]) -> Spec:
-    return {"mark": {"type": "line", "point": {"filled": True, "size": 50}}, "encoding": {"y": y, **coloured("side", sides)}}
+    return {
+        "mark": {"type": "line", "point": {"filled": True, "size": 50}},
+        "encoding": {"y": y, **coloured("side", sides)},
+    }
 
 
 def _bounds(found: ExperimentResult) -> list[Figure]:

@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Annotated
 
+from pydantic import BaseModel, Field, ValidationError
+
+from corpus.display import printable
 from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
 from experiments.report.specs import Spec, lines, name, number
 from experiments.report.subjects import MOST_LINES, Subject, groups
@@ -17,7 +21,8 @@ def learning(subjects: Sequence[Subject]) -> Section:
     left_out = len(subjects) - len(drawn)
     text = f"The first {MOST_LINES} kinds of runs are drawn; {left_out} runs are left out." if left_out else ""
     figures = [figure for figure in (_losses(drawn), _measures(drawn)) if figure is not None]
-    figures += [_confusion(each, several=len(subjects) > 1) for each in drawn[:MOST_LINES] if _matrix(each.run)]
+    matrices = [(each, matrix) for each in drawn[:MOST_LINES] if (matrix := _matrix(each.run))]
+    figures += [_confusion(each, matrix, several=len(subjects) > 1) for each, matrix in matrices]
     return Section(key="learning", title="What was learnt", figures=figures, text=text)
 
 
@@ -34,8 +39,7 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
             last, passed = steps[-1], _passed(run, steps[-1].time)
             rows.append(
                 [
-                    subject.group,
-                    subject.name,
+                    *_who(subject, subjects),
                     last.step,
                     last.step / an_epoch if an_epoch else None,
                     passed / seconds,
@@ -45,7 +49,6 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
             )
     if not rows:
         return None
-    names = list(dict.fromkeys(each.group for each in subjects))
     axes = [
         ("step", "step", "step"),
         ("epoch", "epoch", "epoch"),
@@ -57,20 +60,21 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
         Plot(
             title=f"Loss by {short}",
             description=f"The mean loss of the training rows against the {short}, a line for each run.",
-            spec=_curves(number(key, title), y, names),
+            spec=_curves(number(key, title), y, subjects),
         )
         for key, title, short in axes
     ]
     columns = [
-        Column(key="group", head="drawn as"),
-        Column(key="run", head="run"),
+        *_who_columns(subjects),
         Column(key="step", head="step", form=","),
         Column(key="epoch", head="epoch", form=".2f"),
         Column(key="time", head=f"time, {unit}", form=",.2f"),
         *([Column(key="dollars", head="cost so far, $", form=",.2f")] if paid else []),
         Column(key="loss", head="loss", form=".4f"),
     ]
-    text = "Each point is the mean of the recorded steps since the point before, without short batches at ends of epochs."
+    text = (
+        "Each point is the mean of the recorded steps since the point before, without short batches at ends of epochs."
+    )
     return Figure(key="loss", title="Loss", columns=columns, rows=rows, plots=plots, text=text)
 
 
@@ -88,8 +92,7 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
         found, passed = numbers(epoch.validation), _passed(subject.run, epoch.time)
         rows.append(
             [
-                subject.group,
-                subject.name,
+                *_who(subject, subjects),
                 epoch.epoch,
                 passed / seconds,
                 *([_paid(subject.run, passed)] if paid else []),
@@ -98,15 +101,13 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
             ]
         )
     columns = [
-        Column(key="group", head="drawn as"),
-        Column(key="run", head="run"),
+        *_who_columns(subjects),
         Column(key="epoch", head="epoch"),
         Column(key="time", head=f"time, {unit}", form=",.2f"),
         *([Column(key="dollars", head="cost so far, $", form=",.2f")] if paid else []),
         Column(key="training_loss", head="loss, training rows", form=".4f"),
         *(Column(key=f"measure_{place}", head=each, form=".4f") for place, each in enumerate(measures)),
     ]
-    names = list(dict.fromkeys(each.group for each in subjects))
     axes = [
         ("epoch", "epoch", "epoch"),
         ("time", f"time of training, {unit}", "time"),
@@ -117,7 +118,7 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
         Plot(
             title=f"{measure.capitalize().replace('_', ' ')} by {short}",
             description=f"The {measure} on the validation rows after each epoch against the {short}, a line a run.",
-            spec=_curves(number(key, title), number(f"measure_{place}", measure.replace("_", " ")), names),
+            spec=_curves(number(key, title), number(f"measure_{place}", measure.replace("_", " ")), subjects),
         )
         for place, measure in drawn
         for key, title, short in axes
@@ -128,9 +129,24 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
     )
 
 
-def _curves(x: Spec, y: Spec, names: Sequence[str]) -> Spec:
-    spec = lines(x, y, names, by="group")
+def _curves(x: Spec, y: Spec, subjects: Sequence[Subject]) -> Spec:
+    names = list(dict.fromkeys(each.group for each in subjects))
+    spec = lines(x, y, names, by="group" if _are_grouped(subjects) else "run")
     return {**spec, "encoding": {**spec["encoding"], "detail": name("run")}}
+
+
+def _are_grouped(subjects: Sequence[Subject]) -> bool:
+    return any(each.group != each.name for each in subjects)
+
+
+def _who(subject: Subject, subjects: Sequence[Subject]) -> list[Value]:
+    """The cells that say whose row it is."""
+    return [subject.group, subject.name] if _are_grouped(subjects) else [subject.name]
+
+
+def _who_columns(subjects: Sequence[Subject]) -> list[Column]:
+    group = [Column(key="group", head="drawn as")] if _are_grouped(subjects) else []
+    return [*group, Column(key="run", head="run")]
 
 
 def _passed(run: Run, moment: float) -> float:
@@ -145,24 +161,25 @@ def _paid(run: Run, passed: float) -> float | None:
     return None if run.dollars is None else run.dollars * passed / whole if whole else 0.0
 
 
-def _matrix(run: Run) -> tuple[list[str], list[list[int]]] | None:
-    """Names of the classes, and numbers of rows by label and prediction; None where the run has none."""
-    content = (run.test.model_extra or {}).get("confusion") if run.test else None
-    if not isinstance(content, dict):
+class _Matrix(BaseModel):
+    """The confusion matrix of a record: names of classes, and rows by label and prediction."""
+
+    classes: Annotated[list[str], Field(min_length=2)]
+    counts: list[list[Annotated[int, Field(ge=0)]]]
+
+
+def _matrix(run: Run) -> _Matrix | None:
+    """That of a run's test rows; None where it has none that fits its classes."""
+    try:
+        found = _Matrix.model_validate((run.test.model_extra or {}).get("confusion") if run.test else None)
+    except ValidationError:
         return None
-    classes, counts = content.get("classes"), content.get("counts")
-    fits = (
-        isinstance(classes, list)
-        and isinstance(counts, list)
-        and len(counts) == len(classes) >= 2
-        and all(isinstance(row, list) and len(row) == len(classes) for row in counts)
-        and all(type(count) is int and count >= 0 for row in counts for count in row)
-    )
-    return ([str(each) for each in classes], counts) if fits else None
+    sides = {len(found.counts), *map(len, found.counts)}
+    return found if sides == {len(found.classes)} else None
 
 
-def _confusion(subject: Subject, *, several: bool) -> Figure:
-    classes, counts = _matrix(subject.run) or ([], [])
+def _confusion(subject: Subject, matrix: _Matrix, *, several: bool) -> Figure:
+    classes, counts = [printable(each) for each in matrix.classes], matrix.counts
     rows: list[list[Value]] = [
         [classes[label], classes[prediction], count, count / sum(row) if sum(row) else 0.0]
         for label, row in enumerate(counts)
@@ -205,7 +222,10 @@ def _matrix_spec(classes: Sequence[str]) -> Spec:
         layers.append({"mark": {"type": "text", "aria": False}, "encoding": {"text": {"field": "rows", "format": ","}}})
     return {
         "encoding": {
-            "x": {**name("prediction", "prediction", order=classes), "axis": {"labelAngle": 0 if len(classes) < 5 else -90}},
+            "x": {
+                **name("prediction", "prediction", order=classes),
+                "axis": {"labelAngle": 0 if len(classes) < 5 else -90},
+            },
             "y": name("label", "label", order=classes),
         },
         "layer": layers,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from experiments.causes import goodput
-from experiments.comparing import common_measures, differing_settings, figures
+from experiments.comparing import common_measures, devices, differing_settings, figures
 from experiments.report.figures import Column, Figure, Section, Value
 from experiments.report.subjects import Subject
 
@@ -37,7 +37,7 @@ def overview(subjects: Sequence[Subject]) -> Section:
             [
                 subject.name,
                 found["state"],
-                str(run.latest.config.get("model", "–")),
+                str(run.latest.config.get("model", "-")),
                 run.latest.world_size,
                 devices(run.latest.devices),
                 run.latest.digest[:12],
@@ -64,8 +64,3 @@ def _upright(figure: Figure) -> Figure:
     columns = [Column(key="what", head="what"), Column(key="value", head="value")]
     pairs = [[column.head, value] for column, value in zip(figure.columns, figure.cells()[0], strict=True)]
     return replace(figure, title="The run", columns=columns, rows=pairs)
-
-
-def devices(names: Sequence[str]) -> str:
-    """The devices of ranks, equal ones counted."""
-    return ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
-from experiments.report.specs import Spec, coloured, lines, name, number
+from experiments.report.specs import ROW, Spec, coloured, lines, name, number
 from experiments.report.subjects import Subject
 from experiments.runs import Run, Step, full_steps
 
@@ -84,7 +84,7 @@ def _band(x_title: str) -> Spec:
             {"mark": {"type": "line", "aria": False}, "encoding": {"y": {**y, "field": "middle"}}},
             {
                 "mark": {"type": "point", "filled": True, "opacity": 0, "size": 60},
-                "encoding": {"y": {**y, "field": "middle"}},
+                "encoding": {"y": {**y, "field": "middle"}, "description": ROW},
             },
         ],
     }
@@ -105,8 +105,7 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
         rows.append(
             [
                 subject.name,
-                subject.group,
-                str(run.latest.config.get("balance", "–")),
+                str(run.latest.config.get("balance", "-")),
                 " + ".join(f"{rate:,.0f}" for rate in rates) if len(rates) <= _MOST_RANKS else f"{len(rates)} ranks",
                 sum(rates),
                 reached,
@@ -134,7 +133,6 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
         title="Ranks of different speed",
         columns=[
             Column(key="run", head="run"),
-            Column(key="group", head="drawn as"),
             Column(key="balance", head="balance"),
             Column(key="rates", head="own rates, rows/s"),
             Column(key="ideal", head="their sum, rows/s", form=",.0f"),
@@ -146,8 +144,8 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
         plots=[
             Plot(
                 title="Share of the ranks' own rates",
-                description="Two bars for each run: what it reached of the sum of its ranks' own rates, and the most that "
-                "equal shares could reach, where all wait for the slowest.",
+                description="Two bars for each run: what it reached of the sum of its ranks' own rates, and the most "
+                "that equal shares could reach, where all wait for the slowest.",
                 spec=spec,
             )
         ],

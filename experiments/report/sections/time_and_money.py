@@ -24,9 +24,9 @@ _KINDS = {
 _ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
 _REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
 _TEXT = (
-    "Computing is what the ranks' rows take at the speed that the ranks had. Waiting is for ranks that were slower than "
-    "their shares; the all-reduce is the sum of gradients over the ranks. What an earlier start of a run left untold is "
-    "not told apart."
+    "Computing is what the ranks' rows take at the speed that the ranks had. Waiting is for ranks that were slower "
+    "than their shares; the all-reduce is the sum of gradients over the ranks. What an earlier start of a run left "
+    "untold is not told apart."
 )
 
 
@@ -130,11 +130,14 @@ def _waterfall(title: str, *, most: float, form: str) -> Spec:
 def _bars(names: Sequence[str], title: str) -> Spec:
     return {
         "height": {"step": 22} if len(names) > 8 else 60 + 24 * len(names),
-        "autosize": {"type": "fit-x", "contains": "padding"} if len(names) > 8 else {"type": "fit", "contains": "padding"},
+        "autosize": {"type": "fit-x", "contains": "padding"}
+        if len(names) > 8
+        else {"type": "fit", "contains": "padding"},
         "transform": [
             {"filter": {"field": "run", "oneOf": list(names)}},
             {"aggregate": [{"op": "sum", "field": "amount", "as": "sum"}], "groupby": ["run", "kind"]},
             {"calculate": f"indexof({list(_ORDER)}, datum.kind)", "as": "place"},
+            {"calculate": f"datum.run + ': ' + datum.kind + ', {title}: ' + format(datum.sum, ',.2f')", "as": "told"},
         ],
         "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 1},
         "encoding": {
@@ -142,6 +145,7 @@ def _bars(names: Sequence[str], title: str) -> Spec:
             "y": {**name("run", order=names), "axis": {"title": None, "labelLimit": 110}},
             "color": _by_kind(legend=True),
             "order": {"field": "place", "type": "quantitative"},
+            "description": {"field": "told", "type": "nominal"},
         },
     }
 

@@ -18,7 +18,9 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
     at, lines = 100.0, []
     changes = {"world_size": ranks, "devices": ["CPU"] * ranks, "own_rates": own, "global_batch": sum(split)}
     lines.append(
-        records.start(at, config={**records.CONFIG, "balance": "steps", "seed": seed, **config}, steps=60, epochs=3, **changes)
+        records.start(
+            at, config={**records.CONFIG, "balance": "steps", "seed": seed, **config}, steps=60, epochs=3, **changes
+        )
     )
     for number in range(1, 61):
         at += sum(split) / reached

@@ -18,7 +18,7 @@ def figure(*rows: tuple[object, object]) -> Figure:
 
 def test_what_is_not_known_is_a_dash_for_a_person_and_nothing_in_a_csv() -> None:
     one = figure(("a", None), ("b", 1234.56))
-    assert one.cells() == [["a", "–"], ["b", "1,234.6"]]
+    assert one.cells() == [["a", "-"], ["b", "1,234.6"]]
     assert one.csv() == '"name, of",number\r\na,\r\nb,1234.56\r\n'
 
 
