@@ -19,7 +19,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0
 def test_it_predicts_each_stage_with_its_range_and_what_it_follows_from(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("mixed-g5-g4dn", "--offline", *ROWS, "--raw-bytes", "92.45GB")
     text = printed(capsys, *asked)
-    for part in ("start the cluster", "preprocess", "the idle cluster", "copy the dataset", "train", "not measured"):
+    for part in ("start the cluster", "preprocess", "the idle cluster", "copy the data", "train", "not measured"):
         assert part in text
     (plan,) = json.loads(printed(capsys, *asked, "--json"))["plans"]
     prediction = plan["prediction"]

@@ -96,7 +96,7 @@ def test_without_balancing_the_slower_rank_decides(tmp_path: Path) -> None:
 @given(rows=st.integers(1, 5000), more=st.integers(0, 5000), batch=st.integers(2, 600))
 def test_more_rows_never_take_less_time(rows: int, more: int, batch: int) -> None:
     rates = Rates(
-        source="", off=0.1, ranks=LINES, others=TimeModel(0.001, 1e-6), evaluation=1e-4,
+        source="", off=0.1, model={}, nodes=(), ranks=LINES, others=TimeModel(0.001, 1e-6), evaluation=1e-4,
         loading=TimeModel(0.1, 1e-6), around=3.0, checkpoint=0.2,
     )  # fmt: skip
     less, all_ = (predict_training(work(batch, count), rates).all for count in (rows, rows + more))
