@@ -16,6 +16,7 @@ from bootstrap.cli.input_options import (
     INPUT,
     NOTES,
     READING,
+    READING_NAMES,
     input_options,
     read_inputs,
     reading_options,
@@ -44,13 +45,6 @@ if TYPE_CHECKING:
 
 
 _FILES = ("input", "test_input", "positive_input", "negative_input")
-_READING = (
-    *("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label", "classes"),
-    *("rating_range", "half_stars", "rating_fraction", "positive_from", "test_share", "max_malformed", "allow_damaged"),
-)
-"""The options of how texts are read."""
-
-
 _NOTES = {
     INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}",
     READING: "Found out from the first lines of each file; --dry-run shows what was found.",
@@ -189,7 +183,7 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
     """The texts to read, and what their ratings mean; None where there are none. Raises UsageError for options without
     texts to which they belong."""
     if not any(options[name] for name in _FILES):
-        if needless := [name for name in typed if name in _READING]:
+        if needless := [name for name in typed if name in READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")
         return None
     if data is not None:

@@ -22,9 +22,9 @@ _COLD = 3
 _OFF = 0.1
 """By what share a time is expected to be off that follows from runs on the same machines."""
 
-_OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams")
-"""Settings on which the time of a row depends."""
-_OF_THE_RANKS = ("optimiser", "slow", "exchange", "threads")
+_OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams", "optimiser")
+"""Settings on which the time of a step depends."""
+_OF_THE_RANKS = ("slow", "exchange", "threads")
 
 
 class Node(NamedTuple):
@@ -44,7 +44,7 @@ class Rates:
     off: float
     """By what share predictions are expected to be off."""
     model: Mapping[str, Any]
-    """The settings of the model that was trained, as far as the record has them."""
+    """The settings of the model that was trained and of its steps, as far as the record has them."""
     nodes: tuple[Node, ...]
     """The GPU nodes of a deployment that had the ranks; none for a run of this machine."""
     ranks: tuple[TimeModel, ...]
@@ -83,7 +83,7 @@ def rates_of(runs: Sequence[Run]) -> Rates:
     ]
     saved = [len([each for each in run.checkpoints if each.time >= run.latest.time]) for run in runs]
     return Rates(
-        source=f"measured: {', '.join(str(run.folder) for run in runs)}",
+        source=f"measured, {first.latest.config.get('model')}: {', '.join(str(run.folder) for run in runs)}",
         off=_OFF,
         model={name: first.latest.config[name] for name in _OF_THE_MODEL if name in first.latest.config},
         nodes=_nodes(first),
