@@ -41,7 +41,8 @@ def predict_launch(
         bars.note(f"not predicted: {error}")
         return None
     minutes = Estimate(**found["seconds"]).times(1 / 60)
-    bars.note(f"predicted: {minutes.middle:.1f} minutes ({minutes.low:.1f} to {minutes.high:.1f})")
+    dollars = f", ${found['dollars']['middle']:,.2f}" if found["dollars"] else ""
+    bars.note(f"predicted, on AWS: {minutes.middle:.1f} minutes ({minutes.low:.1f} to {minutes.high:.1f}){dollars}")
     return found
 
 

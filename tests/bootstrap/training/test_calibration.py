@@ -1,14 +1,17 @@
 """Calibration: short runs, by which longer ones are predicted."""
 
 import json
+import signal
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.errors import ShoalError
+from bootstrap.interrupt import Interrupt
 from bootstrap.progress import Bars
 from bootstrap.training import calibration
 from bootstrap.training.prediction import work_of
@@ -90,6 +93,21 @@ def test_the_rates_of_fasttext_predict_fasttext_alone(tmp_path: Path, capsys: py
     local = ("plan", "--local", "--rows", "50000", "--global-batch", "64", "--rates", str(tmp_path / "rates"))
     assert main(list(local)) == 0
     assert "measured, fasttext" in capsys.readouterr().out
+
+
+def test_a_run_that_is_stopped_ends_the_calibration(tmp_path: Path) -> None:
+    config = TrainConfig(data=tmp_path, output=tmp_path)
+    datasets = [calibration.BriefDataset(64, tmp_path, 1488), calibration.BriefDataset(128, tmp_path, 2976)]
+    made = []
+
+    def train(asked: TrainConfig) -> dict[str, Any]:
+        made.append(asked.global_batch)
+        return {"stopped": True, "stopped_by": "SIGTERM"}
+
+    with Bars() as bars, pytest.raises(Interrupt) as ended:
+        calibration.train_briefly(config, datasets, train, bars)
+    assert ended.value.number == signal.SIGTERM
+    assert made == [64]
 
 
 def test_too_few_rows_are_named(tmp_path: Path) -> None:

@@ -316,4 +316,4 @@ def test_a_missing_dataset_and_other_gpus_are_no_error_either(
     assert "runs of this machine" in said
     assert found is not None
     assert "A10G not measured" in found["source"]
-    assert "predicted: " in said
+    assert "predicted, on AWS: " in said
