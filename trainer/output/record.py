@@ -37,7 +37,8 @@ also `f1_positive` and `f1_negative`, and `confusion` (on the test rows, at the 
 - `times`, the first rank's seconds, by what they were spent on (`loading`, `rates`, `training` without its
   `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where the ranks had met.
 
-`shoal train --deployment` adds `run` (its folder), `nodes`, and `cost` (dollars).
+`shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars), and, where that was predicted, `launch`
+(what each stage of the command took, and what it was to take).
 
 A resumed run appends, beginning with another `start`; steps after its `from_step` are then there twice. A reader must
 not take every line for whole: a killed process, or a full disk, may leave half a line, which the next write ends.
