@@ -86,7 +86,7 @@ def rates_of(runs: Sequence[Run]) -> Rates:
 def _kind(run: Run) -> tuple[Any, ...]:
     """What two runs must have in common."""
     config = run.latest.config
-    names = ("model", "embedding", "hidden", "layers", "ngrams", "optimiser", "slow", "exchange", "threads")
+    names = ("model", "embedding", "hidden", "layers", "ngrams", "optimiser", "slow", "sleep", "exchange", "threads")
     return (run.latest.world_size, *run.latest.devices, *(repr(config.get(name)) for name in names))
 
 
