@@ -224,9 +224,13 @@ def _show_preview(texts: "RawTexts", config: TrainConfig, *, as_json: bool) -> N
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
+    model = (
+        "model",
+        "none, because the ranks slept" if result.get("slept") else str(finished_model(output) or output / MODEL),
+    )
     if result.get("finished_before"):
         return [
-            ("model", str(finished_model(output))),
+            model,
             ("finished", "before this command; to train anew, type --force instead of --resume"),
         ]
     speed = [
@@ -240,8 +244,10 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
         return [*speed, *_speed(result), *_profile(result), stopped, *_refused(result)]
+    if result.get("slept"):
+        return [model, *speed, *_speed(result), *_profile(result), *_refused(result)]
     return [
-        ("model", str(output / MODEL)),
+        model,
         *speed,
         *_speed(result),
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),

@@ -100,7 +100,12 @@ def train_on_deployment(
     cost = spending.so_far()
     stages.end("end the nodes", cost)
     fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output, check=names.result)
-    launch: dict[str, Any] = {"seconds": stages.seconds, "stages": stages.found, "cost": cost}
+    launch: dict[str, Any] = {
+        "began": began.timestamp(),
+        "seconds": stages.seconds,
+        "stages": stages.found,
+        "cost": cost,
+    }
     launch |= {"predicted": predicted} if predicted else {}
     held = [{**vars(node), "launched": node.launched.isoformat()} for node in nodes]
     write_launch(output, where=deployment.name, nodes=held, **launch)

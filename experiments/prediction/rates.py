@@ -24,7 +24,7 @@ _OFF = 0.1
 
 _OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams", "optimiser")
 """Settings on which the time of a step depends."""
-_OF_THE_RANKS = ("slow", "exchange", "threads")
+_OF_THE_RANKS = ("slow", "sleep", "exchange", "threads")
 
 
 class Node(NamedTuple):

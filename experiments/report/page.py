@@ -10,21 +10,21 @@ from experiments.report.drawing import svg
 from experiments.report.figures import Figure, Section
 from experiments.report.sections.comparison import comparison
 from experiments.report.sections.data import data
+from experiments.report.sections.experiment import experiment
 from experiments.report.sections.learning import learning
 from experiments.report.sections.overview import overview
 from experiments.report.sections.ranks import ranks
 from experiments.report.sections.time_and_money import time_and_money
-from experiments.report.subjects import DataCounts, Subject
+from experiments.report.subjects import Found
 
 
-def sections(subjects: Sequence[Subject], datasets: Sequence[DataCounts]) -> list[Section]:
+def sections(content: Found) -> list[Section]:
     """What there is to show, in the order of the page; sections without figures are left out."""
-    found: list[Section] = []
-    if subjects:
-        found += [overview(subjects), time_and_money(subjects), comparison(subjects)]
-        found += [learning(subjects), ranks(subjects)]
-    if datasets:
-        found.append(data(datasets, subjects))
+    found = [experiment(each, one=len(content.experiments) == 1) for each in content.experiments]
+    if content.subjects:
+        found += [each(content.subjects) for each in (overview, time_and_money, comparison, learning, ranks)]
+    if content.data:
+        found.append(data(content.data, content.subjects))
     return [each for each in found if each.figures]
 
 

@@ -12,6 +12,8 @@ from corpus.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
 from experiments.comparing import differing_settings
 from experiments.errors import ExperimentError
+from experiments.plans.kept import NAME as EXPERIMENT
+from experiments.results import ExperimentResult, read_experiment
 from experiments.runs import Run, find_runs, has_runs, read_run
 
 _MOST_LETTERS = 36
@@ -69,15 +71,27 @@ class Counts(BaseModel):
     frequent_words: list[tuple[str, int]]
 
 
-def find_subjects(folders: Sequence[Path]) -> tuple[list[Run], list[DataCounts]]:
-    """The runs and the datasets in these folders.
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What is in the folders of a report."""
 
-    Raises ExperimentError for a folder with neither, and for a record or counts that cannot be read.
+    subjects: Sequence[Subject]
+    experiments: Sequence[ExperimentResult]
+    data: Sequence[DataCounts]
+
+
+def find_subjects(folders: Sequence[Path]) -> Found:
+    """The runs, experiments and datasets in these folders.
+
+    Raises ExperimentError for a folder with none of them, and for what cannot be read.
     """
     data = [read_counts(folder) for folder in folders if (folder / COUNTS_NAME).is_file()]
-    known = {each.folder for each in data}
+    experiments = [read_experiment(folder) for folder in folders if (folder / EXPERIMENT).is_file()]
+    known = {each.folder for each in (*data, *experiments)}
     searched = [folder for folder in folders if folder not in known or has_runs(folder)]
-    return [read_run(folder) for folder in (find_runs(searched) if searched else [])], data
+    runs = [read_run(folder) for folder in (find_runs(searched) if searched else [])]
+    arms = {run.folder.resolve(): arm.name for each in experiments for arm in each.arms for run in arm.runs}
+    return Found(subjects=_named(runs, arms), experiments=experiments, data=data)
 
 
 def read_counts(folder: Path) -> DataCounts:
@@ -106,12 +120,14 @@ def read_counts(folder: Path) -> DataCounts:
         return DataCounts(folder=folder, digest=name if is_digest(name) else None, classes=(), counts=counts)
 
 
-def named(runs: Sequence[Run]) -> list[Subject]:
-    """The runs with their names: their folders', as short as tells them apart, and the settings of their group."""
+def _named(runs: Sequence[Run], arms: Mapping[Path, str]) -> list[Subject]:
+    """The runs with their names: their folders', as short as tells them apart, and the settings of their group, or the
+    arm of an experiment, by the folders of its runs."""
     names = _short_names([run.folder.resolve() for run in runs])
     settings = [_described(each) for each in differing_settings(runs)]
     repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
-    groups = _elided([group or name for group, name in zip(settings, names, strict=True)] if repeated else names)
+    own = [group or name for group, name in zip(settings, names, strict=True)] if repeated else names
+    groups = _elided([arms.get(run.folder.resolve(), group) for run, group in zip(runs, own, strict=True)])
     return [
         Subject(run=run, name=name, group=group) for run, name, group in zip(runs, _elided(names), groups, strict=True)
     ]

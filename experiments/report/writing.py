@@ -9,7 +9,7 @@ from experiments.causes import goodput
 from experiments.comparing import common_measures, figures, warnings
 from experiments.report.figures import time_unit
 from experiments.report.page import page, sections
-from experiments.report.subjects import DataCounts, Subject, find_subjects, named
+from experiments.report.subjects import Found, find_subjects
 
 
 class Report(NamedTuple):
@@ -26,20 +26,26 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
 
     Raises ExperimentError for a folder with neither, and for what cannot be read.
     """
-    runs, datasets = find_subjects(folders)
-    subjects = named(runs)
-    found, warned = _headlines(subjects, datasets), warnings(runs)
-    title = subjects[0].name if len(subjects) == 1 else f"{len(subjects)} runs" if subjects else "Data"
+    content = find_subjects(folders)
+    found, warned = _headlines(content), warnings([each.run for each in content.subjects])
     written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
-    text = page(f"Shoal: {title}", list(found.items()), sections(subjects, datasets), warnings=warned, written=written)
+    text = page(f"Shoal: {_title(content)}", list(found.items()), sections(content), warnings=warned, written=written)
     return Report(text, found, warned)
 
 
-def _headlines(subjects: Sequence[Subject], datasets: Sequence[DataCounts]) -> dict[str, str]:
+def _title(content: Found) -> str:
+    if content.experiments:
+        return ", ".join(each.name for each in content.experiments)
+    if len(content.subjects) == 1:
+        return content.subjects[0].name
+    return f"{len(content.subjects)} runs" if content.subjects else "data"
+
+
+def _headlines(content: Found) -> dict[str, str]:
     """What is shown large."""
-    if not subjects:
-        return {"datasets": str(len(datasets)), "texts": f"{sum(each.counts.texts for each in datasets):,}"}
-    runs = [each.run for each in subjects]
+    runs = [each.run for each in content.subjects]
+    if not runs:
+        return {"datasets": str(len(content.data)), "texts": f"{sum(each.counts.texts for each in content.data):,}"}
     dollars = [run.dollars for run in runs if run.dollars is not None]
     seconds = sum(figures(run)["seconds"] for run in runs)
     unit_seconds, unit = time_unit(seconds)

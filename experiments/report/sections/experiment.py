@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
+from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of, time_unit
 from experiments.report.specs import Spec, coloured, name, number
 from experiments.results import ArmResult, ExperimentResult
 
 _OWN, _TARGET = "by time", "by time to the target"
 
 
-def experiment(found: ExperimentResult) -> Section:
-    """The section of an experiment."""
+def experiment(found: ExperimentResult, *, one: bool) -> Section:
+    """The section of an experiment; `one`: whether it is the only one of the page."""
     figures = [_arms(found), _times(found), *_speed_ups(found), *_bounds(found)]
     target = f" Its target is {found.target}." if found.target else ""
     baseline = f" Speed-ups are to {' or '.join(found.baseline)}." if found.baseline else ""
     runs = f" Each arm runs {found.repeats} times, in turns." if found.repeats > 1 else ""
     return Section(
-        key="experiment",
-        title="What was asked",
+        key="experiment" if one else key_of("experiment", found.name),
+        title=f"The experiment {found.name}",
         figures=[each for each in figures if each is not None],
         text=f"{found.about.rstrip('.')}.{target}{baseline}{runs}",
     )
