@@ -121,7 +121,7 @@ def _run(plan: "RunningPlan") -> str | None:
     from bootstrap.experiments.running import run_experiment
 
     try:
-        with Bars(unit="row") as bars:
+        with Bars(unit="row" if plan.file.experiment.kind == "training" else "B") as bars:
             stopped_by = run_experiment(plan, bars)
     except KeyboardInterrupt:
         say("to go on, type the same command again")
