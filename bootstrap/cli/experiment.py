@@ -103,10 +103,11 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **a
     prices = plan.prices()
     if dry_run:
         show(tables.dry_content(plan, prices), "\n".join(tables.dry_lines(plan, prices)), as_json=as_json)
-        return 0
     limit = asked["max_price"] if asked["max_price"] is not None else found.experiment.max_price
     if not asked["local"]:
         require_price([price for _, price in prices], limit)
+    if dry_run:
+        return 0
     stopped_by = _run(plan)
     result = read_experiment(output)
     show(tables.content(result), "\n".join(tables.lines(result)), as_json=as_json)
