@@ -103,10 +103,11 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **a
     prices = plan.prices()
     if dry_run:
         show(tables.dry_content(plan, prices), "\n".join(tables.dry_lines(plan, prices)), as_json=as_json)
-        return 0
     limit = asked["max_price"] if asked["max_price"] is not None else found.experiment.max_price
     if not asked["local"]:
         require_price([price for _, price in prices], limit)
+    if dry_run:
+        return 0
     stopped_by = _run(plan)
     result = read_experiment(output)
     show(tables.content(result), "\n".join(tables.lines(result)), as_json=as_json)
@@ -121,7 +122,7 @@ def _run(plan: "RunningPlan") -> str | None:
     from bootstrap.experiments.running import run_experiment
 
     try:
-        with Bars(unit="row") as bars:
+        with Bars(unit="row" if plan.file.experiment.kind == "training" else "B") as bars:
             stopped_by = run_experiment(plan, bars)
     except KeyboardInterrupt:
         say("to go on, type the same command again")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.figures import dollars
 from bootstrap.cli.output import percent, table
 from corpus.display import plural
+from experiments.comparing import warnings
 from experiments.plans.prices import total_dollars
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def lines(found: "ExperimentResult") -> Iterator[str]:
     cells = zip(names, *(cells for _, cells in shown), remarks, strict=True)
     yield table(list(cells), ["arm", *(head for head, _ in shown), ""], right=range(1, len(shown) + 1), ruled=True)
     yield ""
+    yield from _warnings(found)
     yield f"A report of all runs: shoal report {found.folder}"
 
 
@@ -104,7 +106,13 @@ def content(found: "ExperimentResult") -> dict[str, Any]:
         "target": found.target.model_dump(exclude_none=True) if found.target else None,
         "baseline": list(found.baseline),
         "arms": [_arm_content(arm) for arm in found.arms],
+        "warnings": _warnings(found),
     }
+
+
+def _warnings(found: "ExperimentResult") -> list[str]:
+    """What keeps the runs from being compared."""
+    return warnings([run for arm in found.arms for run in arm.runs])
 
 
 def _arm_content(arm: "ArmResult") -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """Where the runs of an experiment are made: what an arm is there, what a run takes and costs, and how it is made."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import RunPrice
 from infra.topology import Topology, name_of
+
+if TYPE_CHECKING:
+    from bootstrap.aws.deployment import Deployment
 
 
 class Place(Protocol):
@@ -43,7 +45,7 @@ class Place(Protocol):
 class Deployments:
     """Deployments by their topologies. Where a value is None, the topology is only to be priced."""
 
-    def __init__(self, by_topology: Mapping[str, tuple[Topology, Deployment | None]]) -> None:
+    def __init__(self, by_topology: Mapping[str, tuple[Topology, "Deployment | None"]]) -> None:
         self._by_topology = by_topology
 
     def why_not(self, arm: Arm) -> str:
@@ -58,7 +60,7 @@ class Deployments:
         """That of an arm that can run."""
         return self._by_topology[name_of(str(arm.topology))][0]
 
-    def of(self, arm: Arm) -> Deployment:
+    def of(self, arm: Arm) -> "Deployment":
         """That of an arm that can run."""
         found = self._by_topology[name_of(str(arm.topology))][1]
         assert found is not None

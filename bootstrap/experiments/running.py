@@ -82,10 +82,10 @@ def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
     if done := len(plan.runs) - len(left):
         bars.note(f"{plural(done, 'run')} of {len(plan.runs)} finished before")
     took: dict[str, list[float]] = {}
-    for place, run in enumerate(left):
+    for number, run in enumerate(left, done + 1):
         bars.note(
-            f"run {done + place + 1} of {len(plan.runs)}: {run.arm.name}, repeat {run.repeat}"
-            f"{_time_left(left[place:], took)}"
+            f"run {number} of {len(plan.runs)}: {run.arm.name}, repeat {run.repeat}"
+            f"{_time_left(left[number - done - 1 :], took, plan.place)}"
         )
         begin = time.monotonic()
         try:
@@ -103,10 +103,19 @@ def _kept(file: ExperimentFile, place: Place, arms: Sequence[Arm]) -> Kept:
     return Kept(name=file.name, experiment=file.experiment, cores=place.cores, deployments=deployments, data=place.data)
 
 
-def _time_left(runs: Sequence[PlannedRun], took: dict[str, list[float]]) -> str:
-    """About how long these runs take, by those before them; empty before the first."""
-    if not took:
+def _time_left(runs: Sequence[PlannedRun], took: dict[str, list[float]], place: Place) -> str:
+    """About how long these runs take, by those before them, or as predicted; empty where nothing is known."""
+    known = [_expected(run, took, place) for run in runs]
+    told = [seconds for seconds in known if seconds is not None]
+    if not told:
         return ""
-    of_all = mean(seconds for each in took.values() for seconds in each)
-    seconds = sum(mean(took[run.arm.name]) if run.arm.name in took else of_all for run in runs)
+    seconds = sum(told) + (len(known) - len(told)) * mean(told)
     return f"; about {max(1, round(seconds / 60))} min left"
+
+
+def _expected(run: PlannedRun, took: dict[str, list[float]], place: Place) -> float | None:
+    """Seconds of a run, by those of its arm, or as predicted; None where neither is known."""
+    if run.arm.name in took:
+        return mean(took[run.arm.name])
+    predicted = place.price(run).seconds
+    return predicted.middle if predicted else None

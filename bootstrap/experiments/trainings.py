@@ -11,7 +11,6 @@ from statistics import median
 
 import orjson
 
-from bootstrap.aws.deployment import Deployment
 from bootstrap.experiments.places import Deployments
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_locally
@@ -135,7 +134,7 @@ class DeployedTrainings:
         """Make the run; returns the name of the signal that stopped it."""
         from bootstrap.training.remote import train_on_deployment
 
-        deployment: Deployment = self._where.of(run.arm)
+        deployment = self._where.of(run.arm)
         config = self._config(run, resume=was_stopped(run.folder))
         return _signal(train_on_deployment(deployment, config, dataset=self._dataset, output=run.folder, bars=bars))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from experiments.errors import ExperimentError
 from experiments.prediction.estimate import Estimate, total
+from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS
 from experiments.prediction.nodes import NODES_START, ROW_BYTES, nodes_of, predict_nodes
 from experiments.prediction.preprocessing import Workers, predict_preprocessing
 from experiments.prediction.rates import Rates
@@ -46,6 +47,8 @@ class ClusterWork:
     global_batch: int = GLOBAL_BATCH
     spot: bool = False
     """Whether GPU nodes are spot capacity, also where the topology says on demand."""
+    operations: float = REFERENCE_OPERATIONS
+    """Of the model, a row (gpu_rates.py); they count where no rates are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +118,7 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
             nodes_of(topology),
             work_on(work.rows, work.epochs, work.global_batch),
             shared=topology.share is not None,
+            operations=work.operations,
             rates=rates,
         )
     ]

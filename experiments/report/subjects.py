@@ -87,7 +87,7 @@ def find_subjects(folders: Sequence[Path]) -> Found:
     """
     data = [read_counts(folder) for folder in folders if (folder / COUNTS_NAME).is_file()]
     experiments = [read_experiment(folder) for folder in folders if (folder / EXPERIMENT).is_file()]
-    known = {each.folder for each in (*data, *experiments)}
+    known = {each.folder for each in data} | {each.folder for each in experiments}
     searched = [folder for folder in folders if folder not in known or has_runs(folder)]
     runs = [read_run(folder) for folder in (find_runs(searched) if searched else [])]
     arms = {run.folder.resolve(): arm.name for each in experiments for arm in each.arms for run in arm.runs}

@@ -44,6 +44,8 @@ def _title(content: Found) -> str:
 def _headlines(content: Found) -> dict[str, str]:
     """What is shown large."""
     runs = [each.run for each in content.subjects]
+    if not runs and content.experiments:
+        return {"arms": f"{sum(len(each.arms) for each in content.experiments)}"}
     if not runs:
         return {"datasets": str(len(content.data)), "texts": f"{sum(each.counts.texts for each in content.data):,}"}
     dollars = [run.dollars for run in runs if run.dollars is not None]

@@ -157,6 +157,8 @@ def test_runs_on_clusters_are_priced_before_there_are_any(
     assert len(planned["runs"]) == 6
     assert all(run["dollars"]["low"] > 0 for run in planned["runs"])
     assert planned["dollars"]["high"] == pytest.approx(sum(run["dollars"]["high"] for run in planned["runs"]))
+    status, _, err = shoal(capsys, file, "--dry-run", "--data", data, "--max-price", "0.01")
+    assert (status, "which is more than $0.01; raise --max-price" in " ".join(err.split())) == (1, True)
     (tmp_path / "reviews.json").write_text("x" * 10**6)
     status, out, _ = shoal(capsys, written(tmp_path, PREPROCESSING), "--dry-run", "--input", tmp_path / "reviews.json")
     assert status == 0
