@@ -162,7 +162,7 @@ def _read_arm(folder: Path, kept: Kept, arm: Arm) -> _Found:
         arm=arm,
         runs=runs,
         measured=tuple(_measured(run, kept.experiment.target) for run in finished),
-        sleeps=any(run.latest.config.get("sleep") for run in runs) or bool(local and local.sleep),
+        sleeps=any(run.sleeps for run in runs) or bool(local and local.sleep),
         mixed=local.is_mixed if local else any(len({*run.latest.devices}) > 1 for run in runs),
         ranks=sizes.pop() if len(sizes) == 1 else local.world_size if local else None,
     )
@@ -181,7 +181,7 @@ def _measured(run: Run, target: Target | None) -> _Measured:
         seconds=seconds,
         work=work,
         ranks=run.latest.world_size,
-        to_target=None if target is None or run.latest.config.get("sleep") else seconds_to(run, target),
+        to_target=None if target is None or run.sleeps else seconds_to(run, target),
         bound=float(bound) if isinstance(bound, int | float) else None,
         dollars=run.dollars,
     )

@@ -166,8 +166,16 @@ class Run:
         return "stopped" if self.summary.get("stopped") else "finished"
 
     @property
+    def sleeps(self) -> bool:
+        """Whether its ranks sleep instead of computing (--sleep)."""
+        return bool(self.latest.config.get("sleep"))
+
+    @property
     def measures(self) -> Mapping[str, float]:
-        """The measures on the test rows, or, before these, on the validation rows after the latest epoch."""
+        """The measures on the test rows, or, before these, on the validation rows after the latest epoch. None of
+        ranks that slept: these learnt nothing."""
+        if self.sleeps:
+            return {}
         if self.test is not None:
             return numbers(self.test.model_extra or {})
         return numbers(self.epochs[-1].validation) if self.epochs else {}

@@ -38,8 +38,9 @@ _CONFIG: Mapping[str, Any] = {
         "titleFontWeight": "normal",
         "titlePadding": 6,
         "labelLimit": 130,
-        "labelOverlap": True,
-        "tickCount": 5,
+        "labelOverlap": "greedy",
+        "labelSeparation": 8,
+        "tickCount": 4,
     },
     "legend": {
         "orient": "bottom",

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from experiments.comparing import figures
+from experiments.comparing import differing_settings, figures
 from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
 from experiments.report.specs import Spec, lines, name, number
 from experiments.report.subjects import MOST_LINES, Subject
 from experiments.runs import numbers
+
+_OF_RANKS = {"ranks", "devices", "seed"}
+"""Settings that differ where runs differ in their ranks alone."""
 
 
 def comparison(subjects: Sequence[Subject]) -> Section:
@@ -17,12 +20,13 @@ def comparison(subjects: Sequence[Subject]) -> Section:
 
 
 def _by_ranks(subjects: Sequence[Subject]) -> dict[int, list[Subject]]:
-    """The finished runs by their numbers of ranks; empty unless these differ."""
+    """The finished runs by their numbers of ranks; empty unless they differ in these, and in nothing else."""
     found: dict[int, list[Subject]] = {}
-    for each in subjects:
-        if each.run.state == "finished":
-            found.setdefault(each.run.latest.world_size, []).append(each)
-    return dict(sorted(found.items())) if len(found) > 1 else {}
+    finished = [each for each in subjects if each.run.state == "finished" and not each.run.sleeps]
+    for each in finished:
+        found.setdefault(each.run.latest.world_size, []).append(each)
+    others = {name for settings in differing_settings([each.run for each in finished]) for name in settings}
+    return dict(sorted(found.items())) if len(found) > 1 and others <= _OF_RANKS else {}
 
 
 def _scaling(subjects: Sequence[Subject]) -> Figure | None:

@@ -16,7 +16,8 @@ _MOST_CLASSES_DRAWN, _MOST_CLASSES_WRITTEN, _MOST_PAIRS = 30, 8, 60
 
 
 def learning(subjects: Sequence[Subject]) -> Section:
-    """The section of curves and confusions."""
+    """The section of curves and confusions, of the runs that learnt."""
+    subjects = [each for each in subjects if not each.run.sleeps]
     drawn = [each for group in list(groups(subjects).values())[:MOST_LINES] for each in group]
     left_out = len(subjects) - len(drawn)
     text = f"The first {MOST_LINES} kinds of runs are drawn; {left_out} runs are left out." if left_out else ""

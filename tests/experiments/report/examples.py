@@ -16,7 +16,7 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
     reached = 0.75 * sum(own)
     split = [round(640 * rate / sum(own)) for rate in own]
     at, lines = 100.0, []
-    changes = {"world_size": ranks, "devices": ["CPU"] * ranks, "own_rates": own, "global_batch": sum(split)}
+    changes = {"world_size": ranks, "devices": ["CPU"] * ranks, "own_rates": own, "global_batch": 640}
     lines.append(
         records.start(
             at, config={**records.CONFIG, "balance": "steps", "seed": seed, **config}, steps=60, epochs=3, **changes
