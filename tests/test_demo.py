@@ -79,9 +79,9 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     assert left_behind(mark) == []
     report = tmp_path / "out" / "report.html"
     assert re.search(rf"report +{report}", said)
-    assert {"Time by cause", "Runs of this report learnt from it."} <= set(
-        re.findall(r">\s*([^<>]+?)\s*<", report.read_text())
-    )
+    page = report.read_text()
+    assert "Time by cause" in page
+    assert "Runs of this report learnt from it." in page
 
 
 @pytest.mark.slow

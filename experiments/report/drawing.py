@@ -93,11 +93,15 @@ _PLACES = re.compile(r' (?:d|transform)="[^"]*"')
 _LONG_PLACE = re.compile(r"(\d+\.\d)\d+")
 _POINT = r'<path data-told="(\d+)" transform="translate\(([^,]+),([^)]+)\)"[^>]* opacity="0"/>'
 """One that is not seen, of a line: its row, and where it is."""
-_NO_NAMES = re.compile(r' (?:xmlns(?::\w+)?|role|aria-roledescription|aria-label|aria-hidden|class|version)="[^"]*"')
+_NO_NAMES = re.compile(
+    r' (?:xmlns(?::\w+)?|role|aria-[a-z]+|class|version|font-family|pointer-events)="[^"]*"'
+    r'| (?:stroke-|fill-)?opacity="1"| stroke-width="1"'
+)
+_UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h0v0h0Z"/>')
 
 
 def _slim(raw: str, attributes: str, label: str) -> str:
-    """The SVG without what a page does not need: sizes, names, and digits that no screen shows.
+    """The SVG without what a page does not need: sizes, names, defaults, and digits that no screen shows.
 
     It is one image to a screen reader. What Vega says of each mark is for the page's script, as `data-told`, and the
     points of lines, which are not seen, as `data-points`: a row of the table, and its place, each.
@@ -107,7 +111,7 @@ def _slim(raw: str, attributes: str, label: str) -> str:
         raise ValueError("vl-convert drew no SVG")
     body = raw[found.end() :]
     slim = re.sub(r"<[^>]*>", lambda tag: _slim_tag(tag[0]), body)
-    slim = re.sub(f"(?:{_POINT})+", _points, slim)
+    slim = re.sub(f"(?:{_POINT})+", _points, _UNSEEN.sub("", slim))
     return f'<svg viewBox="{found["box"]}" {attributes}>{label}{slim}'
 
 

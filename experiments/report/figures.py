@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 Value = str | int | float | None
-MOST_POINTS = 200
+MOST_POINTS = 160
 """Rows that a figure with lines has, of all runs together: more would not be seen, and make a large page."""
 
 

@@ -12,7 +12,7 @@ from experiments.report.specs import Spec, lines, name, number
 from experiments.report.subjects import MOST_LINES, Subject, groups
 from experiments.runs import Run, full_steps, numbers
 
-_MOST_CLASSES_DRAWN, _MOST_CLASSES_WRITTEN, _MOST_PAIRS = 30, 8, 60
+_MOST_CLASSES_DRAWN, _MOST_CLASSES_WRITTEN, _MOST_PAIRS, _MOST_MATRICES = 30, 8, 60, 4
 
 
 def learning(subjects: Sequence[Subject]) -> Section:
@@ -22,7 +22,7 @@ def learning(subjects: Sequence[Subject]) -> Section:
     left_out = len(subjects) - len(drawn)
     text = f"The first {MOST_LINES} kinds of runs are drawn; {left_out} runs are left out." if left_out else ""
     figures = [figure for figure in (_losses(drawn), _measures(drawn)) if figure is not None]
-    matrices = [(each, matrix) for each in drawn[:MOST_LINES] if (matrix := _matrix(each.run))]
+    matrices = [(each, matrix) for each in drawn[:_MOST_MATRICES] if (matrix := _matrix(each.run))]
     figures += [_confusion(each, matrix, several=len(subjects) > 1) for each, matrix in matrices]
     return Section(key="learning", title="What was learnt", figures=figures, text=text)
 

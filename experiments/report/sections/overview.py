@@ -53,7 +53,8 @@ def overview(subjects: Sequence[Subject]) -> Section:
         )
     text = (
         "Measures are those on the test rows; of a run that has not ended, those on the validation rows after its "
-        "latest epoch. Ranks that are asleep take as long as GPUs of a given speed would, and learn nothing. Goodput is the share of the whole time in which rows were computed that count."
+        "latest epoch. Ranks that are asleep take as long as GPUs of a given speed would, and learn nothing. Goodput "
+        "is the share of the whole time in which rows were computed that count."
     )
     figure = Figure(key="runs", title="Runs", columns=columns, rows=rows, text=text)
     return Section(key="runs", title="What ran", figures=[_upright(figure) if len(rows) == 1 else figure])

@@ -8,7 +8,7 @@ from experiments.report.specs import ROW, Spec, coloured, lines, name, number
 from experiments.report.subjects import Subject
 from experiments.runs import Run, Step, full_steps
 
-_MOST_RANKS, _MOST_RUNS = 8, 6
+_MOST_RANKS, _MOST_RUNS = 8, 4
 """Ranks that are drawn one by one; runs whose shares are drawn."""
 _MIXED = 1.15
 """By how much the fastest rank is faster than the slowest one where they count as mixed."""

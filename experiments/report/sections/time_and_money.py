@@ -9,7 +9,8 @@ from experiments.report.figures import Column, Figure, Plot, Section, Value, tim
 from experiments.report.specs import Spec, name, number
 from experiments.report.subjects import Subject
 
-_MOST_BARS = 24
+_MOST_BARS, _MOST_DETAILED = 24, 6
+"""Runs that are drawn, and runs whose causes are all told."""
 _KINDS = {
     causes.COMPUTING: "computing",
     causes.WAITING: "waiting",
@@ -32,11 +33,15 @@ _TEXT = (
 
 def time_and_money(subjects: Sequence[Subject]) -> Section:
     """The section of all causes: of time and, where it is known, of money."""
-    found = [(subject.name, causes.causes(subject.run)) for subject in subjects]
+    found = [(subject.name, causes.causes(subject.run)) for subject in subjects[:_MOST_BARS]]
+    if len(found) > _MOST_DETAILED:
+        found = [(run, _by_kinds(listed)) for run, listed in found]
     figures = [_time(found)]
     if any(cause.dollars for _, listed in found for cause in listed):
         figures.append(_money(found))
-    return Section(key="time", title="Where the time went", figures=figures, text=_TEXT)
+    left_out = len(subjects) - len(found)
+    text = f"{_TEXT} {left_out} more runs are left out." if left_out else _TEXT
+    return Section(key="time", title="Where the time went", figures=figures, text=text)
 
 
 def _time(found: Sequence[tuple[str, list[Cause]]]) -> Figure:
@@ -77,12 +82,11 @@ def _figure(
         Column(key="until", head=f"to, {unit}", form=form),
     ]
     several = len(found) > 1
-    shown = f" The first {_MOST_BARS} runs are drawn." if len(found) > _MOST_BARS else ""
     plot = (
         Plot(
             title=title,
-            description=f"A bar for each run, of its {key} by cause: {', '.join(_ORDER)}.{shown}",
-            spec=_bars([run for run, _ in found][:_MOST_BARS], f"{key}, {unit}"),
+            description=f"A bar for each run, of its {key} by cause: {', '.join(_ORDER)}.",
+            spec=_bars([run for run, _ in found], f"{key}, {unit}"),
         )
         if several
         else Plot(
@@ -91,11 +95,25 @@ def _figure(
             spec=_waterfall(f"{key}, {unit}", most=sum(amounts[0]) if amounts else 0.0, form=form),
         )
     )
-    return Figure(key=key, title=title, columns=columns, rows=rows, plots=[plot], text=shown.strip())
+    return Figure(key=key, title=title, columns=columns, rows=rows, plots=[plot])
+
+
+def _by_kinds(listed: Sequence[Cause]) -> list[Cause]:
+    """The causes added up as bars show them."""
+    found: dict[str, Cause] = {}
+    for each in listed:
+        kind = _kind(each.name)
+        before = found.get(kind, Cause(name=kind, seconds=0.0, dollars=None))
+        dollars = [one.dollars for one in (before, each) if one.dollars is not None]
+        seconds = before.seconds + each.seconds
+        found[kind] = Cause(name=kind, seconds=seconds, dollars=sum(dollars) if dollars else None)
+    return [found[kind] for kind in _ORDER if kind in found]
 
 
 def _kind(cause: str) -> str:
     plain = cause.rpartition(": ")[2]
+    if plain in _ORDER:
+        return plain
     return _KINDS.get(plain, "rest" if plain in _REST else "starting")
 
 
@@ -134,7 +152,6 @@ def _bars(names: Sequence[str], title: str) -> Spec:
         if len(names) > 8
         else {"type": "fit", "contains": "padding"},
         "transform": [
-            {"filter": {"field": "run", "oneOf": list(names)}},
             {"aggregate": [{"op": "sum", "field": "amount", "as": "sum"}], "groupby": ["run", "kind"]},
             {"calculate": f"indexof({list(_ORDER)}, datum.kind)", "as": "place"},
             {"calculate": f"datum.run + ': ' + datum.kind + ', {title}: ' + format(datum.sum, ',.2f')", "as": "told"},

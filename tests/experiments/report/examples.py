@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from experiments.plans.kept import Kept, write_kept
+from experiments.plans.parts import Experiment
 from tests.experiments import records
 
 _LOST = {"imbalance": 0.08, "communication": 0.1, "data": 0.02, "checkpoints": 0.02, "rest": 0.03}
@@ -31,7 +33,14 @@ def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, 
     took = at - 100
     times = {"loading": 1.0, "rates": 2.0, "training": took, "checkpoints": 0.2, "evaluation": 0.5, "other": 0.1}
     lines.append(records.tested(at + 1, macro_f1=0.83, confusion=_CONFUSION))
-    end = {"times": times, "lost": _LOST, "balanced": 0.75, "seconds": took, "samples_per_second": reached}
+    end = {
+        "times": times,
+        "lost": _LOST,
+        "balanced": 0.75,
+        "seconds": took,
+        "samples_per_second": reached,
+        "rows_seen": 60 * 640,
+    }
     lines.append(records.end(at + 1, **end, share_of_ideal=0.75))
     return records.write(folder, *lines)
 
@@ -47,6 +56,23 @@ def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes:
     ]
     content = {"where": "deployment", "began": 0.0, "seconds": seconds, "stages": stages, "cost": dollars}
     (folder / "launch.json").write_text(json.dumps(content))
+    return folder
+
+
+def experiment(folder: Path) -> Path:
+    """The output of an experiment: two arms of two finished runs each, one that sleeps, and one without runs."""
+    arms = [
+        {"name": "1 rank", "local": {"ranks": 1}},
+        {"name": "2 ranks", "local": {"ranks": 2}},
+        {"name": "1 K80", "local": {"sleep": [600]}},
+        {"name": "later", "local": {"ranks": 4}},
+    ]
+    told = {"about": "More ranks.", "kind": "training", "repeats": 2, "baseline": "1 rank", "target": {"loss": 0.5}}
+    write_kept(folder, Kept(name="more-ranks", experiment=Experiment.model_validate({**told, "arms": arms}), cores=2))
+    for repeat in (1, 2):
+        training(folder / "1-rank" / f"{repeat}", ranks=1, seed=repeat)
+        training(folder / "2-ranks" / f"{repeat}", rates=[980.0, 980.0 - 20 * repeat], seed=repeat)
+        training(folder / "1-k80" / f"{repeat}", rates=[600.0], seed=repeat, sleep=[600.0])
     return folder
 
 

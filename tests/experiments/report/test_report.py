@@ -93,6 +93,26 @@ def test_mixed_ranks_stand_beside_the_bound_of_their_own_rates(tmp_path: Path) -
     assert ["mixed", "steps", "3,000 + 1,000", "4,000", "3,000", "75%", "50%"] in outline.rows
 
 
+def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: Path) -> None:
+    found = report([examples.experiment(tmp_path / "out")], now=0.0)
+    outline = Outline(found.page)
+    assert outline.headings[:3] == ["Shoal: more-ranks", "The experiment more-ranks", "Arms"]
+    assert {"Time of the arms", "Speed-up", "Share of the bound"} <= set(outline.headings)
+    arms = {row[0]: row for row in outline.rows if len(row) > 8 and row[0] in ("1 rank", "1 K80", "later")}
+    assert arms["1 rank"][-1] == ""
+    assert "ranks sleep" in arms["1 K80"][-1]
+    assert "0 of 2 runs finished" in arms["later"][-1]
+    drawn = [row for row in outline.rows if row[1:3] == ["by time, ranks that compute", "1.00"]]
+    assert drawn == [["1", "by time, ranks that compute", "1.00", "100%", "1"]]
+
+
+def test_nothing_is_said_to_be_learnt_by_ranks_that_sleep(tmp_path: Path) -> None:
+    outline = page_of(examples.training(tmp_path / "asleep", rates=[600.0], sleep=[600.0]))
+    assert "What was learnt" not in outline.headings
+    assert ["state", "finished, asleep"] in outline.rows
+    assert "accuracy" not in [row[0] for row in outline.rows if row]
+
+
 def test_repeated_runs_are_drawn_alike(tmp_path: Path) -> None:
     for seed in (1, 2):
         examples.training(tmp_path / f"small-{seed}", seed=seed, hidden=16)
