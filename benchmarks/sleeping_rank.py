@@ -21,14 +21,13 @@ import torch.distributed as dist
 from trainer.balancing.balancers import make_balancer
 from trainer.balancing.claims import ClaimPlanner, StepTimes
 from trainer.clock import ALL_REDUCE, BACKWARD, ComputeStats, StepTimer
+from trainer.computing.sleeping import sleep_until
 from trainer.distributed.ranks import batch_scheduling
 from trainer.output.efficiency import Efficiency
 from trainer.step_planner import ClaimCounter
 
 _BATCH = 512
 _TRIALS = 40
-_EARLY = 0.0001
-"""The kernel wakes sleepers late by less than this, so the rest of the time is spent looking at the clock."""
 
 
 def main() -> None:
@@ -56,7 +55,7 @@ def main() -> None:
 
     def compute(rows: int) -> None:
         if rows:
-            _sleep_until(time.perf_counter() + (fixed + per_row * rows / speed) * noise[step])
+            sleep_until(time.perf_counter() + (fixed + per_row * rows / speed) * noise[step])
             timer.end_phase(BACKWARD)
 
     dist.barrier()
@@ -106,12 +105,6 @@ def _reduce_seconds(gradients: torch.Tensor) -> float:
         found[trial] = time.perf_counter() - start
     dist.all_reduce(found, dist.ReduceOp.MIN)
     return float(found.median())
-
-
-def _sleep_until(end: float) -> None:
-    time.sleep(max(0.0, end - time.perf_counter() - _EARLY))
-    while time.perf_counter() < end:
-        pass
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ def differing_settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "epochs": run.latest.epochs,
             "global_batch": run.latest.global_batch,
             "ranks": run.latest.world_size,
+            "devices": devices(run.latest.devices),
             "rows": run.latest.rows.get("training"),
         }
         for run in runs
@@ -25,6 +26,11 @@ def differing_settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
     names = dict.fromkeys(name for settings in all_settings for name in settings)
     apart = [name for name in names if len({repr(settings.get(name)) for settings in all_settings}) > 1]
     return [{name: settings.get(name) for name in apart} for settings in all_settings]
+
+
+def devices(names: Sequence[str]) -> str:
+    """The devices of ranks, equal ones counted."""
+    return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
 
 
 def figures(run: Run) -> dict[str, Any]:

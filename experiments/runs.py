@@ -100,17 +100,20 @@ _KINDS: Mapping[str, type[_Line]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
-    """An end that no one asked for, between two starts of a run."""
+class Session:
+    """A run from one of its starts to the next, or to its last line."""
 
-    at: float
-    """The time of the last line before it, since 1970."""
-    seconds: float
-    """From then to the start that follows."""
-    steps: int
-    """That were done, and had to be repeated, as far as the record tells."""
+    start: Start
+    until: float
+    """The time of its last line, since 1970."""
+    computing: float
+    """Seconds in which rows were computed that count, as its steps tell: what the ranks needed at their rates."""
+    lost: int
+    """Steps that were done, and that the next session repeats, as far as the record tells."""
     repeated: float
     """Seconds of these steps."""
+    down: float
+    """Seconds to the next start, where nobody asked for the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +127,7 @@ class Run:
     epochs: tuple[Epoch, ...]
     checkpoints: tuple[Checkpoint, ...]
     notes: tuple[Note, ...]
-    faults: tuple[Fault, ...]
+    sessions: tuple[Session, ...]
     test: Test | None
     summary: Mapping[str, Any] | None
     """None of a run that has not ended."""
@@ -163,8 +166,16 @@ class Run:
         return "stopped" if self.summary.get("stopped") else "finished"
 
     @property
+    def sleeps(self) -> bool:
+        """Whether its ranks sleep instead of computing (--sleep)."""
+        return bool(self.latest.config.get("sleep"))
+
+    @property
     def measures(self) -> Mapping[str, float]:
-        """The measures on the test rows, or, before these, on the validation rows after the latest epoch."""
+        """The measures on the test rows, or, before these, on the validation rows after the latest epoch. None of
+        ranks that slept: these learnt nothing."""
+        if self.sleeps:
+            return {}
         if self.test is not None:
             return numbers(self.test.model_extra or {})
         return numbers(self.epochs[-1].validation) if self.epochs else {}
@@ -185,6 +196,11 @@ def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+def full_steps(run: Run) -> list[Step]:
+    """The steps of at least half a global batch: shorter ones, at ends of epochs, say little by themselves."""
+    return [step for step in run.steps if 2 * sum(step.split) >= run.latest.global_batch]
+
+
 def find_runs(paths: Sequence[Path]) -> list[Path]:
     """The folders of runs among these and below them, each once, in order.
 
@@ -201,6 +217,11 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
             )
         found |= {each.resolve(): each for each in below}
     return list(found.values())
+
+
+def has_runs(folder: Path) -> bool:
+    """Whether a run is in this folder or below it."""
+    return folder.is_dir() and next(_runs_below(folder, _DEEP), None) is not None
 
 
 def read_run(folder: Path) -> Run:
@@ -227,7 +248,7 @@ def read_run(folder: Path) -> Run:
         epochs=tuple(content.epochs),
         checkpoints=tuple(content.checkpoints),
         notes=tuple(content.notes),
-        faults=tuple(content.faults),
+        sessions=(*content.sessions, content.session(content.steps)),
         test=content.test,
         summary=summary if summary is not None else content.end,
         launch=_json_object(folder / LAUNCH) or {},
@@ -245,7 +266,7 @@ class _Content:
         self.epochs: list[Epoch] = []
         self.checkpoints: list[Checkpoint] = []
         self.notes: list[Note] = []
-        self.faults: list[Fault] = []
+        self.sessions: list[Session] = []
         self.test: Test | None = None
         self.end: dict[str, Any] | None = None
         self.last = 0.0
@@ -280,26 +301,34 @@ class _Content:
         self.last = max(self.last, found.time)
 
     def _go_on(self, start: Start) -> None:
-        """Forget the steps that this start repeats."""
+        """End the session before, and forget the steps that this start repeats."""
         if self.starts:
             kept = [step for step in self.steps if step.step <= start.from_step]
             lost = self.steps[len(kept) :]
-            if self.end is None:  # nobody asked for the end
-                saved = [each.time for each in self.checkpoints if each.step <= start.from_step]
-                since = max(saved, default=self.starts[-1].time)
-                self.faults.append(
-                    Fault(
-                        at=self.last,
-                        seconds=max(0.0, start.time - self.last),
-                        steps=lost[-1].step - start.from_step if lost else 0,
-                        repeated=max(0.0, lost[-1].time - since) if lost else 0.0,
-                    )
+            saved = [each.time for each in self.checkpoints if each.step <= start.from_step]
+            since = max(saved, default=self.starts[-1].time)
+            self.sessions.append(
+                self.session(
+                    kept,
+                    lost=lost[-1].step - start.from_step if lost else 0,
+                    repeated=max(0.0, lost[-1].time - since) if lost else 0.0,
+                    down=max(0.0, start.time - self.last) if self.end is None else 0.0,
                 )
+            )
             steps_an_epoch = start.steps / max(1, start.epochs)
             self.steps = kept
             self.epochs = [each for each in self.epochs if each.epoch * steps_an_epoch <= start.from_step]
             self.test = self.end = None
         self.starts.append(start)
+
+    def session(self, steps: Sequence[Step], *, lost: int = 0, repeated: float = 0.0, down: float = 0.0) -> Session:
+        """The session since the latest start; `steps`: those of the run that count, so far."""
+        start, computing = self.starts[-1], 0.0
+        last = next((each for each in reversed(steps) if each.time >= start.time), None)
+        if last is not None and last.rows_per_second and last.balanced is not None:
+            rows = (last.step - start.from_step) * start.global_batch
+            computing = max(0.0, rows / last.rows_per_second * last.balanced)
+        return Session(start=start, until=self.last, computing=computing, lost=lost, repeated=repeated, down=down)
 
 
 def _runs_below(folder: Path, deep: int) -> Iterator[Path]:

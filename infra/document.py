@@ -39,6 +39,8 @@ class Document:
     label: str
     data: dict[str, Any]
     root: yaml.MappingNode
+    of: str = "a topology"
+    """What the whole of it is, for messages."""
 
     def fault(self, location: Location, sentence: str, *, at_key: bool = False) -> TopologyError:
         """The error with the file and the line of a location. A missing field has the line of the part around it."""
@@ -51,7 +53,7 @@ class Document:
         """
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         location, value = first["loc"], first["input"]
-        parent, leaf = _spell(location[:-1]), location[-1] if location else ""
+        parent, leaf = _spell(location[:-1]) or self.of, location[-1] if location else ""
         match first["type"]:
             case "extra_forbidden":
                 fields = [name for name in _model(model, location[:-1]).model_fields if location[:-1] or name != "name"]
@@ -74,16 +76,16 @@ class Document:
         )
 
 
-def read(path: Path, label: str) -> Document:
-    """Read a YAML file that holds one mapping. Raises TopologyError with its label and line."""
+def read(path: Path, label: str, of: str = "a topology") -> Document:
+    """Read a YAML file that holds one mapping, `of` something. Raises TopologyError with its label and line."""
     try:
         text = path.read_text(encoding="utf-8")
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
-            raise TopologyError(f"{label} holds no fields; write at least a description and a part to deploy.")
+            raise TopologyError(f"{label} holds no fields; write those of {of}.")
         _check_text(root, label)
-        return Document(label=label, data=loader.construct_document(root), root=root)
+        return Document(label=label, data=loader.construct_document(root), root=root, of=of)
     except UnicodeDecodeError:
         raise TopologyError(f"{label} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
@@ -148,13 +150,13 @@ def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
 
 
 def _spell(location: Location) -> str:
-    """A location for messages, counted from 1: `training 2, count`."""
+    """A location for messages, counted from 1: `training 2, count`; empty for the whole."""
     text = ""
     for step in location:
         if step == "[key]":  # pydantic marks a mapping's key so; the key itself is the step before
             continue
         text += f" {step + 1}" if isinstance(step, int) else f"{', ' if text else ''}{step}"
-    return text or "a topology"
+    return text
 
 
 def _plain(annotation: Any) -> Any:

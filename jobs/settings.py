@@ -59,6 +59,18 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
 
 def add_judging(add_argument: Callable[..., Any]) -> None:
     """Declare the options for what ratings mean, and for the share of the test; `read_judging` reads them."""
+    add_usual_scale(add_argument)
+    add_argument(
+        "--test-share",
+        type=float,
+        default=_DEFAULT.test_share,
+        metavar="SHARE",
+        help="share of the texts kept for the test (%(default)s)",
+    )
+
+
+def add_usual_scale(add_argument: Callable[..., Any]) -> None:
+    """Declare the options for what ratings mean, with the defaults of a dataset."""
     low, high = _DEFAULT.rating_range
     add_rating_scale(
         add_argument,
@@ -66,13 +78,6 @@ def add_judging(add_argument: Callable[..., Any]) -> None:
         range_text=f"{low} {high}",
         default_positive=_DEFAULT.positive_from,
         positive_text="%(default)s",
-    )
-    add_argument(
-        "--test-share",
-        type=float,
-        default=_DEFAULT.test_share,
-        metavar="SHARE",
-        help="share of the texts kept for the test (%(default)s)",
     )
 
 

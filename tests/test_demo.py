@@ -77,6 +77,11 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
         "node-1.log",
     }
     assert left_behind(mark) == []
+    report = tmp_path / "out" / "report.html"
+    assert re.search(rf"report +{report}", said)
+    page = report.read_text()
+    assert "Time by cause" in page
+    assert "Runs of this report learnt from it." in page
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The project's own promises about itself."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 OF_NODES = ("bootstrap/preprocessing/emr", "bootstrap/nodes/gpu")
 """The folders of what nodes run at first."""
+OF_BROWSER = ("tests/browser/package-lock.json", "tests/browser/unpack.mjs")
 
 
 def pins(name: str) -> dict[str, str]:
@@ -64,7 +66,8 @@ def test_help_lists_what_make_can_do() -> None:
 
 
 def copy_what_setup_reads(to: Path) -> None:
-    for name in ("Makefile", "package-lock.json", "pyproject.toml", "locks", *OF_NODES):
+    for name in ("Makefile", "package-lock.json", "pyproject.toml", "locks", *OF_NODES, *OF_BROWSER):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, to / name)
     for requirements in ROOT.glob("requirements*.txt"):
         shutil.copy(requirements, to)
@@ -134,8 +137,11 @@ def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_pa
     assert list(tmp_path.rglob("canary")) == []
 
 
-def test_the_lock_file_names_no_download_address() -> None:
-    assert "resolved" not in (ROOT / "package-lock.json").read_text()
+@pytest.mark.parametrize("folder", [".", "tests/browser"])
+def test_the_lock_of_npm_names_no_download_address_and_what_is_asked_for_is_pinned(folder: str) -> None:
+    assert "resolved" not in (ROOT / folder / "package-lock.json").read_text()
+    asked = json.loads((ROOT / folder / "package.json").read_text())["dependencies"]
+    assert [version for version in asked.values() if not re.fullmatch(r"[\d.]+", version)] == []
 
 
 def test_every_topology_says_what_it_is_for() -> None:

@@ -320,6 +320,16 @@ class DebuggingOptions(Section):
             several=True,
         ),
     )
+    sleep: tuple[float, ...] = field(
+        default=(),
+        metadata=option_metadata(
+            "let the ranks sleep instead of computing, each as long as a GPU of so many rows a second would take: "
+            "to see how more ranks than there are cores would share the work. They learn nothing, and save no model",
+            must=Bound("a rate above 0 for each rank", lambda rates: all(0 < each < math.inf for each in rates)),
+            metavar="RATE",
+            several=True,
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,6 +356,11 @@ class TrainConfig(
             raise TrainingError(
                 f"--exchange ddp sends whole tables of vectors, and those of --model {self.model} are too large for "
                 "that; leave it out, or take --model lstm"
+            )
+        if self.sleep and (self.model != "lstm" or self.exchange == "ddp"):
+            raise TrainingError(
+                "--sleep goes with --model lstm and --exchange rows: ranks that sleep would send nothing of the tables "
+                "of other models, and ddp sends while it computes; leave it out, or take these"
             )
 
 

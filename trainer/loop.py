@@ -16,6 +16,7 @@ import torch
 from trainer import start
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.computing.optimiser import Optimiser, learning_rate
+from trainer.computing.sleeping import sleeping_where_asked
 from trainer.config import Slowdown, TrainConfig
 from trainer.distributed import drift, failures, memory
 from trainer.distributed.ddp import SummingComputer
@@ -58,8 +59,9 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
 
     # The ranks' gradients, their exchange, and the split of each step.
     slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
-    timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
-    alone, overlapping = task.gradient_computer(timer), config.exchange == "ddp"
+    timer = step_timer(ranks.device, slowed=ranks.rank in config.slow or bool(config.sleep))
+    alone = sleeping_where_asked(task.gradient_computer(timer), config.sleep, rank=ranks.rank, timer=timer)
+    overlapping = config.exchange == "ddp"
     exchange = GradientExchange(
         task.model,
         task.tables,
@@ -195,9 +197,10 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "split": planner.split(order.size(0)).tolist(),
             **task.summary_settings(),
             "digest": data.digest,
+            "slept": bool(config.sleep),
         }
         if ranks.is_first:
-            if tested:
+            if tested and not config.sleep:
                 task.save(config.output, epoch=progress.epoch, tested=tested)
             write_json(config.output / SUMMARY, summary)
         reporter.write("end", **summary)

@@ -172,4 +172,6 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return {str(key): str(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
     return value

@@ -1,56 +1,131 @@
-"""`shoal calibrate`: how fast this machine's ranks are, for predictions."""
+"""`shoal calibrate`: how fast the ranks of this machine or of a deployment are, for predictions."""
 
+import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bootstrap.cli.command import argparse_options, command, option
-from bootstrap.cli.output import json_option, show, table
+from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.target import Target, where_options
 from bootstrap.cli.train import config_of
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from trainer.command_line import add_arguments
 
+if TYPE_CHECKING:
+    from bootstrap.training.node_calibration import CalibrationPrice
+    from trainer.config import TrainConfig
+
 _OF_THE_RUNS = ("data", "epochs", "global_batch", "rank_batch", "resume", "force", "preset", "record_every")
 """What calibration decides itself."""
+_STOPPED = 1
 
 
 @command(
-    short_help="measure how fast this machine trains, for `shoal plan`",
+    short_help="measure how fast a machine or a deployment trains, for `shoal plan`",
     help="Train briefly, with steps of several sizes, and show what a step takes: the fixed part and the part of each "
-    "row, by rank, and what the ranks need besides. `shoal plan --rates DIR` predicts by it. It takes a minute; do "
-    "not run other programs meanwhile.",
+    "row, by rank, and what the ranks need besides. `shoal plan --rates DIR` predicts by it. On this machine it takes "
+    "a minute; do not run other programs meanwhile. With --deployment its GPU nodes are started for it, and paid for: "
+    "it shows the price, and asks you.",
     epilog="""\
 \b
-Example:
+Examples:
   shoal calibrate --local --nodes 2 --slow 1:2.0 --output results/rates
   shoal plan --local --rows 200000 --epochs 10 --rates results/rates
+  shoal calibrate --deployment starter --output results/starter-rates
+  shoal plan starter --rows 21300000 --rates results/starter-rates
 """,
 )
-@option("--local", is_flag=True, group="Where", help="on this machine")
-@option("--nodes", group="Where", type=click.IntRange(min=1), default=1, metavar="N", help="ranks (default: 1)")
+@where_options
+@option("--nodes", group="Where", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
 @option(
     "--data",
-    type=click.Path(path_type=Path),
     metavar="DATASET",
-    help="a dataset whose rows are trained on (default: random words, in rows as long as those of reviews)",
+    help="a dataset whose rows are trained on: a file or, with --deployment, also s3://... (default there: the "
+    "deployment's newest; if there is none: random words, in rows as long as those of reviews)",
 )
+@option("--yes", is_flag=True, help="with --deployment: do not ask")
+@option("--dry-run", is_flag=True, help="with --deployment: show the price, and start nothing")
 @argparse_options(lambda parser: add_arguments(parser, leave_out=_OF_THE_RUNS))
 @json_option
 @click.pass_context
-def run(ctx: click.Context, /, *, local: bool, nodes: int, data: Path | None, as_json: bool, **_options: Any) -> int:
+def run(
+    ctx: click.Context,
+    /,
+    *,
+    target: Target | None,
+    nodes: int | None,
+    data: str | None,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+    **_options: Any,
+) -> int:
     """Run `shoal calibrate`."""
-    if not local:
-        raise UsageError("say where to measure: shoal calibrate --local")
-    from bootstrap.training.calibration import calibrate_locally
-    from experiments.prediction.rates import rates_of
-    from experiments.runs import read_run
-
     config = config_of(ctx, Path("dataset"))
+    if target is None:
+        if yes or dry_run:
+            raise UsageError("--yes and --dry-run go with --deployment; on this machine it costs nothing")
+        if nodes is not None and nodes < 1:
+            raise UsageError(f"--nodes is {nodes}, but must be at least 1")
+        from bootstrap.training.calibration import calibrate_locally
+
+        with Bars(unit="row") as bars:
+            folders = calibrate_locally(config, data=Path(data) if data else None, ranks=nodes or 1, bars=bars)
+        _show_rates(folders, f"shoal plan --local --rows N --rates {config.output}", as_json=as_json)
+        return 0
+    if nodes is not None:
+        raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise UsageError("there is no terminal to ask on; look with --dry-run, then calibrate with --yes")
+    return _calibrate_on_deployment(target, config, data, yes=yes, dry_run=dry_run, as_json=as_json)
+
+
+def _calibrate_on_deployment(
+    target: Target, config: "TrainConfig", data: str | None, *, yes: bool, dry_run: bool, as_json: bool
+) -> int:
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.training.node_calibration import calibrate_on_deployment, calibration_price
+
+    deployment = find_deployment(target.name, target.account)
+    price = calibration_price(deployment)
+    say(_price(price))
+    content = {
+        "calibrated": False,
+        "nodes": [node._asdict() for node in price.nodes],
+        "seconds": price.seconds._asdict(),
+        "dollars": price.dollars and price.dollars._asdict(),
+    }
+    if dry_run or not (yes or confirm("Calibrate?")):
+        show(content, "nothing was started", as_json=as_json)
+        return 0 if dry_run else _STOPPED
     with Bars(unit="row") as bars:
-        folders = calibrate_locally(config, data=data, ranks=nodes, bars=bars)
-    rates = rates_of([read_run(folder) for folder in folders])
+        folders = calibrate_on_deployment(deployment, config, data=data, bars=bars)
+    _show_rates(folders, f"shoal plan {deployment.topology} --rows N --rates {config.output}", as_json=as_json)
+    return 0
+
+
+def _price(price: "CalibrationPrice") -> str:
+    """A sentence on what a calibration is expected to cost."""
+    counts = Counter(node.instance_type for node in price.nodes)
+    nodes = ", ".join(f"{count} {name}" for name, count in counts.items())
+    low, middle, high = (each / 60 for each in price.seconds)
+    if price.dollars is None:
+        dollars = "no price is known for them here"
+    else:
+        dollars = f"${price.dollars.middle:,.2f} (${price.dollars.low:,.2f} to ${price.dollars.high:,.2f}) on demand"
+    return f"It starts {nodes} for about {middle:.0f} minutes ({low:.0f} to {high:.0f}): {dollars}."
+
+
+def _show_rates(folders: Sequence[Path], following: str, *, as_json: bool) -> None:
+    """Show what a step takes by the runs in these folders, and the command that follows."""
+    from experiments.prediction.rates import read_rates
+
+    rates = read_rates(folders)
     content = {
         "runs": [str(folder) for folder in folders],
         "ranks": [{"fixed": line.fixed, "per_row": line.per_row} for line in rates.ranks],
@@ -68,5 +143,4 @@ def run(ctx: click.Context, /, *, local: bool, nodes: int, data: Path | None, as
         right=(1, 2, 3),
         ruled=True,
     )
-    show(content, f"{text}\n\nTo predict by it: shoal plan --local --rows N --rates {config.output}", as_json=as_json)
-    return 0
+    show(content, f"{text}\n\nTo predict by it: {following}", as_json=as_json)

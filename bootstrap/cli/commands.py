@@ -35,6 +35,7 @@ COMMANDS = (
     "calibrate",
     "predict",
     "export",
+    "experiment",
     "runs",
     "report",
     "dataset",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import histogram
 from bootstrap.cli.output import percent, table
+from corpus.display import length_bins
 
 if TYPE_CHECKING:
     from corpus.settings import Settings
@@ -42,7 +43,7 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
             shown=_CLASSES_SHOWN,
         )
     )
-    if lengths := _trimmed(counts["lengths"]):
+    if lengths := length_bins(counts["lengths"]):
         parts.append(histogram("words kept of a text", {"distinct": lengths}))
     words = ", ".join(word for word, _ in counts["frequent_words"][:_WORDS_SHOWN])
     parts.append(f"most frequent words: {words}")
@@ -70,20 +71,3 @@ def _totals(made: "MergeResult", settings: "Settings") -> str:
         ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
     ]
     return table(rows)
-
-
-def _trimmed(lengths: dict[str, int]) -> dict[str, int]:
-    """The bins of a histogram of lengths from the first to the last that holds texts, named by both of their ends."""
-    least = list(lengths)
-    held = [number for number, each in enumerate(least) if lengths[each]]
-    if not held:
-        return {}
-
-    def name(number: int) -> str:
-        low = int(least[number])
-        if number + 1 == len(least):
-            return f"{low} and more"
-        high = int(least[number + 1]) - 1
-        return f"{low}" if low == high else f"{low} to {high}"
-
-    return {name(number): lengths[least[number]] for number in range(held[0], held[-1] + 1)}

@@ -47,7 +47,7 @@ _REASONS = {
     default=Path("results/demo"),
     metavar="DIR",
     help="folder for the logs, with a folder `model` for the model and the run's record, which replaces an earlier "
-    "demo's and nothing else (default: results/demo)",
+    "demo's and nothing else, and for report.html, the page on the training (default: results/demo)",
 )
 def run(inputs: tuple[Path, ...], output: Path) -> int:
     """Run `shoal demo`."""
@@ -100,6 +100,7 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
         ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),
         ("time", f"{sum(result.seconds.values()):.0f} s"),
         ("model, record, logs", str(output)),
+        ("report", str(result.report)),
     ]
 
 

@@ -22,17 +22,26 @@ NOTES = {
     READING: "Found out from the first lines of each file; `shoal preprocess --dry-run` shows what was found.",
 }
 """The sentences of the help below the headings of these groups of options."""
+READING_NAMES = (
+    *("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label", "classes"),
+    *("rating_range", "half_stars", "rating_fraction", "positive_from", "test_share", "max_malformed", "allow_damaged"),
+)
+"""The options of how texts are read."""
+
+
+classes_option = option(
+    "--classes",
+    group=READING,
+    several=True,
+    metavar="LABEL...",
+    help="the labels of more than two classes, in the order of their numbers; with or without __label__",
+)
+"""Declares --classes."""
 
 
 def input_options(function: Callback) -> Callback:
     """Declare the options that choose files and name their classes; `read_inputs` reads them."""
-    option(
-        "--classes",
-        group=READING,
-        several=True,
-        metavar="LABEL...",
-        help="the labels of more than two classes, in the order of their numbers; with or without __label__",
-    )(function)
+    classes_option(function)
     for name, text in (
         ("negative-input", "texts of the negative class"),
         ("positive-input", "texts of the positive class, as a rule one a line"),

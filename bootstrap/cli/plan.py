@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
+from bootstrap.cli import plan_work
 from bootstrap.cli.command import Converted, command, complete_topology, option
 from bootstrap.cli.figures import read_size
+from bootstrap.cli.input_options import NOTES, READING
+from bootstrap.cli.like import like_options
 from bootstrap.cli.output import json_option, show, table
 from bootstrap.cli.target import check_name
 from bootstrap.errors import UsageError
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     import boto3
 
     from bootstrap.lifecycle.plan import DeploymentPlan
-    from experiments.prediction.cluster import ClusterWork, Prediction
     from infra.rules import Finding
 
 _DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
@@ -31,18 +33,21 @@ _DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
     short_help="report what a topology costs and what would keep it from starting",
     help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
     "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
-    "what training on so many rows takes and costs, and with --raw-bytes also their preprocessing; with --all, which "
-    "topology to take.",
+    "what training on so many rows takes and costs, and with --raw-bytes also their preprocessing; with --like it "
+    "looks at your reviews for both; with --all it tells which topology to take.",
     epilog="""\
 \b
 Examples:
   shoal plan starter --hours 3
   shoal plan mixed-g5-g4dn --rows 21300000 --raw-bytes 92.45GB --epochs 10
+  shoal plan starter --like 'reviews/*.json.gz' --epochs 10
   shoal plan --all --rows 21300000 --epochs 10 --max-price 30 --max-hours 2
+  shoal plan starter --rows 21300000 --rates results/starter-rates
   shoal plan --local --rows 200000 --epochs 5 --rates results/rates
 
 The exit status is 1 if a deployment would be refused, or nothing fits.
 """,
+    notes={READING: f"With --like. {NOTES[READING]}"},
 )
 @click.argument(
     "topologies",
@@ -55,6 +60,7 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
 @option("--offline", is_flag=True, help="do not ask AWS")
 @option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
+@like_options(_DATA)
 @option("--rows", group=_DATA, type=click.IntRange(min=1), metavar="N", help="rows of the dataset: distinct texts")
 @option(
     "--raw-bytes",
@@ -78,15 +84,16 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     metavar="ROWS",
     help="rows a step (default: 1024, and with --local 256)",
 )
-@option("--local", group=_HERE, is_flag=True, help="predict a training on this machine, by --rates")
 @option(
     "--rates",
-    group=_HERE,
+    group=_DATA,
     several=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="the output of `shoal calibrate`, or trainings with the same model and ranks",
+    help="predict the training by the output of `shoal calibrate`, or by trainings with the same model and ranks; "
+    "without it by the catalogue, for an LSTM as the reference's",
 )
+@option("--local", group=_HERE, is_flag=True, help="predict a training on this machine, by --rates")
 @option("--spot", group=_DATA, is_flag=True, help="GPU nodes as spot capacity, with the interruptions to expect")
 @option("--all", "every", group=_CHOICE, is_flag=True, help="compare all topologies that AWS can start")
 @option(
@@ -104,7 +111,11 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     help="leave out what is expected to take longer",
 )
 @json_option
+@click.pass_context
 def run(
+    ctx: click.Context,
+    /,
+    *,
     topologies: tuple[str, ...],
     hours: float | None,
     offline: bool,
@@ -114,16 +125,14 @@ def run(
     **asked: Any,
 ) -> int:
     """Run `shoal plan`."""
-    work = _work(asked)
-    if asked["local"] or asked["rates"]:
-        if topologies or asked["every"] or work is None or not (asked["local"] and asked["rates"]):
-            raise UsageError("a training on this machine is predicted by --local --rows N --rates DIR, and no topology")
-        return _predict_here(asked, as_json=as_json)
-    if asked["every"]:
-        if topologies or work is None:
-            raise UsageError("--all compares all topologies for --rows N; give the rows, and no topology")
-        return _choose(work, most_dollars=asked["max_price"], most_hours=asked["max_hours"], as_json=as_json)
-    _require_topologies(topologies, hours=hours, deployment=deployment, work=work)
+    plan_work.check_options(ctx, topologies)
+    _require_topologies(topologies, hours=hours, deployment=deployment)
+    work = plan_work.read_work(ctx)
+    if work and asked["local"]:
+        return plan_work.show_here(work, as_json=as_json)
+    if work and asked["every"]:
+        limits = {"most_dollars": asked["max_price"], "most_hours": asked["max_hours"]}
+        return plan_work.show_choice(work, limits, as_json=as_json)
     if not topologies:
         return _list_topologies(as_json=as_json)
     from bootstrap.lifecycle import plan
@@ -142,25 +151,22 @@ def run(
                 endpoint=os.environ.get("AWS_ENDPOINT_URL"),
             )
         )
-    texts, contents = [], []
+    texts, contents = ["\n".join(work.lines())] if work and work.extent else [], []
     for each in made:
         name = deployment or each.topology.name
         texts.append("\n".join(lines(each, deployment=name)))
         contents.append(content(each, deployment=name))
-        if work is not None:
+        if work:
             from bootstrap.cli import predicted
-            from experiments.prediction.cluster import predict_cluster
 
-            found = predict_cluster(each.topology, work)
-            texts.append("\n".join(predicted.lines(found)))
+            found = work.on(each.topology)
+            texts.append("\n".join([*predicted.lines(found), *work.notes(each.topology)]))
             contents[-1]["prediction"] = predicted.content(found)
-    show({"plans": contents}, "\n\n".join(texts), as_json=as_json)
+    show({"plans": contents, **(work.content() if work else {})}, "\n\n".join(texts), as_json=as_json)
     return int(any(each.refused for each in made))
 
 
-def _require_topologies(
-    topologies: Sequence[str], *, hours: float | None, deployment: str | None, work: "ClusterWork | None"
-) -> None:
+def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:
     """Raise UsageError for options that do not go with these topologies."""
     if hours is not None and not 0 < hours < math.inf:
         raise UsageError(f"--hours is {hours:g}, but must be a number above 0")
@@ -168,72 +174,6 @@ def _require_topologies(
         raise UsageError("--hours goes with topologies; name them")
     if deployment and len(topologies) != 1:
         raise UsageError("--deployment goes with one topology; name it")
-    if work is not None and not topologies:
-        raise UsageError("--rows goes with topologies; name them, or compare all by --all")
-
-
-def _work(asked: Mapping[str, Any]) -> "ClusterWork | None":
-    """The work to predict; None where none is named. Raises UsageError for options that need others."""
-    if not asked["every"] and (asked["max_price"] is not None or asked["max_hours"] is not None):
-        raise UsageError("--max-price and --max-hours go with --all")
-    if asked["rows"] is None:
-        if asked["raw_bytes"] is not None or asked["global_batch"] is not None or asked["spot"]:
-            raise UsageError("--raw-bytes, --global-batch and --spot go with the work to predict; give its --rows")
-        return None
-    from experiments.prediction.cluster import GLOBAL_BATCH, ClusterWork
-
-    return ClusterWork(
-        rows=asked["rows"],
-        raw_bytes=asked["raw_bytes"],
-        epochs=asked["epochs"],
-        global_batch=asked["global_batch"] or GLOBAL_BATCH,
-        spot=asked["spot"],
-    )
-
-
-def _predict_here(asked: Mapping[str, Any], *, as_json: bool) -> int:
-    """Print what a training takes on this machine."""
-    from bootstrap.cli import predicted
-    from experiments.prediction.rates import rates_of
-    from experiments.prediction.training import predict_training, work_on
-    from experiments.runs import find_runs, read_run
-
-    rates = rates_of([read_run(folder) for folder in find_runs(asked["rates"])])
-    found = predict_training(work_on(asked["rows"], asked["epochs"], asked["global_batch"]), rates)
-    show(predicted.content_here(found, rates), "\n".join(predicted.lines_here(found, rates)), as_json=as_json)
-    return 0
-
-
-def _choose(work: "ClusterWork", *, most_dollars: float | None, most_hours: float | None, as_json: bool) -> int:
-    """Print which topologies fit, the cheapest first."""
-    from bootstrap.cli import predicted
-    from bootstrap.lifecycle.plan import retired
-    from experiments.prediction.choosing import fitting, pareto_front
-    from experiments.prediction.cluster import predict_cluster
-    from infra import topology
-
-    able = []
-    for name in topology.names(cdk.TOPOLOGIES):
-        chosen = topology.load(name, cdk.TOPOLOGIES)
-        if chosen.training and not retired(chosen) and (work.raw_bytes is None or chosen.preprocessing):
-            able.append(predict_cluster(chosen, work))
-    found = fitting(able, most_dollars=most_dollars, most_hours=most_hours)
-    front = pareto_front(found)
-    text = "\n".join(predicted.choice_lines(found, len(able))) if found else _nothing_fits(able)
-    listed = [{**predicted.content(each), "best": any(each is best for best in front)} for each in found]
-    show({"topologies": listed}, text, as_json=as_json)
-    return int(not found)
-
-
-def _nothing_fits(able: "Sequence[Prediction]") -> str:
-    if not able:
-        return "No topology that AWS can start has both a cluster and GPUs; leave out --raw-bytes, or write one."
-    cheapest = min(able, key=lambda each: each.dollars.middle)
-    fastest = min(able, key=lambda each: each.seconds.middle)
-    return (
-        f"Nothing fits. The cheapest is {cheapest.topology.name} (${cheapest.dollars.middle:,.2f}), the fastest "
-        f"{fastest.topology.name} ({fastest.seconds.middle / 3600:,.1f} hours); raise a limit, or train fewer --epochs."
-    )
 
 
 def _session(region: str) -> "boto3.Session":

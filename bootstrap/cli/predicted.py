@@ -64,19 +64,19 @@ def content(found: Prediction) -> dict[str, Any]:
     }
 
 
-def lines_here(found: TrainingTime, rates: Rates) -> Iterator[str]:
-    """What a training takes on this machine, line by line."""
+def lines_here(found: Sequence[TrainingTime], rates: Rates) -> Iterator[str]:
+    """What a training takes on this machine, line by line; `found`: at least, in the middle, and at most."""
+    middle = found[1]
     parts = {
-        "begin, measure rates, save": found.around,
-        "read the dataset": found.loading,
-        "compute": found.computing,
-        "add up, and step": found.others,
-        "judge": found.evaluation,
-        "checkpoints": found.checkpoints,
+        "begin, measure rates, save": middle.around,
+        "read the dataset": middle.loading,
+        "compute": middle.computing,
+        "add up, and step": middle.others,
+        "judge": middle.evaluation,
+        "checkpoints": middle.checkpoints,
     }
     yield table(
-        [(name, f"{seconds:,.1f}") for name, seconds in parts.items()]
-        + [("all", _range(Estimate.about(found.all, rates.off), ",.1f"))],
+        [(name, f"{seconds:,.1f}") for name, seconds in parts.items()] + [("all", _range(_all(found, rates), ",.1f"))],
         ("part", "seconds"),
         right=(1,),
         ruled=True,
@@ -85,9 +85,15 @@ def lines_here(found: TrainingTime, rates: Rates) -> Iterator[str]:
     yield f"By {rates.source}."
 
 
-def content_here(found: TrainingTime, rates: Rates) -> dict[str, Any]:
+def content_here(found: Sequence[TrainingTime], rates: Rates) -> dict[str, Any]:
     """The same for a program."""
-    return {**vars(found), "all": Estimate.about(found.all, rates.off)._asdict(), "source": rates.source}
+    return {**vars(found[1]), "all": _all(found, rates)._asdict(), "source": rates.source}
+
+
+def _all(found: Sequence[TrainingTime], rates: Rates) -> Estimate:
+    """Seconds of all parts, from the least of the least work to the most of the most."""
+    least, middle, most = (Estimate.about(each.all, rates.off) for each in found)
+    return Estimate(least.low, middle.middle, most.high)
 
 
 def _minutes(seconds: Estimate) -> str:

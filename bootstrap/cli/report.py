@@ -1,23 +1,67 @@
-"""`shoal report`: what runs took and bought, beside what the reference's did."""
+"""`shoal report`: what runs took and bought, as one HTML page; or the reference's tables."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, show
-from bootstrap.errors import UsageError
+from bootstrap.cli.figures import size
+from bootstrap.cli.output import json_option, show, summary
+from bootstrap.errors import ShoalError, UsageError
 
 
 @command(
-    short_help="show the reference's tables",
-    help="With --reference: the reference's tables, computed from its published seconds: prices in its rounding and "
-    "exactly, speed-ups, what its mixed GPUs reached of their own rates, preprocessing, and its baseline by epoch.",
-    epilog="Example: shoal report --reference",
+    short_help="write a page on what runs took and bought",
+    help="Write one HTML page on trainings: what ran, on what, from which data; where every second and dollar went; "
+    "what was learnt; what each rank did; and, of several, how they compare. Each plot has its numbers as a table and "
+    "as CSV, and nothing on the page needs a network. A run may still go on, or have been cut off. DIR is the --output "
+    "of `shoal train` or of `shoal preprocess`, or a folder of several. With --reference: the reference's tables, "
+    "computed from its published seconds.",
+    epilog="""\
+\b
+Examples:
+  shoal report results/model
+  shoal report results/lstm results/fasttext results/data --output report.html
+  shoal report --reference
+""",
 )
-@option("--reference", is_flag=True, help="show the reference's tables")
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[DIR]...")
+@option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="the page (default: report.html in the first DIR); one that is there is replaced",
+)
+@option("--reference", is_flag=True, help="print the reference's tables")
 @json_option
-def run(*, reference: bool, as_json: bool) -> int:
+def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool, as_json: bool) -> int:
     """Run `shoal report`."""
-    if not reference:
-        raise UsageError("give --reference")
-    from bootstrap.cli import reference_tables
+    if reference == bool(folders):
+        raise UsageError("give DIR..., the folders of runs, or --reference alone")
+    if reference:
+        if output is not None:
+            raise UsageError("--output goes with DIR...; --reference prints")
+        from bootstrap.cli import reference_tables
 
-    show(reference_tables.content(), "\n".join(reference_tables.lines()), as_json=as_json)
+        show(reference_tables.content(), "\n".join(reference_tables.lines()), as_json=as_json)
+        return 0
+    return _write(folders, output or folders[0] / "report.html", as_json=as_json)
+
+
+def _write(folders: Sequence[Path], output: Path, *, as_json: bool) -> int:
+    from experiments.report.writing import report
+    from trainer.output.files import write_whole
+
+    found = report(folders, now=time.time())
+    content = found.page.encode()
+    try:
+        write_whole(output, content)
+    except OSError as error:
+        raise ShoalError(f"cannot write {output}: {error.strerror}; choose another --output") from error
+    told = {"report": str(output), "bytes": len(content), **found.summary, "warnings": list(found.warnings)}
+    rows = [("report", str(output)), ("size", size(len(content))), *found.summary.items()]
+    rows += [("warning", each) for each in found.warnings]
+    summary(told, rows, as_json=as_json)
     return 0

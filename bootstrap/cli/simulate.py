@@ -58,9 +58,9 @@ Examples:
 def run(*, nodes: Sequence[tuple[str, int]], balance: Sequence[str], as_json: bool, **asked: Any) -> int:
     """Run `shoal simulate`."""
     from bootstrap.progress import Bars
-    from experiments.prediction.cluster import MESSAGE_BYTES, STEP_SECONDS
     from experiments.prediction.communication import Links
     from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
+    from experiments.prediction.nodes import MESSAGE_BYTES, STEP_SECONDS
     from experiments.simulation.cluster import Cluster, Troubles
     from experiments.simulation.comparing import PUBLISHED, compare
     from infra import catalog

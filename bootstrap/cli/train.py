@@ -16,6 +16,7 @@ from bootstrap.cli.input_options import (
     INPUT,
     NOTES,
     READING,
+    READING_NAMES,
     input_options,
     read_inputs,
     reading_options,
@@ -44,13 +45,6 @@ if TYPE_CHECKING:
 
 
 _FILES = ("input", "test_input", "positive_input", "negative_input")
-_READING = (
-    *("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label", "classes"),
-    *("rating_range", "half_stars", "rating_fraction", "positive_from", "test_share", "max_malformed", "allow_damaged"),
-)
-"""The options of how texts are read."""
-
-
 _NOTES = {
     INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}",
     READING: "Found out from the first lines of each file; --dry-run shows what was found.",
@@ -86,7 +80,8 @@ Examples:
     several=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="with --local: predict how long it takes by the output of `shoal calibrate`, and show it beside what it took",
+    help="predict how long it takes by the output of `shoal calibrate`, and show it beside what it took (default with "
+    "--deployment: by the catalogue, where the model is an LSTM)",
 )
 @option(
     "--data",
@@ -135,14 +130,12 @@ def run(
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        if rates:
-            raise UsageError("--rates goes with --local; `shoal plan NAME --rows N` predicts for a deployment")
         config = config_of(ctx, Path("dataset"))
         with scale_suggested(ctx.obj):
             if texts is not None and dry_run:
                 _show_preview(texts, config, as_json=as_json)
                 return 0
-            result = _train_on_deployment(target, config, data if texts is None else texts)
+            result = _train_on_deployment(target, config, data if texts is None else texts, rates)
     summary(result, rows(result, config.output), as_json=as_json)
     if result["stopped"]:
         return status_of(result.get("stopped_by", "SIGINT"))
@@ -167,13 +160,22 @@ def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int, rates
         return train_locally(config, ranks=ranks, bars=bars, predicted=predicted)
 
 
-def _train_on_deployment(target: Target, config: TrainConfig, data: "str | RawTexts | None") -> dict[str, Any]:
+def _train_on_deployment(
+    target: Target, config: TrainConfig, data: "str | RawTexts | None", rates: Sequence[Path]
+) -> dict[str, Any]:
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.remote import train_on_deployment
+    from experiments.prediction.rates import read_rates
 
+    known = read_rates(rates) if rates else None
     with Bars(unit="row") as bars:
         return train_on_deployment(
-            find_deployment(target.name, target.account), config, dataset=data, output=config.output, bars=bars
+            find_deployment(target.name, target.account),
+            config,
+            dataset=data,
+            output=config.output,
+            bars=bars,
+            rates=known,
         )
 
 
@@ -181,7 +183,7 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
     """The texts to read, and what their ratings mean; None where there are none. Raises UsageError for options without
     texts to which they belong."""
     if not any(options[name] for name in _FILES):
-        if needless := [name for name in typed if name in _READING]:
+        if needless := [name for name in typed if name in READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")
         return None
     if data is not None:
@@ -222,9 +224,13 @@ def _show_preview(texts: "RawTexts", config: TrainConfig, *, as_json: bool) -> N
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
+    model = (
+        "model",
+        "none, because the ranks slept" if result.get("slept") else str(finished_model(output) or output / MODEL),
+    )
     if result.get("finished_before"):
         return [
-            ("model", str(finished_model(output))),
+            model,
             ("finished", "before this command; to train anew, type --force instead of --resume"),
         ]
     speed = [
@@ -238,8 +244,10 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
         return [*speed, *_speed(result), *_profile(result), stopped, *_refused(result)]
+    if result.get("slept"):
+        return [model, *speed, *_speed(result), *_profile(result), *_refused(result)]
     return [
-        ("model", str(output / MODEL)),
+        model,
         *speed,
         *_speed(result),
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
@@ -306,12 +314,29 @@ def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _predicted(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the command was predicted to take, and what it took."""
+    """What the command was predicted to take, and what it took; of a deployment also each of its stages."""
     if "launch" not in result:
         return []
-    took, predicted = result["launch"]["seconds"], result["launch"]["predicted"]
-    off = took / predicted["seconds"]["middle"] - 1
-    return [("predicted", f"{_seconds(predicted['seconds'])}; it took {took:.1f} s ({off:+.0%})")]
+    launch = result["launch"]
+    predicted = launch["predicted"]
+    off = launch["seconds"] / predicted["seconds"]["middle"] - 1
+    whole = f"{_seconds(predicted['seconds'])}; it took {launch['seconds']:.1f} s ({off:+.0%})"
+    stages = [
+        (
+            f"  {stage['name']}",
+            f"{_seconds(stage['seconds'])}{_dollars(stage['dollars'])}; it took {took['seconds']:.1f} s"
+            f"{_dollars(took['dollars'])}",
+        )
+        for stage, took in zip(predicted.get("stages", ()), launch.get("stages", ()), strict=True)
+    ]
+    return [("predicted", whole), *stages]
+
+
+def _dollars(amount: "dict[str, float] | float | None") -> str:
+    """An amount behind a time; empty where no price is known."""
+    if isinstance(amount, dict):
+        return f", {dollars(amount['middle'])}"
+    return "" if amount is None else f", {dollars(amount)}"
 
 
 def _seconds(estimate: dict[str, float]) -> str:

@@ -27,14 +27,17 @@ from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.training.remote import train_on_deployment
 from corpus.display import plural
+from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from experiments.report.writing import report
 from infra import cost, topology
 from jobs.merge import MergeResult
 from trainer.config import Slowdown, TrainConfig
+from trainer.output.files import write_json, write_whole
 
 TOPOLOGY = "demo"
 # With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word
@@ -42,8 +45,9 @@ TOPOLOGY = "demo"
 _TEXTS = 12_000
 _GENERATED_LEARNING: Mapping[str, Any] = {"epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"epochs": 12}
-_MODEL, _MARK = "model", ".demo"
-"""In the output: the folder of the training, which each demo makes anew, and the file that marks it as a demo's."""
+_MODEL, _MARK, _DATA = "model", ".demo", "data"
+"""In the output: the folder of the training, which each demo makes anew, the file that marks it as a demo's, and the
+folder of the dataset's counts."""
 # The second node emulates an older GPU; the balancer has to find that out.
 SLOWED = {1: Slowdown(2.0)}
 """The ranks that are slowed down, and by how much."""
@@ -63,10 +67,14 @@ class DemoResult:
     """Resources by type, as the services list them."""
     left: dict[str, set[str]] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """The dataset's."""
     summary: dict[str, Any] = field(default_factory=dict)
     predictions: list[tuple[str, str, float]] = field(default_factory=list)
     dollars_an_hour: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
+    report: Path | None = None
+    """The page on the training and its data."""
 
     @property
     def created_total(self) -> int:
@@ -117,6 +125,8 @@ def run(
             _preprocess_train_predict(result, files, folder, output, announce)
             with announce(f"cdk destroy -c topology={TOPOLOGY}"):
                 cdk_run("destroy", "-c", f"topology={TOPOLOGY}", "--force")
+            with announce("shoal report"):
+                _write_report(result, output)
             before_proof()
             with announce("prove that nothing is left"):
                 result.left = left_over(before, inventory())
@@ -154,7 +164,7 @@ def _preprocess_train_predict(
             max_malformed=DEFAULT_MAX_MALFORMED,
             bars=bars,
         )
-        result.counts = merged.counts
+        result.counts, result.digest = merged.counts, merged.digest
         _check_buckets(deployment, files, merged)
         if written:
             _check_counts(written, merged.counts)
@@ -180,6 +190,15 @@ def _preprocess_train_predict(
             (text, "positive" if each.label else "negative", each.probability)
             for text, each in zip(texts, predictions, strict=True)
         ]
+
+
+def _write_report(result: DemoResult, output: Path) -> None:
+    """Write the page on the training and its data; the deployment is gone."""
+    result.report = output / "report.html"
+    data = output / _DATA / result.digest
+    data.mkdir(parents=True, exist_ok=True)
+    write_json(data / COUNTS_NAME, result.counts)
+    write_whole(result.report, report([output / _MODEL, data], now=time.time()).page.encode())
 
 
 @contextmanager

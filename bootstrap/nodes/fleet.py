@@ -66,6 +66,8 @@ class GpuGroup:
     size: int
     desired: int
     """Its desired capacity now."""
+    gpus: int
+    """The number of GPUs of each node that are used."""
     spot: bool
     """Whether it prefers spot instances."""
     stays: bool
@@ -80,6 +82,7 @@ def groups(deployment: Deployment) -> list[GpuGroup]:
             scaling_group=group["AutoScalingGroupName"],
             size=group["MaxSize"],
             desired=group["DesiredCapacity"],
+            gpus=int(tags[topology.TAG_GPUS]),
             spot=tags.get(topology.TAG_MARKET) == "spot",
             stays=tags.get(topology.TAG_START) == "deploy",
         )

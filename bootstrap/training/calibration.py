@@ -1,20 +1,28 @@
-"""Calibration on this machine: short runs of several batches, whose records show how fast its ranks are.
+"""Calibration: short runs of several batches, whose records show how fast the ranks of a machine are.
 
 A prediction (experiments/prediction) needs what a step costs besides its rows, and so more than one size of a step. Do
 not calibrate with rows of another length than those that are to be trained on, nor beside other programs.
 """
 
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bootstrap.errors import ShoalError
+from bootstrap.interrupt import Interrupt
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_locally
-from corpus.dataset import RowBlock, open_dataset, write_dataset
+from bootstrap.training.prediction import opened_dataset
+from corpus.dataset import Dataset, RowBlock, write_dataset
 from corpus.display import plural
+from corpus.layout import DATASET_NAME
 from corpus.rules import VALIDATION_SHARE
 from corpus.settings import Settings
 from trainer.config import TrainConfig
@@ -30,38 +38,78 @@ _FEWEST_ROWS = 500
 _VOCABULARY, _ROW_LENGTH = 10_000, 100
 
 
+class BriefDataset(NamedTuple):
+    """The dataset of a run."""
+
+    global_batch: int
+    path: Path
+    rows: int
+    """To train on."""
+
+
 def calibrate_locally(config: TrainConfig, *, data: Path | None, ranks: int, bars: Bars) -> list[Path]:
     """Train briefly with `ranks` processes, with the model and the ranks of `config`, on rows of `data` (None: rows of
     random words, as long as those of reviews); returns the folders of the runs, in `config.output`.
 
-    Raises DataError for a dataset that cannot be used, TrainingError, and ShoalError for one with too few rows.
+    Raises DataError for a dataset that cannot be used, TrainingError, and ShoalError for one with too few rows. Ctrl-C
+    ends it.
     """
+    source = None if data is None else str(data)
+    with brief_datasets(source, _BATCHES, model=config.model) as datasets:
+        return train_briefly(config, datasets, partial(train_locally, ranks=ranks, bars=bars), bars)
+
+
+def train_briefly(
+    config: TrainConfig, datasets: Sequence[BriefDataset], train: Callable[[TrainConfig], dict[str, Any]], bars: Bars
+) -> list[Path]:
+    """Train on each of the datasets by `train`, which returns a summary; returns the folders of the runs."""
     folders, rate = [], None
-    with TemporaryDirectory() as name:
-        for batch in _BATCHES:
-            rows = int((_STEPS - 0.75) * batch)
-            path = Path(name) / f"{batch}.h5"
-            have = _write_part(path, data, rows) if data is not None else _write_random(path, rows)
-            if have < _FEWEST_ROWS:
-                raise ShoalError(
-                    f"{data} has {plural(have, 'row')} to train on, too few to measure by; give a larger one"
-                )
-            epochs = 1 if rate is None else int(max(1, min(_MOST_EPOCHS, _SECONDS * rate / have)))
-            output = config.output / f"batch-{batch}"
-            asked = replace(
-                config,
-                data=path,
-                output=output,
-                force=True,
-                resume=False,
-                global_batch=batch,
-                epochs=epochs,
-                preset=None,
-            )
-            bars.note(f"steps of {batch} rows")
-            rate = train_locally(asked, ranks=ranks, bars=bars)["samples_per_second"]
-            folders.append(output)
+    for batch, path, rows in datasets:
+        epochs = 1 if rate is None else int(max(1, min(_MOST_EPOCHS, _SECONDS * rate / rows)))
+        output = config.output / f"batch-{batch}"
+        asked = replace(
+            config,
+            data=path,
+            output=output,
+            force=True,
+            resume=False,
+            global_batch=batch,
+            epochs=epochs,
+            preset=None,
+        )
+        bars.note(f"steps of {batch} rows")
+        result = train(asked)
+        if result["stopped"]:
+            raise Interrupt(signal.Signals[result.get("stopped_by", "SIGINT")])
+        rate = result["samples_per_second"]
+        folders.append(output)
     return folders
+
+
+@contextmanager
+def brief_datasets(source: str | None, batches: Sequence[int], *, model: str) -> Iterator[list[BriefDataset]]:
+    """A dataset for each global batch, until the end: the first rows of the one at an address, or else random rows, as
+    this model takes them.
+
+    Raises DataError for a dataset that cannot be used, and ShoalError for one with too few rows.
+    """
+    with TemporaryDirectory() as name:
+        made = []
+        for batch in batches:
+            rows = int((_STEPS - 0.75) * batch)
+            path = Path(name) / str(batch) / DATASET_NAME
+            path.parent.mkdir()
+            if source is None:
+                _write_random(path, rows, whole_texts=model == "fasttext")
+            else:
+                with opened_dataset(source) as dataset:
+                    rows = _write_part(path, dataset, rows)
+            if rows < _FEWEST_ROWS:
+                raise ShoalError(
+                    f"{source} has {plural(rows, 'row')} to train on, too few to measure by; give a larger one"
+                )
+            made.append(BriefDataset(batch, path, rows))
+        yield made
 
 
 def _whole(training: int) -> int:
@@ -72,34 +120,53 @@ def _whole(training: int) -> int:
     return rows
 
 
-def _write_part(path: Path, source: Path, training: int) -> int:
+def _write_part(path: Path, dataset: Dataset, training: int) -> int:
     """Write the first rows of a dataset, `training` to train on if it has as many; returns how many these are."""
-    with open_dataset(source) as dataset:
-        rows = min(_whole(training), len(dataset.train))
-        write_dataset(
-            path,
-            train=dataset.train.rows(0, rows),
-            test=dataset.test.rows(0, min(len(dataset.test), max(1, rows // 10))),
-            vocabulary=dataset.vocabulary,
-            settings=dataset.settings,
-            stopwords=dataset.stopwords,
-        )
+    rows = min(_whole(training), len(dataset.train))
+    write_dataset(
+        path,
+        train=dataset.train.rows(0, rows),
+        test=dataset.test.rows(0, min(len(dataset.test), max(1, rows // 10))),
+        vocabulary=dataset.vocabulary,
+        settings=dataset.settings,
+        stopwords=dataset.stopwords,
+    )
     return rows - max(1, int(rows * VALIDATION_SHARE))
 
 
-def _write_random(path: Path, training: int) -> int:
-    """Write rows of random words, as frequent as words are, and as many in a row as reviews have without stopwords."""
+def _write_random(path: Path, training: int, *, whole_texts: bool) -> None:
+    """Write rows of random words, as frequent as words are: as many in a row as reviews have without stopwords, or as
+    whole texts of reviews have."""
     generator = np.random.default_rng(0)
-    train, test = _random_rows(generator, _whole(training)), _random_rows(generator, max(1, training // 10))
+    if whole_texts:
+        from corpus.raw_texts import SETTINGS  # numba takes long to load
+
+        settings, random_rows = SETTINGS, _random_texts
+    else:
+        settings, random_rows = Settings(row_length=_ROW_LENGTH, vocabulary_size=_VOCABULARY), _random_rows
+    train, test = random_rows(generator, _whole(training)), random_rows(generator, max(1, training // 10))
     vocabulary = [f"w{number}" for number in range(_VOCABULARY)]
-    settings = Settings(row_length=_ROW_LENGTH, vocabulary_size=_VOCABULARY)
-    write_dataset(path, train=train, test=test, vocabulary=vocabulary, settings=settings, stopwords=frozenset())
-    return training
+    write_dataset(path, train=train, test=test, vocabulary=vocabulary, settings=settings)
 
 
 def _random_rows(generator: np.random.Generator, count: int) -> RowBlock:
     lengths = np.minimum(1 + generator.lognormal(3.4, 0.9, count), _ROW_LENGTH).astype(np.uint16)
-    words = generator.zipf(1.3, (count, _ROW_LENGTH)) % _VOCABULARY + 2
+    words = _random_words(generator, (count, _ROW_LENGTH))
     tokens = np.where(np.arange(_ROW_LENGTH) < lengths[:, None], words, 0).astype(np.uint16)
+    return RowBlock(tokens, lengths, *_random_labels(generator, count))
+
+
+def _random_texts(generator: np.random.Generator, count: int) -> RowBlock:
+    """Ragged rows; 173 words a text on average, as `python -m benchmarks.likeness` has them of generated reviews."""
+    lengths = (1 + generator.lognormal(4.6, 1.05, count)).astype(np.int64)
+    tokens = _random_words(generator, (int(lengths.sum()),)).astype(np.uint32)
+    return RowBlock(tokens, lengths, *_random_labels(generator, count))
+
+
+def _random_words(generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    return generator.zipf(1.3, shape) % _VOCABULARY + 2
+
+
+def _random_labels(generator: np.random.Generator, count: int) -> tuple[Any, Any]:
     labels = generator.integers(0, 2, count).astype(np.uint8)
-    return RowBlock(tokens, lengths, labels, 4 * labels + 1)
+    return labels, 4 * labels + 1

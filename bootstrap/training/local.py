@@ -36,7 +36,7 @@ def train_locally(
     for a dataset that cannot be used, TrainingError with the trainer's own sentence, and ShoalError when the run ends
     without one.
     """
-    began = time.monotonic()
+    began, since = time.time(), time.monotonic()
     if finished := finished_before(config):
         return finished
     with open_dataset(config.data):
@@ -56,9 +56,9 @@ def train_locally(
         raise stop_request  # it was stopped before it wrote a checkpoint
     if summary is None or (running.returncode and not stop_request):
         raise failure_in(log_text, f"the log is {config.output / LOG}")
-    took = {"seconds": time.monotonic() - began}
+    took = {"seconds": time.monotonic() - since}
     told = {**took, "predicted": predicted} if predicted else took
-    write_launch(config.output, where="this machine", **told)
+    write_launch(config.output, where="this machine", began=began, **told)
     summary |= {"launch": told} if predicted else {}
     return {**summary, "stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else summary
 

@@ -40,7 +40,12 @@ def find_data(deployment: Deployment, data: str | RawTexts | None, *, output: Pa
     cannot be used.
     """
     if data is None:
-        return _newest(deployment, bars)
+        if (newest := newest_dataset(deployment, bars)) is None:
+            raise ShoalError(
+                f"the deployment '{deployment.name}' has no dataset yet; make one by: "
+                f"shoal preprocess --deployment {deployment.name} --input FILE..."
+            )
+        return newest
     if isinstance(data, str):
         return _place_of(deployment, data) if is_s3(data) else _upload(deployment, Path(data), bars)
     addresses = data.inputs.addresses
@@ -112,7 +117,8 @@ def _progress(deployment: Deployment, run: TrainingRun, node: GpuNode) -> TextPr
         return None
 
 
-def _newest(deployment: Deployment, bars: Bars) -> Place:
+def newest_dataset(deployment: Deployment, bars: Bars) -> Place | None:
+    """The deployment's newest dataset; None where it has none."""
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     below = objects.list_objects(deployment.session.client("s3"), Place(bucket, topology.DATASETS_PREFIX))
     found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
@@ -120,12 +126,7 @@ def _newest(deployment: Deployment, bars: Bars) -> Place:
     if len(made) < len(found):
         others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
         bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(map(printable, others))}")
-    if not made:
-        raise ShoalError(
-            f"the deployment '{deployment.name}' has no dataset yet; make one by: "
-            f"shoal preprocess --deployment {deployment.name} --input FILE..."
-        )
-    return Place(bucket, max(made, key=lambda each: each["LastModified"])["Key"])
+    return Place(bucket, max(made, key=lambda each: each["LastModified"])["Key"]) if made else None
 
 
 def _place_of(deployment: Deployment, address: str) -> Place:

@@ -35,8 +35,9 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
 
 
 def write_launch(folder: Path, **content: Any) -> None:
-    """Write beside a run's record what only the command that launched it knows: `seconds` of the whole launch, and of a
-    deployment the nodes, the `stages` (name, seconds, dollars) and the cost. Reports read it (experiments/runs.py)."""
+    """Write beside a run's record what only the command that launched it knows: when it `began` (seconds since 1970),
+    `seconds` of the whole launch, what was `predicted` of it, and of a deployment the nodes, the `stages` (name,
+    seconds, dollars) and the cost. Reports read it (experiments/runs.py)."""
     with suppress(OSError):  # a report says of what is missing that it is not known
         write_json(folder / LAUNCH, content)
 

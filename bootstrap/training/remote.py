@@ -5,6 +5,9 @@ Whatever needs nodes must happen inside `scaled_up`, because otherwise a failure
 
 import random
 import re
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import filterfalse
 from pathlib import Path
@@ -16,10 +19,12 @@ from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import name_of
 from bootstrap.nodes import fleet
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.follow import run_ranks
 from bootstrap.training.node_data import bring_data, find_data
+from bootstrap.training.node_prediction import predict_launch
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.raw_input import RawTexts, dataset_name
@@ -28,6 +33,7 @@ from bootstrap.training.spending import Spending, Stages
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.display import printable
 from corpus.text_request import TextRequest
+from experiments.prediction.rates import Rates
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -38,8 +44,23 @@ from trainer.rank_processes import failure_in
 _ALIVE = timedelta(minutes=2)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """Nodes that run already, and go on after the training, and the name of the run on them."""
+
+    nodes: list[GpuNode]
+    name: str
+
+
 def train_on_deployment(
-    deployment: Deployment, config: TrainConfig, *, dataset: str | RawTexts | None, output: Path, bars: Bars
+    deployment: Deployment,
+    config: TrainConfig,
+    *,
+    dataset: str | RawTexts | None,
+    output: Path,
+    bars: Bars,
+    rates: Rates | None = None,
+    started: Started | None = None,
 ) -> dict[str, Any]:
     """Train on all GPU nodes of a deployment and copy the results to `output`.
 
@@ -50,21 +71,25 @@ def train_on_deployment(
     did not end continues. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch its files, and end the nodes; then
     `stopped` is true, and `stopped_by` is the signal's name. Raises TrainingError, DataError for texts or a dataset
     that cannot be used, and ShoalError also when another training uses the nodes.
+
+    Before the nodes start it is predicted what the training takes, by `rates` or else by the catalogue; `launch` has
+    that, and what it took, unless nobody can tell. On nodes that are `started` nothing is predicted.
     """
     _require_free(config, output)
-    _require_no_other_training(deployment)
+    if started is None:
+        require_no_other_training(deployment)
     data = find_data(deployment, dataset, output=output, bars=bars)
-    name = _unfinished(deployment, bars) if config.resume else _new_name(deployment)
     run = TrainingRun(
-        name=name,
+        name=started.name if started else _unfinished(deployment, bars) if config.resume else new_name(deployment),
         dataset=dataset_name(data) if isinstance(data, TextRequest) else data,
         bucket=deployment.output(topology.OUTPUT_DATA_BUCKET),
         region=str(deployment.session.region_name),
         share=deployment.share,
     )
+    predicted = None if started else predict_launch(deployment, config, data, rates, bars)
     began = datetime.now(UTC)
     stages = Stages(began)
-    with scaled_up(deployment, bars) as nodes:
+    with nullcontext(started.nodes) if started else scaled_up(deployment, bars) as nodes:
         spending = Spending(nodes, region=run.region, since=began)
         stages.end("start the nodes", spending.so_far())
         bring_data(deployment, nodes, run, data, bars)
@@ -75,14 +100,15 @@ def train_on_deployment(
     cost = spending.so_far()
     stages.end("end the nodes", cost)
     fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output, check=names.result)
-    write_launch(
-        output,
-        where=deployment.name,
-        seconds=stages.seconds,
-        stages=stages.found,
-        nodes=[{**vars(node), "launched": node.launched.isoformat()} for node in nodes],
-        cost=cost,
-    )
+    launch: dict[str, Any] = {
+        "began": began.timestamp(),
+        "seconds": stages.seconds,
+        "stages": stages.found,
+        "cost": cost,
+    }
+    launch |= {"predicted": predicted} if predicted else {}
+    held = [{**vars(node), "launched": node.launched.isoformat()} for node in nodes]
+    write_launch(output, where=deployment.name, nodes=held, **launch)
     summary = read_summary(output) if output / SUMMARY in fetched else None
     if stop_request and summary is None:
         bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")
@@ -92,10 +118,7 @@ def train_on_deployment(
             bars.note(f"not fetched: {sentence}")
         # Logs of more nodes are older: the run had them before it was resumed.
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]
-        log_text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
-        failed = failure_in(log_text, f"the logs are in {output}")
-        source = str(run.dataset) if isinstance(run.dataset, Place) else "the dataset of the texts"
-        raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", source, str(failed)))
+        raise _failure(run, output, [path for path in logs if path in fetched])
     return {
         **summary,
         **({"stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else {}),
@@ -104,7 +127,16 @@ def train_on_deployment(
         **({"inputs": list(dataset.inputs.addresses)} if isinstance(dataset, RawTexts) else {}),
         "cost": cost,
         "refused": refused,
+        **({"launch": launch} if predicted else {}),
     }
+
+
+def _failure(run: TrainingRun, output: Path, logs: Sequence[Path]) -> Exception:
+    """The error of a run that left no model, by its logs, in which its dataset is a file of a node."""
+    log_text = "\n".join(path.read_text("utf-8", "replace") for path in logs)
+    failed = failure_in(log_text, f"the logs are in {output}")
+    source = str(run.dataset) if isinstance(run.dataset, Place) else "the dataset of the texts"
+    return type(failed)(re.sub(rf"\S*{re.escape(run.file)}", source, str(failed)))
 
 
 def _require_free(config: TrainConfig, output: Path) -> None:
@@ -122,12 +154,12 @@ def _names_prefix(deployment: Deployment) -> str:
     return f"{deployment.name}."
 
 
-def _new_name(deployment: Deployment) -> str:
+def new_name(deployment: Deployment) -> str:
     """A name for a run: sorted by time, and different for two runs that start at once."""
     return f"{_names_prefix(deployment)}{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
 
 
-def _require_no_other_training(deployment: Deployment) -> None:
+def require_no_other_training(deployment: Deployment) -> None:
     """Raise ShoalError while another training uses the nodes: two trainings would end each other's nodes."""
     if not any(group.desired for group in fleet.groups(deployment)):
         return

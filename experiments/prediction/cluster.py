@@ -4,42 +4,24 @@ Do not add up hours times the price of everything: a cluster is paid for from th
 GPU nodes only while a training runs, and the rest of the network until the deployment is destroyed.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from experiments.errors import ExperimentError
-from experiments.prediction.communication import Links
 from experiments.prediction.estimate import Estimate, total
-from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, GpuRate, rate_by_catalogue
+from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS
+from experiments.prediction.nodes import NODES_START, ROW_BYTES, nodes_of, predict_nodes
 from experiments.prediction.preprocessing import Workers, predict_preprocessing
+from experiments.prediction.rates import Rates
+from experiments.prediction.training import work_on
 from infra import catalog, cost
-from infra.catalog import Gpu
 from infra.parts import PreprocessingSpec
 from infra.topology import Topology
-from trainer.balancing.split import equal_finish_split, finish_time
-from trainer.order import steps_per_epoch
 
 _CLUSTER_START = Estimate(5 * 60, 7 * 60, 12 * 60)
 """EMR's nodes, with their bootstrap actions. AWS states no time; not measured."""
-_NODES_START = Estimate(3 * 60, 5 * 60, 10 * 60)
-"""A GPU node from its start to its first command; not measured."""
 _OFF_PREPROCESSING = 0.6
 """All but the CPU-seconds is assumed (preprocessing.py)."""
-_ROW_BYTES = 100
-"""Of a row in the packed dataset: half of 204 bytes, 100 ids and its numbers (docs/benchmarks.md, HDF5)."""
-_COPY_MB = 100.0
-"""MB a second at which a dataset comes from S3 to a share, or to a node."""
-MESSAGE_BYTES = 2.0e6
-"""Of the gradients of the reference's model at batches of 512, with the touched rows of the word table alone."""
-STEP_SECONDS = 0.001
-"""What a step takes besides computing and the sum over the ranks: the host's own work. An assumption."""
-_TRAINED, _JUDGED = 0.855, 0.045
-"""Shares of a dataset's rows: nine tenths are not test rows, and a twentieth of these are for validation."""
-_TESTED = 0.1
-_JUDGING = 1 / 3
-"""Time of judging a row to that of learning from it: no backward pass."""
 
 _SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
 """What a spot node costs, of its price on demand: AWS publishes no list, and never asks for more."""
@@ -63,10 +45,10 @@ class ClusterWork:
     """Of the raw reviews, unpacked; None: the dataset is there already."""
     epochs: int
     global_batch: int = GLOBAL_BATCH
-    operations: float = REFERENCE_OPERATIONS
-    """Of the model, a row."""
     spot: bool = False
     """Whether GPU nodes are spot capacity, also where the topology says on demand."""
+    operations: float = REFERENCE_OPERATIONS
+    """Of the model, a row (gpu_rates.py); they count where no rates are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,13 +82,11 @@ class Prediction:
         return total([*(stage.dollars for stage in self.stages), Estimate.exact(self.by_use)])
 
 
-def predict_cluster(
-    topology: Topology, work: ClusterWork, rate_of: Callable[[Gpu, float], GpuRate] = rate_by_catalogue
-) -> Prediction:
+def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None = None) -> Prediction:
     """The stages of preprocessing and training on a topology, with what each takes and costs.
 
-    `rate_of`: the rate of a GPU for a model of so many operations a row. Raises ExperimentError for a topology that has
-    not the nodes for the work, and TopologyError where a price is missing.
+    `rates`: of the same GPUs, from runs of a deployment; None: those of the catalogue. Raises ExperimentError for a
+    topology that has not the nodes for the work, or not those of the rates, and TopologyError where a price is missing.
     """
     rows = cost.rows(topology)
     always, cluster = (sum(row.hourly for row in rows if row.since == since) for since in ("always", "deploy"))
@@ -132,14 +112,18 @@ def predict_cluster(
         ]
     if not topology.training:
         return Prediction(topology=topology, stages=tuple(stages), by_use=0.0)
-    trained, basis = _training(topology, work, rate_of)
     running = [
-        _stage("start the nodes", _NODES_START, running_hourly, "not measured"),
-        _stage("copy the dataset", _copying(topology, work), running_hourly, f"{_COPY_MB:g} MB a second, not measured"),
-        _stage("train", trained, running_hourly, basis),
+        _stage(stage.name, stage.seconds, running_hourly, stage.basis)
+        for stage in predict_nodes(
+            nodes_of(topology),
+            work_on(work.rows, work.epochs, work.global_batch),
+            shared=topology.share is not None,
+            operations=work.operations,
+            rates=rates,
+        )
     ]
     if spots := sum(group.count for group in topology.training if work.spot or group.market == "spot"):
-        lost = trained.times(_INTERRUPTIONS).times(spots / 3600)
+        lost = running[-1].seconds.times(_INTERRUPTIONS).times(spots / 3600)
         basis = f"{_few(lost)} expected of {spots} spot nodes; each costs a start and half the time between checkpoints"
         running.append(_stage("interruptions", lost.times(_interruption()), running_hourly, basis))
     if cluster:
@@ -153,9 +137,23 @@ def predict_cluster(
     return Prediction(topology=topology, stages=(*stages, *running), by_use=_by_use(topology, work))
 
 
+def predict_between(topology: Topology, works: Sequence[ClusterWork], rates: Rates | None = None) -> Prediction:
+    """The same of work that is known as a range alone: `works` are its least, its middle and its most."""
+    least, middle, most = (predict_cluster(topology, work, rates) for work in works)
+    stages = tuple(
+        replace(
+            stage,
+            seconds=Estimate(low.seconds.low, stage.seconds.middle, high.seconds.high),
+            dollars=Estimate(low.dollars.low, stage.dollars.middle, high.dollars.high),
+        )
+        for low, stage, high in zip(least.stages, middle.stages, most.stages, strict=True)
+    )
+    return replace(middle, stages=stages)
+
+
 def _interruption() -> Estimate:
     """Seconds that an interruption costs."""
-    return _NODES_START.plus(Estimate.exact(_CHECKPOINT_SECONDS / 2))
+    return NODES_START.plus(Estimate.exact(_CHECKPOINT_SECONDS / 2))
 
 
 def _few(number: Estimate) -> str:
@@ -174,43 +172,10 @@ def _preprocessing(cluster: PreprocessingSpec, raw_bytes: float) -> Estimate:
     return Estimate.about(60 * minutes.all, _OFF_PREPROCESSING)
 
 
-def _dataset_bytes(work: ClusterWork) -> float:
-    return _ROW_BYTES * work.rows
-
-
-def _copying(topology: Topology, work: ClusterWork) -> Estimate:
-    """Seconds until every node has the dataset: to the share, and from there; without a share all nodes at once."""
-    copies = 2 if topology.share else 1
-    return Estimate.about(copies * _dataset_bytes(work) / (_COPY_MB * 1e6), 1.0)
-
-
-def _training(topology: Topology, work: ClusterWork, rate_of: Callable[[Gpu, float], GpuRate]) -> tuple[Estimate, str]:
-    """Seconds of training, and what they follow from."""
-    rates: list[GpuRate] = []
-    for group in topology.training:
-        gpu = catalog.find(group.instance_type).gpu
-        assert gpu is not None
-        rates += [rate_of(gpu, work.operations)] * (group.count * group.gpus)
-    links = Links(
-        nodes=topology.gpu_nodes,
-        ranks=len(rates),
-        gbits=min(catalog.find(group.instance_type).network for group in topology.training),
-    )
-    fixed, per_row = np.array([rate.line for rate in rates], dtype=np.float64).T.copy()
-    split = equal_finish_split(work.global_batch, fixed, per_row)
-    step = finish_time(split, fixed, per_row)
-    others = links.all_reduce_seconds(MESSAGE_BYTES) + STEP_SECONDS
-    steps = work.epochs * steps_per_epoch(max(1, int(_TRAINED * work.rows)), work.global_batch)
-    judged = (_JUDGED * work.epochs + _TESTED) * work.rows
-    seconds = steps * (step + others) + judged * _JUDGING * step / work.global_batch
-    sources = list(dict.fromkeys(rate.source for rate in rates))
-    return Estimate.about(seconds, max(rate.off for rate in rates)), "; ".join(sources)
-
-
 def _by_use(topology: Topology, work: ClusterWork) -> float:
     """Dollars of the share: the dataset is written once, and read by each node."""
     if topology.share != "efs":
         return 0.0
     prices = catalog.prices(topology.region).other
-    gib = _dataset_bytes(work) / (1 << 30)
+    gib = ROW_BYTES * work.rows / (1 << 30)
     return gib * (prices.efs_write_gib + topology.gpu_nodes * prices.efs_read_gib)

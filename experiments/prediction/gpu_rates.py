@@ -33,13 +33,13 @@ class GpuRate:
     """Where it is from, for the user."""
 
 
-def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float) -> float:
+def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = _WORDS) -> float:
     """Operations (multiplications and additions) of a step for one row of so many words."""
     widths = [embedding, *[hidden] * (layers - 1)]
     return _STEPS_AND_BACK * words * sum(2 * 4 * hidden * (width + hidden) for width in widths)
 
 
-REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2, words=_WORDS)
+REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
 
 
 def rate_by_catalogue(gpu: Gpu, operations: float) -> GpuRate:

@@ -4,15 +4,16 @@ A run that is to be predicted differs in its rows, its global batch, or its mixt
 is not enough: a step has a fixed part, too. Do not use a run's first steps: caches are cold, and code is still loaded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.errors import ExperimentError
-from experiments.runs import Run, Step
+from experiments.runs import Run, Step, find_runs, read_run
 from trainer.balancing.speed import TimeModel, fit_time_model
 from trainer.balancing.split import finish_time
 
@@ -20,6 +21,18 @@ _COLD = 3
 """Steps at a run's beginning that do not count, if there are more."""
 _OFF = 0.1
 """By what share a time is expected to be off that follows from runs on the same machines."""
+
+_OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams", "optimiser")
+"""Settings on which the time of a step depends."""
+_OF_THE_RANKS = ("slow", "sleep", "exchange", "threads")
+
+
+class Node(NamedTuple):
+    """A GPU node."""
+
+    instance_type: str
+    gpus: int
+    """Of its GPUs those that are used, a rank each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +43,10 @@ class Rates:
     """Where they are from, for the user."""
     off: float
     """By what share predictions are expected to be off."""
+    model: Mapping[str, Any]
+    """The settings of the model that was trained and of its steps, as far as the record has them."""
+    nodes: tuple[Node, ...]
+    """The GPU nodes of a deployment that had the ranks; none for a run of this machine."""
     ranks: tuple[TimeModel, ...]
     """Each rank's own seconds for a step of so many rows."""
     others: TimeModel
@@ -66,8 +83,10 @@ def rates_of(runs: Sequence[Run]) -> Rates:
     ]
     saved = [len([each for each in run.checkpoints if each.time >= run.latest.time]) for run in runs]
     return Rates(
-        source=f"measured: {', '.join(str(run.folder) for run in runs)}",
+        source=f"measured, {first.latest.config.get('model')}: {', '.join(str(run.folder) for run in runs)}",
         off=_OFF,
+        model={name: first.latest.config[name] for name in _OF_THE_MODEL if name in first.latest.config},
+        nodes=_nodes(first),
         ranks=ranks,
         others=_line([(run.latest.global_batch, _beside(run, ranks)) for run in runs]),
         evaluation=median(
@@ -83,11 +102,25 @@ def rates_of(runs: Sequence[Run]) -> Rates:
     )
 
 
+def read_rates(paths: Sequence[Path]) -> Rates:
+    """The rates of the runs in these folders, and in folders below them. Raises ExperimentError as `rates_of` does, and
+    for a path without a run."""
+    return rates_of([read_run(folder) for folder in find_runs(paths)])
+
+
 def _kind(run: Run) -> tuple[Any, ...]:
     """What two runs must have in common."""
     config = run.latest.config
-    names = ("model", "embedding", "hidden", "layers", "ngrams", "optimiser", "slow", "exchange", "threads")
-    return (run.latest.world_size, *run.latest.devices, *(repr(config.get(name)) for name in names))
+    settings = (repr(config.get(name)) for name in (*_OF_THE_MODEL, *_OF_THE_RANKS))
+    return (run.latest.world_size, *run.latest.devices, *_nodes(run), *settings)
+
+
+def _nodes(run: Run) -> tuple[Node, ...]:
+    """The GPU nodes of a run, in order; none where launch.json does not tell."""
+    try:
+        return tuple(sorted(Node(str(each["instance_type"]), int(each["gpus"])) for each in run.launch["nodes"]))
+    except (KeyError, TypeError, ValueError):
+        return ()
 
 
 def _require_ended(run: Run) -> None:
@@ -132,8 +165,17 @@ def _around(run: Run) -> float:
     """What the command took besides what the record tells of reading, training and judging."""
     summary = _summary(run)
     times = summary["times"]
-    whole = float(run.launch.get("seconds", summary["wall"]))
+    whole = _launch_seconds(run)
     return whole - float(sum(times[name] for name in ("loading", "training", "evaluation", "checkpoints")))
+
+
+def _launch_seconds(run: Run) -> float:
+    """Seconds of the command on the ranks: of a deployment those of its stage `train`, without the start of nodes."""
+    try:
+        stages = {each["name"]: float(each["seconds"]) for each in run.launch.get("stages", ())}
+        return stages.get("train", float(run.launch.get("seconds", _summary(run)["wall"])))
+    except (KeyError, TypeError, ValueError):
+        return float(_summary(run)["wall"])
 
 
 def _line(points: Sequence[tuple[float, float]]) -> TimeModel:

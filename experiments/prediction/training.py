@@ -29,6 +29,11 @@ class TrainingWork:
     """Whether ranks get rows by their speed; else all as many."""
     checkpoint_minutes: float = 5.0
 
+    @property
+    def every_row(self) -> int:
+        """Of the dataset, as far as it is used."""
+        return self.rows + self.validation + self.test
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTime:
@@ -78,7 +83,7 @@ def predict_training(work: TrainingWork, rates: Rates) -> TrainingTime:
     minutes = (computing + others) / 60
     return TrainingTime(
         around=rates.around,
-        loading=rates.loading.seconds(work.rows + work.validation + work.test),
+        loading=rates.loading.seconds(work.every_row),
         computing=computing,
         others=others,
         evaluation=judged * rates.evaluation,

@@ -48,8 +48,9 @@ def test_of_repeated_steps_the_last_count_and_what_a_fault_took_is_known(tmp_pat
     )
     assert [(step.step, step.loss) for step in run.steps] == [(5, 0.5), (12, 0.4)]
     assert [epoch.time for epoch in run.epochs] == [122]
-    (fault,) = run.faults
-    assert (fault.at, fault.seconds, fault.steps, fault.repeated) == (107, 13, 4, 3)
+    before, after = run.sessions
+    assert (before.until, before.down, before.lost, before.repeated) == (107, 13, 4, 3)
+    assert (after.until, after.down, after.lost, after.repeated) == (130, 0, 0, 0)
 
 
 def test_a_stop_that_was_asked_for_is_no_fault(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_a_stop_that_was_asked_for_is_no_fault(tmp_path: Path) -> None:
             records.end(130),
         )
     )
-    assert run.faults == ()
+    assert [(each.lost, each.down) for each in run.sessions] == [(0, 0), (0, 0)]
     assert run.state == "finished"
 
 

@@ -15,6 +15,11 @@ reviews."""
 
 _MOST_NGRAMS, _MOST_BUCKETS = 8, 1 << 28
 
+_SGD_BATCH, _SGD_BATCH_OF_SHORT_TEXTS, _SHORT_TEXTS = 64, 192, 20
+"""Rows of a step of fastText's model by SGD: few, because SGD learns less of a larger batch; and more of texts that
+have fewer than so many words on average, of which it learns as much, and 64 would take longer to begin than to
+compute. `python -m benchmarks fasttext quality` compares the accuracy with that of a step after each row."""
+
 _OF_THE_LSTM = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
 _OF_THE_MODEL = {
     "lstm": _OF_THE_LSTM,
@@ -28,6 +33,11 @@ def char_lengths(text: str) -> range:
     no such value."""
     found = re.fullmatch("([1-9])-([1-9])", text)
     return range(int(found[1]), int(found[2]) + 1) if found else range(0)
+
+
+def sgd_batch(words: float) -> int:
+    """Rows of a step of fastText's model by SGD on texts of so many words on average, where the user names none."""
+    return _SGD_BATCH_OF_SHORT_TEXTS if words < _SHORT_TEXTS else _SGD_BATCH
 
 
 _CHARS = Bound(

@@ -18,6 +18,7 @@ from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.options import sgd_batch
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.classification.trained_model import TrainedModel
 from trainer.classification.word_dropout import WordDropout
@@ -31,11 +32,6 @@ from trainer.errors import TrainingError
 from trainer.order import IntArray
 from trainer.output.files import MODEL
 from trainer.task import TEST, Task
-
-_SGD_BATCH, _SGD_BATCH_OF_SHORT_TEXTS, _SHORT_TEXTS = 64, 192, 20
-"""Rows of a step of fastText's model by SGD: few, because SGD learns less of a larger batch; and more of texts that
-have fewer than so many words on average, of which it learns as much, and 64 would take longer to begin than to
-compute. `python -m benchmarks fasttext quality` compares the accuracy with that of a step after each row."""
 
 
 class Classification(Task[TextData]):
@@ -52,8 +48,7 @@ class Classification(Task[TextData]):
     def adapted(config: TrainConfig, data: TextData) -> TrainConfig:
         if config.model != "fasttext" or config.optimiser != "sgd" or config.requested_batch(1):
             return config
-        short = data.training.lengths.mean() < _SHORT_TEXTS
-        return replace(config, global_batch=_SGD_BATCH_OF_SHORT_TEXTS if short else _SGD_BATCH)
+        return replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data

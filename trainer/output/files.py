@@ -60,9 +60,11 @@ def finished_model(output: Path) -> Path | None:
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
-    """The summary of a run that came to its end and left its model; None for any other."""
+    """The summary of a run that came to its end and left its model, if it had one to leave; None for any other."""
     summary = read_json(output / SUMMARY)
-    return summary if summary and summary.get("stopped") is False and finished_model(output) else None
+    if summary is None or summary.get("stopped") is not False:
+        return None
+    return summary if summary.get("slept") is True or finished_model(output) else None
 
 
 def was_stopped(output: Path) -> bool:

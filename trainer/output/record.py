@@ -7,9 +7,9 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
   (rows/s, a rank), `precision`.
 - `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file, and
   one at least in five seconds; the first and the last step after each start always; with `record_every` 1 all of them.
-  `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global batch), `rows_per_second` and
-  `balanced` (since the `start`, evaluation left out), `split` (rows, a rank, as they were computed),
-  `compute_seconds` (a rank's own, without waiting for others).
+  `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global batch; 0 of ranks that sleep),
+  `rows_per_second` and `balanced` (since the `start`, evaluation left out), `split` (rows, a rank, as they were
+  computed), `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
 - `note`: `text`, a sentence on a problem that did not end the run, such as a checkpoint that could not be written, a
   share that did not fit into a rank's memory, a rank that was lost before this `start`, or weights that differed
@@ -24,7 +24,8 @@ summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `
 also `f1_positive` and `f1_negative`, and `confusion` (on the test rows, at the end; null where a run was stopped),
 `validation` (after the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included),
 `samples_per_second`; and its settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`,
-`positive_weight` (1 for more than two classes), `digest`. Since its latest start:
+`positive_weight` (1 for more than two classes), `digest`, `slept` (whether the ranks slept instead of computing,
+so that there is no model, and the measures are of an untrained one). Since its latest start:
 
 - `own_rates`, rows/s: the higher of two measurements of each rank; `share_of_ideal`, rows a second over their sum;
   `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, where the rest of it went
@@ -37,7 +38,8 @@ also `f1_positive` and `f1_negative`, and `confusion` (on the test rows, at the 
 - `times`, the first rank's seconds, by what they were spent on (`loading`, `rates`, `training` without its
   `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where the ranks had met.
 
-`shoal train --deployment` adds `run` (its folder), `nodes`, and `cost` (dollars).
+`shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars), and, where that was predicted, `launch`
+(what each stage of the command took, and what it was to take).
 
 A resumed run appends, beginning with another `start`; steps after its `from_step` are then there twice. A reader must
 not take every line for whole: a killed process, or a full disk, may leave half a line, which the next write ends.

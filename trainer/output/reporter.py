@@ -10,6 +10,7 @@ import numpy as np
 from tqdm import tqdm
 
 from corpus.display import plural
+from trainer.computing.sleeping import NOTE as SLEEP_NOTE
 from trainer.config import TrainConfig
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
@@ -83,6 +84,8 @@ class Reporter:
             own_rates=rates,
             precision=precision,
         )
+        if config.sleep:
+            self.note(SLEEP_NOTE)
         losses = [lost for lost in ranks.gather(failures.previous_failure()) if lost]
         if losses:
             self.write("note", text=f"{failures.root_cause(losses).short}; going on from step {done}")

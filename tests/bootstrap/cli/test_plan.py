@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap.cli.main import main
+from bootstrap.demo.reviews import write_reviews
 from tests.experiments.prediction.test_training import a_run
 
 ROWS = ("--rows", "21300000", "--epochs", "10")
@@ -19,7 +20,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0
 def test_it_predicts_each_stage_with_its_range_and_what_it_follows_from(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("mixed-g5-g4dn", "--offline", *ROWS, "--raw-bytes", "92.45GB")
     text = printed(capsys, *asked)
-    for part in ("start the cluster", "preprocess", "the idle cluster", "copy the dataset", "train", "not measured"):
+    for part in ("start the cluster", "preprocess", "the idle cluster", "copy the data", "train", "not measured"):
         assert part in text
     (plan,) = json.loads(printed(capsys, *asked, "--json"))["plans"]
     prediction = plan["prediction"]
@@ -52,6 +53,11 @@ def test_where_nothing_fits_it_names_the_nearest(capsys: pytest.CaptureFixture[s
     ("arguments", "part"),
     [
         (("--all",), "--rows N"),
+        (("starter", "--rows", "5", "--like", "reviews.json"), "--like finds out what --rows says"),
+        (("--like", "reviews.json"), "--all"),
+        (("starter", "--rows", "5", "--text-field", "body"), "--text-field goes with --like"),
+        (("starter", "--rates", "results"), "--rows"),
+        (("--all", "--rows", "5", "--rates", "results"), "no --rates"),
         (("--all", "starter", "--rows", "5"), "no topology"),
         (("--rows", "5"), "--all"),
         (("starter", "--raw-bytes", "5GB"), "--rows"),
@@ -85,3 +91,91 @@ def test_it_predicts_a_training_on_this_machine_by_runs(tmp_path: Path, capsys: 
 def test_a_topology_without_a_cluster_cannot_preprocess(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "embeddings-1gpu", "--offline", "--rows", "5", "--raw-bytes", "1GB"]) == 1
     assert "has no cluster" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """600 texts, each several times."""
+    path = tmp_path_factory.mktemp("reviews") / "reviews.json"
+    write_reviews(path, texts=600)
+    path.write_bytes(2 * path.read_bytes())
+    return path
+
+
+def test_it_counts_the_rows_of_few_reviews_and_predicts_by_them(
+    reviews: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = json.loads(printed(capsys, "starter", "--offline", "--like", str(reviews), "--json"))
+    assert said["like"]["rows"] == {"low": 600, "middle": 600, "high": 600}
+    assert said["like"]["texts"]["middle"] > 1200
+    given = ("--rows", "600", "--raw-bytes", str(said["like"]["raw_bytes"]["middle"]))
+    (by_like,), (by_rows,) = (
+        said["plans"],
+        json.loads(printed(capsys, "starter", "--offline", *given, "--json"))["plans"],
+    )
+    assert by_like["prediction"] == by_rows["prediction"]
+    text = printed(capsys, "starter", "fasttext", "--offline", "--like", str(reviews))
+    for part in ("All of it was read", "words a text", "ratings", "fasttext has no cluster", "shoal calibrate"):
+        assert part in text
+
+
+def test_the_range_of_rows_widens_the_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "reviews.json"
+    write_reviews(path, texts=600)
+    with path.open("ab") as more:  # so that a sample is a part of it
+        line = path.read_bytes().splitlines(keepends=True)[0]
+        more.write(line * (5_000_000 // len(line)))
+    said = json.loads(printed(capsys, "--all", "--like", str(path), "--json"))
+    rows = said["like"]["rows"]
+    assert rows["low"] < rows["middle"] < rows["high"]
+    assert "counts as distinct" in said["like"]["assumed"][0]
+    exact = ("--rows", str(round(rows["middle"])), "--raw-bytes", str(said["like"]["raw_bytes"]["middle"]))
+    known = {
+        each["topology"]: each["seconds"]
+        for each in json.loads(printed(capsys, "--all", *exact, "--json"))["topologies"]
+    }
+    for each in said["topologies"]:
+        assert each["seconds"]["low"] < known[each["topology"]]["low"]
+        assert each["seconds"]["high"] > known[each["topology"]]["high"]
+
+
+def test_reviews_that_cannot_be_read_have_the_sentences_of_preprocessing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for content, part in ((b"", "is empty"), (b'{"a": 1}\n{"a": 2}\n', "--text-field")):
+        (tmp_path / "bad.json").write_bytes(content)
+        assert main(["plan", "starter", "--offline", "--like", str(tmp_path / "bad.json")]) == 1
+        error = capsys.readouterr().err
+        assert part in error
+        assert error.count("\n") == 1
+    tens = "".join(json.dumps({"reviewText": f"good {number}", "overall": number % 11}) + "\n" for number in range(99))
+    (tmp_path / "tens.json").write_text(tens)
+    assert main(["plan", "starter", "--offline", "--like", str(tmp_path / "tens.json")]) == 1
+    error = capsys.readouterr().err
+    assert f"type: shoal plan starter --offline --like {tmp_path}/tens.json --rating-range 0 10" in error
+
+
+def test_a_topology_is_predicted_by_the_rates_of_its_own_gpus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [{"instance_type": kind, "gpus": 1} for kind in ("g5.xlarge", "g4dn.xlarge")]
+    for batch, rows in ((64, 5_000), (512, 20_000)):
+        run = a_run(tmp_path / "rates" / str(batch), batch=batch, rows=rows)
+        assert run.summary is not None
+        stages = [{"name": "start the nodes", "seconds": 500.0}, {"name": "train", "seconds": run.summary["wall"]}]
+        (run.folder / "launch.json").write_text(json.dumps({"seconds": 900.0, "nodes": nodes, "stages": stages}))
+    own = tmp_path / "two.yaml"
+    groups = "".join(f"  - {{instance_type: {each['instance_type']}, count: 1}}\n" for each in nodes)
+    own.write_text(f"description: two\ntraining:\n{groups}")
+    asked = ("--rows", "100000", "--epochs", "2", "--rates", str(tmp_path / "rates"))
+    text = printed(capsys, str(own), "--offline", *asked)
+    assert "measured, lstm" in text
+    assert "shoal calibrate" not in text
+    assert main(["plan", "starter", "--offline", *asked]) == 1
+    error = capsys.readouterr().err
+    assert "1 g4dn.xlarge with 1 T4 each; calibrate" in error
+    assert "shoal calibrate --deployment" in error
+    (tmp_path / "rates" / "64" / "launch.json").unlink()
+    (tmp_path / "rates" / "512" / "launch.json").write_text('{"nodes": "many"}')
+    assert main(["plan", str(own), "--offline", *asked]) == 1
+    assert "runs of this machine" in capsys.readouterr().err

@@ -99,7 +99,8 @@ def test_commands_in_messages_about_a_deployment_in_progress_can_be_copied() -> 
 def test_commands_in_messages_about_running_nodes_can_be_copied() -> None:
     names = [f"Shoal-starter-Training{n}-{'0123456789abcdef' * 3}" for n in range(2)]
     groups = [
-        fleet.GpuGroup(name="g", scaling_group=name, size=1, desired=1, spot=False, stays=False) for name in names
+        fleet.GpuGroup(name="g", scaling_group=name, size=1, desired=1, gpus=1, spot=False, stays=False)
+        for name in names
     ]
     lines = [line.strip() for line in wrapped(fleet.running_nodes_warning(groups), WIDTH).split("\n")]
     commands = [shlex.split(line) for line in lines if line.startswith("aws ")]

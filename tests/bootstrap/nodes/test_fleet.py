@@ -25,6 +25,6 @@ class Interrupting:
 
 def test_an_interrupt_at_the_start_leaves_no_group_scaled_up() -> None:
     session: Any = Interrupting()
-    group = GpuGroup(name="a", scaling_group="Shoal-a", size=1, desired=1, spot=False, stays=False)
+    group = GpuGroup(name="a", scaling_group="Shoal-a", size=1, desired=1, gpus=1, spot=False, stays=False)
     fleet.scale_to_zero(Deployment(name="mine", topology="x", session=session, outputs={}), [group])
     assert session.at_zero == ["Shoal-a"]

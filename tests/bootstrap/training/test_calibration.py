@@ -1,17 +1,24 @@
 """Calibration: short runs, by which longer ones are predicted."""
 
 import json
+import signal
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.errors import ShoalError
+from bootstrap.interrupt import Interrupt
 from bootstrap.progress import Bars
 from bootstrap.training import calibration
-from corpus.dataset import write_dataset
+from bootstrap.training.prediction import work_of
+from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
-from experiments.prediction.rates import rates_of
+from experiments.prediction.rates import rates_of, read_rates
+from experiments.prediction.training import predict_training
 from experiments.runs import read_run
 from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.config import Slowdown, TrainConfig
@@ -60,6 +67,49 @@ def test_shoal_calibrate_shows_what_a_step_takes(tmp_path: Path, capsys: pytest.
     assert "calibrate with as many" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("brief")
+def test_the_rates_of_fasttext_predict_fasttext_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--model", "fasttext", "--optimiser", "sgd", "--buckets", "1000", "--threads", "1")
+    assert main(["calibrate", "--local", "--output", str(tmp_path / "rates"), *options]) == 0
+    rates = read_rates([tmp_path / "rates"])
+    assert rates.model["model"] == "fasttext"
+    data = tmp_path / "dataset.h5"
+    words = np.arange(20_000, dtype=np.uint32) % 60 + 2
+    rows = RowBlock(words, np.full(2000, 10), np.arange(2000, dtype=np.uint8) % 2, np.ones(2000, np.uint8))
+    settings = Settings(ragged=True, vocabulary_size=60)
+    write_dataset(data, train=rows, test=rows.part(0, 200), vocabulary=VOCABULARY, settings=settings)
+    capsys.readouterr()
+    train = ("train", "--local", "--data", str(data), "--rates", str(tmp_path / "rates"), "--threads", "1")
+    assert main([*train, *options, "--epochs", "5", "--output", str(tmp_path / "model"), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["global_batch"] == 192
+    config = TrainConfig(data=data, output=tmp_path, model="fasttext", optimiser="sgd", epochs=5)
+    work = work_of(config, str(data), 1)
+    assert (work.global_batch, work.rows, work.validation) == (192, summary["rows"], 100)
+    assert summary["launch"]["predicted"]["seconds"]["middle"] == pytest.approx(predict_training(work, rates).all)
+    assert main([*train, "--output", str(tmp_path / "lstm")]) == 1
+    assert "runs with --model fasttext, and this training has lstm" in " ".join(capsys.readouterr().err.split())
+    local = ("plan", "--local", "--rows", "50000", "--global-batch", "64", "--rates", str(tmp_path / "rates"))
+    assert main(list(local)) == 0
+    assert "measured, fasttext" in capsys.readouterr().out
+
+
+def test_a_run_that_is_stopped_ends_the_calibration(tmp_path: Path) -> None:
+    config = TrainConfig(data=tmp_path, output=tmp_path)
+    datasets = [calibration.BriefDataset(64, tmp_path, 1488), calibration.BriefDataset(128, tmp_path, 2976)]
+    made = []
+
+    def train(asked: TrainConfig) -> dict[str, Any]:
+        made.append(asked.global_batch)
+        return {"stopped": True, "stopped_by": "SIGTERM"}
+
+    with Bars() as bars, pytest.raises(Interrupt) as ended:
+        calibration.train_briefly(config, datasets, train, bars)
+    assert ended.value.number == signal.SIGTERM
+    assert made == [64]
+
+
 def test_too_few_rows_are_named(tmp_path: Path) -> None:
     data = tmp_path / "dataset.h5"
     rows = make_rows(200, seed=1)
@@ -73,3 +123,20 @@ def test_too_few_rows_are_named(tmp_path: Path) -> None:
 def test_it_asks_where_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", "--output", "rates"]) == 2
     assert "--local" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--local", "--yes"), "--yes and --dry-run go with --deployment"),
+        (("--local", "--nodes", "0"), "must be at least 1"),
+        (("--deployment", "mine", "--nodes", "2", "--yes"), "--nodes goes with --local"),
+        (("--deployment", "mine"), "look with --dry-run, then calibrate with --yes"),
+    ],
+)
+def test_wrong_use_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO())
+    assert main(["calibrate", "--output", "rates", *arguments]) == 2
+    assert part in " ".join(capsys.readouterr().err.split())

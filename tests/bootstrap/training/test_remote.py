@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import boto3
 import numpy as np
@@ -16,19 +17,24 @@ from bootstrap.aws.objects import Place
 from bootstrap.cli.train import rows as summary_rows
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from bootstrap.training import calibration, node_calibration
 from bootstrap.training.follow import RemoteRecord
+from bootstrap.training.node_prediction import predict_launch
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.remote import train_on_deployment
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
+from experiments.prediction.rates import Node, rates_of, read_rates
 from tests.events import points
+from tests.experiments.prediction.test_training import a_run
 from tests.fleet import BUCKET, Fleet
 from trainer.config import Slowdown, TrainConfig
 from trainer.errors import TrainingError
 
 ROOT = Path(__file__).parents[3]
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
+STAGES = ["start the nodes", "copy the data", "train", "end the nodes"]
 
 
 class Impatient(Bars):
@@ -164,6 +170,13 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     assert stopped["stopped"]
     assert two.desired() == {"pair": 0}
     assert checkpoints()
+    predicted = stopped["launch"]["predicted"]
+    assert predicted == json.loads((tmp_path / "launch.json").read_text())["predicted"]
+    assert [stage["name"] for stage in predicted["stages"]] == STAGES
+    assert predicted["dollars"]["middle"] == pytest.approx(
+        sum(each["dollars"]["middle"] for each in predicted["stages"])
+    )
+    assert "  copy the data" in [name for name, _ in summary_rows(stopped, tmp_path)]
 
     with Bars() as bars:
         finished = train_on_deployment(
@@ -179,10 +192,9 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     assert steps == sorted(set(steps))
     assert (steps[0], steps[-1]) == (1, finished["steps"])
     assert 0 < finished["cost"] < 1
+    assert "launch" not in finished  # nobody could tell what was left of it
     launch = json.loads((tmp_path / "launch.json").read_text())
-    assert [stage["name"] for stage in launch["stages"]] == [
-        "start the nodes", "copy the data", "train", "end the nodes"
-    ]  # fmt: skip
+    assert [stage["name"] for stage in launch["stages"]] == STAGES
     assert sum(stage["dollars"] for stage in launch["stages"]) == pytest.approx(launch["cost"])
     assert checkpoints() == []
     assert ("nodes", "2 g5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)
@@ -228,3 +240,80 @@ def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> N
     missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
     with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):
         train_on_deployment(one.deployment, config, dataset=missing, output=tmp_path, bars=bars)
+
+
+def keys() -> set[str]:
+    found = boto3.Session().client("s3").list_objects_v2(Bucket=BUCKET)["Contents"]
+    return {each["Key"] for each in found if not each["Key"].startswith("nodes/")}
+
+
+@pytest.mark.slow
+def test_a_calibration_starts_the_nodes_once_and_leaves_nothing_in_the_bucket(
+    aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_calibration, "_BATCHES", (32, 64))
+    monkeypatch.setattr(calibration, "_SECONDS", 0.5)
+    two = Fleet().add("pair", "g5.xlarge", 2, boot=boot(None))
+    before = keys()
+    price = node_calibration.calibration_price(two.deployment)
+    assert price.nodes == [Node("g5.xlarge", 1)] * 2
+    assert price.dollars is not None
+    assert 0 < price.dollars.low < price.dollars.middle < price.dollars.high < 5
+    config = TrainConfig(data=Path("dataset"), output=tmp_path / "rates", hidden=8)
+    with Bars() as bars:
+        folders = node_calibration.calibrate_on_deployment(two.deployment, config, data=None, bars=bars)
+    assert [folder.name for folder in folders] == ["batch-32", "batch-64"]
+    assert keys() == before
+    assert two.desired() == {"pair": 0}
+    activities = two.scaling.describe_scaling_activities(AutoScalingGroupName=f"{two.name}-pair")["Activities"]
+    assert sum("Launching" in each["Description"] for each in activities) == 2
+    rates = read_rates([tmp_path / "rates"])
+    assert rates.nodes == (Node("g5.xlarge", 1), Node("g5.xlarge", 1))
+    assert len(rates.ranks) == 2
+
+    with Bars() as bars:
+        trained = train_on_deployment(
+            two.deployment,
+            replace(config, output=tmp_path / "model", epochs=2),
+            dataset=DATASET,
+            output=tmp_path / "model",
+            bars=bars,
+            rates=rates,
+        )
+    assert "batch-32" in trained["launch"]["predicted"]["source"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"model": "fasttext"}, "the catalogue has rates of the LSTM alone"),
+        ({"resume": True}, "goes on from where it was stopped"),
+    ],
+)
+def test_what_nobody_can_predict_is_noted_and_no_error(
+    aws, tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], part: str
+) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
+    with Bars() as bars:
+        assert predict_launch(one.deployment, config, objects.parse(DATASET), None, bars) is None
+    assert part in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_missing_dataset_and_other_gpus_are_no_error_either(
+    aws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    config = TrainConfig(data=Path("dataset"), output=tmp_path)
+    missing = objects.parse(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
+    rates = rates_of([a_run(tmp_path / "rates", batch=64, rows=5_000)])
+    with Bars() as bars:
+        assert predict_launch(one.deployment, config, missing, None, bars) is None
+        assert predict_launch(one.deployment, config, objects.parse(DATASET), rates, bars) is None
+        found = predict_launch(one.deployment, config, objects.parse(DATASET), None, bars)
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("not predicted: ") == 2
+    assert "runs of this machine" in said
+    assert found is not None
+    assert "A10G not measured" in found["source"]
+    assert "predicted, on AWS: " in said

@@ -1,5 +1,6 @@
 """Rates are found again from the runs that were made by them, and predict other runs."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_without_balancing_the_slower_rank_decides(tmp_path: Path) -> None:
 @given(rows=st.integers(1, 5000), more=st.integers(0, 5000), batch=st.integers(2, 600))
 def test_more_rows_never_take_less_time(rows: int, more: int, batch: int) -> None:
     rates = Rates(
-        source="", off=0.1, ranks=LINES, others=TimeModel(0.001, 1e-6), evaluation=1e-4,
+        source="", off=0.1, model={}, nodes=(), ranks=LINES, others=TimeModel(0.001, 1e-6), evaluation=1e-4,
         loading=TimeModel(0.1, 1e-6), around=3.0, checkpoint=0.2,
     )  # fmt: skip
     less, all_ = (predict_training(work(batch, count), rates).all for count in (rows, rows + more))
@@ -107,6 +108,8 @@ def test_runs_of_other_models_and_unfinished_ones_are_named(tmp_path: Path) -> N
     one = a_run(tmp_path / "one", batch=256, rows=5_000)
     with pytest.raises(ExperimentError, match="two is not of the same model"):
         rates_of([one, a_run(tmp_path / "two", batch=256, rows=5_000, hidden=64)])
+    with pytest.raises(ExperimentError, match="words is not of the same model"):
+        rates_of([one, a_run(tmp_path / "words", batch=256, rows=5_000, model="fasttext")])
     with pytest.raises(ExperimentError, match="three has not ended"):
         rates_of([read_run(records.write(tmp_path / "three", records.start(), records.step(1, 101)))])
 
@@ -119,3 +122,15 @@ def test_estimates_keep_their_order(first: float, second: float, off: float, fac
     found = total([Estimate.about(first, off), Estimate.exact(second).times(factor)])
     assert found.low <= found.middle <= found.high
     assert found.middle == pytest.approx(first + second * factor)
+
+
+def test_of_a_launch_on_nodes_the_training_counts_and_not_their_start(tmp_path: Path) -> None:
+    def around(**launch: Any) -> float:
+        run = a_run(tmp_path / "run", batch=256, rows=20_000)
+        (run.folder / "launch.json").write_text(json.dumps(launch))
+        return rates_of([read_run(run.folder)]).around
+
+    assert around(seconds=500.0) - around(seconds=400.0) == pytest.approx(100)
+    stages = [{"name": "start the nodes", "seconds": 900.0}, {"name": "train", "seconds": 400.0}]
+    assert around(seconds=1300.0, stages=stages) == pytest.approx(around(seconds=400.0))
+    assert around(seconds=1300.0, stages=["train"]) == around()

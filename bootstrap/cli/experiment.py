@@ -1,0 +1,191 @@
+"""`shoal experiment run`: all runs of an experiment's file, repeated and in turns, and what they found."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bootstrap.cli.command import command, group, option
+from bootstrap.cli.input_options import require_s3
+from bootstrap.cli.output import json_option, say, show
+from bootstrap.cli.target import check_name, connect_account
+from bootstrap.errors import ShoalError, UsageError
+from bootstrap.interrupt import status_of
+from bootstrap.progress import Bars
+
+if TYPE_CHECKING:
+    from bootstrap.experiments.places import Deployments, Place
+    from bootstrap.experiments.running import RunningPlan
+    from experiments.plans.files import ExperimentFile
+
+_WHERE, _DATA = "Where", "Data"
+
+
+@group(
+    short_help="run an experiment: several trainings, compared",
+    help="Run experiments: several kinds of trainings or of preprocessing, each several times, compared.",
+    epilog="Example: shoal experiment run strong-scaling --local --data results/data/dataset.h5",
+)
+def run() -> None:
+    """The group of commands about experiments."""
+
+
+@command(
+    name="run",
+    short_help="make all runs of an experiment's file",
+    help="Make all runs of an experiment: its arms in turns, each several times, a folder a run. The same command goes "
+    "on where an earlier one ended, and leaves finished runs as they are. Ctrl-C stops with a checkpoint, and exit "
+    "status 130. With --dry-run it only shows what the runs would take and cost; then nothing of where they run is "
+    "needed, and the arms' topologies are priced.",
+    epilog="""\
+\b
+Examples:
+  shoal experiment run strong-scaling --local --data results/data/dataset.h5
+  shoal experiment run mixed-gpus --dry-run --data results/data/dataset.h5
+  shoal experiment run my-own.yaml --deployment one two --max-price 30
+  shoal experiment run preprocessing --local --input reviews/*.json.gz
+""",
+)
+@click.argument("file", metavar="NAME_OR_FILE", help="an experiment: one of Shoal's by name, your own by file")
+@option("--local", is_flag=True, group=_WHERE, help="on this machine")
+@option(
+    "--deployment",
+    "deployments",
+    several=True,
+    group=_WHERE,
+    metavar="NAME",
+    help="deployments; an arm runs on the one of its topology",
+)
+@option("--region", metavar="REGION", group=_WHERE, help="of the deployments (default: that of your AWS configuration)")
+@option(
+    "--data",
+    metavar="DATASET",
+    group=_DATA,
+    help="of trainings: a dataset, a file or, with --deployment, also s3://... (default there: each one's newest)",
+)
+@option("--input", "inputs", several=True, metavar="FILE_OR_S3", group=_DATA, help="of preprocessing: raw reviews")
+@option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="folder for the runs (default: results/experiments/ and the experiment's name)",
+)
+@option("--arms", several=True, metavar="ARM", help="the names of the arms to run (default: all)")
+@option(
+    "--rates",
+    several=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="with --local: outputs of `shoal calibrate`, by which --dry-run predicts",
+)
+@option(
+    "--max-price",
+    type=click.FloatRange(min=0),
+    metavar="DOLLARS",
+    help="begin nothing where the runs may cost more (default: the file's max_price)",
+)
+@option("--dry-run", is_flag=True, help="show the runs, and what they would take and cost; make none")
+@json_option
+def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **asked: Any) -> int:
+    """Run `shoal experiment run`."""
+    from bootstrap.cli import experiment_tables as tables
+    from bootstrap.experiments.running import plan_runs
+    from experiments.plans.files import load
+    from experiments.plans.prices import require_price
+    from experiments.results import read_experiment
+
+    found = load(file)
+    _require_options(found, asked, dry_run=dry_run)
+    require_s3(asked["data"], *asked["inputs"])
+    output = asked["output"] or Path("results/experiments") / found.name
+    plan = plan_runs(found, _place(found, asked, output), output=output, names=arms)
+    prices = plan.prices()
+    if dry_run:
+        show(tables.dry_content(plan, prices), "\n".join(tables.dry_lines(plan, prices)), as_json=as_json)
+    limit = asked["max_price"] if asked["max_price"] is not None else found.experiment.max_price
+    if not asked["local"]:
+        require_price([price for _, price in prices], limit)
+    if dry_run:
+        return 0
+    stopped_by = _run(plan)
+    result = read_experiment(output)
+    show(tables.content(result), "\n".join(tables.lines(result)), as_json=as_json)
+    return status_of(stopped_by) if stopped_by else 0
+
+
+run.add_command(run_file)
+
+
+def _run(plan: "RunningPlan") -> str | None:
+    """Make the runs; says how to go on where they were stopped."""
+    from bootstrap.experiments.running import run_experiment
+
+    try:
+        with Bars(unit="row" if plan.file.experiment.kind == "training" else "B") as bars:
+            stopped_by = run_experiment(plan, bars)
+    except KeyboardInterrupt:
+        say("to go on, type the same command again")
+        raise
+    if stopped_by:
+        say("stopped with a checkpoint; to go on, type the same command again")
+    return stopped_by
+
+
+def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run: bool) -> None:
+    """Raise UsageError for options that do not go together."""
+    local, deployments = asked["local"], asked["deployments"]
+    if (local and deployments) or not (local or deployments or dry_run):
+        raise UsageError("choose where it runs: shoal experiment run with either --local or --deployment NAME...")
+    if asked["region"] is not None and not deployments:
+        raise UsageError("--region goes with --deployment")
+    if asked["rates"] and not (local and dry_run):
+        raise UsageError("--rates goes with --local and --dry-run")
+    if found.experiment.kind == "preprocessing":
+        if asked["data"] is not None or not asked["inputs"]:
+            raise UsageError(
+                f"'{found.name}' compares preprocessing; give --input FILE..., the raw reviews, and no --data"
+            )
+    elif asked["inputs"] or (asked["data"] is None and not deployments):
+        raise UsageError(f"'{found.name}' compares trainings; give --data, a dataset made by `shoal preprocess`")
+
+
+def _place(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Place":
+    """Where the runs are made."""
+    from bootstrap.experiments import preprocessings, trainings
+
+    local, inputs = asked["local"], asked["inputs"]
+    if found.experiment.kind == "preprocessing":
+        if local:
+            return preprocessings.LocalPreprocessings(inputs, output)
+        return preprocessings.DeployedPreprocessings(_deployments(found, asked), inputs, output)
+    if local:
+        return trainings.LocalTrainings(found.experiment, Path(asked["data"]), asked["rates"])
+    return trainings.DeployedTrainings(found.experiment, _deployments(found, asked), asked["data"])
+
+
+def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments":
+    """The deployments that are named; without any the topologies of the arms, to be priced."""
+    from bootstrap.aws import cdk
+    from bootstrap.aws.deployment import Deployment, find_deployment
+    from bootstrap.experiments.places import Deployments
+    from infra import topology
+    from infra.topology import Topology
+
+    names: Sequence[str] = asked["deployments"]
+    wanted = {topology.name_of(arm.topology): arm.topology for arm in found.experiment.arms if arm.topology}
+    if not names:
+        return Deployments({name: (topology.load(given, cdk.TOPOLOGIES), None) for name, given in wanted.items()})
+    account = connect_account(asked["region"])
+    by_topology: dict[str, tuple[Topology, Deployment | None]] = {}
+    for name in names:
+        deployment = find_deployment(check_name(name), account)
+        made_from = deployment.topology
+        if made_from not in wanted:
+            raise ShoalError(
+                f"the deployment '{name}' has the topology {made_from}, which no arm of '{found.name}' names"
+            )
+        if made_from in by_topology:
+            raise ShoalError(f"two of the deployments have the topology {made_from}; name one of them")
+        by_topology[made_from] = (topology.load(wanted[made_from], cdk.TOPOLOGIES), deployment)
+    return Deployments(by_topology)

@@ -1,0 +1,162 @@
+"""Tables of experiments for a person, and the same for a program: runs before they are made, and what they found."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bootstrap.cli.figures import dollars
+from bootstrap.cli.output import percent, table
+from corpus.display import plural
+from experiments.comparing import warnings
+from experiments.plans.prices import total_dollars
+
+if TYPE_CHECKING:
+    from bootstrap.experiments.running import RunningPlan
+    from experiments.plans.planned import PlannedRun
+    from experiments.plans.prices import RunPrice
+    from experiments.prediction.estimate import Estimate
+    from experiments.results import ArmResult, ExperimentResult, Spread
+
+_SHOWN = "accuracy"
+"""The measure that the table has; programs get all."""
+
+
+def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"]]) -> Iterator[str]:
+    """The runs that are to be made, with what they would take and cost."""
+    yield f"{plan.file.name}: {plan.file.experiment.about}"
+    yield ""
+    yield table(
+        [
+            (run.arm.name, str(run.repeat), _minutes(price.seconds), _dollars(price.dollars), price.basis)
+            for run, price in prices
+        ],
+        ("arm", "repeat", "minutes", "dollars", "by"),
+        right=(1, 2, 3),
+        ruled=True,
+    )
+    yield ""
+    costs, unknown = [price for _, price in prices], sum(price.dollars is None for _, price in prices)
+    and_more = f", and {plural(unknown, 'run')} whose price cannot be told" if unknown else ""
+    yield f"All: {_dollars(total_dollars(costs)) or '0.00'} dollars{and_more}. Runs in {plan.output}."
+    if done := len(plan.runs) - len(prices):
+        yield f"{plural(done, 'run')} of {len(plan.runs)} finished before."
+    for arm, why in plan.left_out:
+        yield f"Left out: '{arm.name}', because {why}."
+
+
+def dry_content(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"]]) -> dict[str, Any]:
+    """The same for a program."""
+    return {
+        "experiment": plan.file.name,
+        "output": str(plan.output),
+        "runs": [
+            {
+                "arm": run.arm.name,
+                "repeat": run.repeat,
+                "folder": str(run.folder),
+                "seconds": price.seconds._asdict() if price.seconds else None,
+                "dollars": price.dollars._asdict() if price.dollars else None,
+                "basis": price.basis,
+            }
+            for run, price in prices
+        ],
+        "dollars": total_dollars([price for _, price in prices])._asdict(),
+        "finished": len(plan.runs) - len(prices),
+        "left_out": {arm.name: why for arm, why in plan.left_out},
+    }
+
+
+def lines(found: "ExperimentResult") -> Iterator[str]:
+    """What an experiment found, an arm a line; columns in which nothing is known are left out."""
+    arms = [arm for arm in found.arms if arm.finished]
+    trains = found.kind == "training"
+    columns: list[tuple[str, Sequence[str]]] = [
+        ("ranks" if trains else "cores", [str(arm.ranks or "") for arm in arms]),
+        ("seconds (least to most)", [_seconds(arm.seconds) for arm in arms]),
+        ("rows/s" if trains else "MB/s", [_rate(arm.rate, 1 if trains else 1e6) for arm in arms]),
+        ("speed-up", [_number(arm.speed_up) for arm in arms]),
+        ("efficiency", [_percent(arm.efficiency) for arm in arms]),
+        ("of own rates", [_percent(arm.of_bound) for arm in arms]),
+        (f"seconds to {found.target}", [_seconds(arm.to_target) for arm in arms]),
+        ("speed-up to it", [_number(arm.target_speed_up) for arm in arms]),
+        ("efficiency to it", [_percent(arm.target_efficiency) for arm in arms]),
+        (_SHOWN, [_percent(arm.measures.get(_SHOWN)) for arm in arms]),
+        ("cost a run", ["" if arm.dollars is None else dollars(arm.dollars) for arm in arms]),
+    ]
+    shown = [(head, cells) for head, cells in columns if any(cells)]
+    yield f"{found.name}: {found.about}"
+    yield ""
+    if not arms:
+        yield "No run has finished."
+        return
+    names, remarks = [arm.name for arm in arms], [arm.remark for arm in arms]
+    cells = zip(names, *(cells for _, cells in shown), remarks, strict=True)
+    yield table(list(cells), ["arm", *(head for head, _ in shown), ""], right=range(1, len(shown) + 1), ruled=True)
+    yield ""
+    yield from _warnings(found)
+    yield f"A report of all runs: shoal report {found.folder}"
+
+
+def content(found: "ExperimentResult") -> dict[str, Any]:
+    """The same for a program."""
+    return {
+        "experiment": found.name,
+        "about": found.about,
+        "kind": found.kind,
+        "output": str(found.folder),
+        "target": found.target.model_dump(exclude_none=True) if found.target else None,
+        "baseline": list(found.baseline),
+        "arms": [_arm_content(arm) for arm in found.arms],
+        "warnings": _warnings(found),
+    }
+
+
+def _warnings(found: "ExperimentResult") -> list[str]:
+    """What keeps the runs from being compared."""
+    return warnings([run for arm in found.arms for run in arm.runs])
+
+
+def _arm_content(arm: "ArmResult") -> dict[str, Any]:
+    spreads = {"seconds": arm.seconds, "rate": arm.rate, "to_target": arm.to_target}
+    plain = (
+        *("name", "place", "ranks", "sleeps", "finished", "speed_up", "efficiency", "target_speed_up"),
+        *("target_efficiency", "of_bound", "dollars", "remark"),
+    )
+    return {
+        **{name: getattr(arm, name) for name in plain},
+        **{name: spread._asdict() if spread else None for name, spread in spreads.items()},
+        "folder": str(arm.folder),
+        "settings": dict(arm.settings),
+        "measures": dict(arm.measures),
+    }
+
+
+def _rate(spread: "Spread | None", unit: float) -> str:
+    return "" if spread is None else f"{spread.median / unit:,.{1 if unit > 1 else 0}f}"
+
+
+def _seconds(spread: "Spread | None") -> str:
+    if spread is None:
+        return ""
+    middle = f"{spread.median:,.1f}"
+    return middle if spread.least == spread.most else f"{middle} ({spread.least:,.1f} to {spread.most:,.1f})"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else percent(value)
+
+
+def _minutes(seconds: "Estimate | None") -> str:
+    return _range(seconds.times(1 / 60), ",.1f") if seconds else "-"
+
+
+def _dollars(amount: "Estimate | None") -> str:
+    return _range(amount, ",.2f") if amount else "-"
+
+
+def _range(amount: "Estimate", form: str) -> str:
+    middle = f"{amount.middle:{form}}"
+    return middle if amount.low == amount.high else f"{middle} ({amount.low:{form}} to {amount.high:{form}})"

@@ -1,0 +1,128 @@
+"""The options by which `shoal plan` looks at a user's reviews, and what it shows of them."""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bootstrap.cli.command import Callback, argparse_options, option, typed_options
+from bootstrap.cli.figures import size
+from bootstrap.cli.input_options import (
+    READING,
+    READING_NAMES,
+    classes_option,
+    read_reading_options,
+    reading_options,
+    require_s3,
+    scale_suggested,
+)
+from bootstrap.cli.output import percent, table
+from bootstrap.errors import UsageError
+from corpus.display import plural
+from corpus.errors import DataError
+from corpus.reading.sources import Inputs
+from corpus.settings import Settings
+from jobs.choose import add_limit_options
+from jobs.settings import add_usual_scale, read_judging
+from trainer.options import flag
+
+if TYPE_CHECKING:
+    from bootstrap.preprocessing.extent import Extent
+    from experiments.prediction.estimate import Estimate
+
+
+def like_options(group: str) -> Callable[[Callback], Callback]:
+    """Declare --like, in this group of the help, and the options for how its files are read."""
+
+    def decorated(function: Callback) -> Callback:
+        argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))(function)
+        argparse_options(lambda parser: add_usual_scale(parser.add_argument_group(READING).add_argument))(function)
+        classes_option(function)
+        reading_options(function)
+        return option(
+            "--like",
+            group=group,
+            several=True,
+            type=click.Path(),
+            metavar="PATH_OR_S3...",
+            help="reviews, in place of --rows and --raw-bytes: a sample of them tells how many and how long they are",
+        )(function)
+
+    return decorated
+
+
+def check_options(ctx: click.Context) -> None:
+    """Raise UsageError for options that do not go with --like, or need it."""
+    typed = typed_options(ctx)
+    if not ctx.params["like"]:
+        if needless := [name for name in typed if name in READING_NAMES]:
+            raise UsageError(f"{flag(needless[0])} goes with --like, the reviews to look at")
+    elif both := [name for name in ("rows", "raw_bytes") if name in typed]:
+        raise UsageError(f"--like finds out what {flag(both[0])} says; give one of them")
+
+
+def read_extent(ctx: click.Context) -> "Extent":
+    """What the reviews of --like are. Raises DataError for input that cannot be used, as `shoal preprocess` does."""
+    from bootstrap.preprocessing.extent import extent_of
+    from bootstrap.preprocessing.preview import check_preview, preview_local
+
+    asked = ctx.params
+    try:
+        usual = Settings(ragged=bool(asked["classes"]))  # as rows of so many classes have to be
+        settings = read_judging(Namespace(**asked, test_share=usual.test_share), usual)
+        options = read_reading_options(
+            asked, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+        )
+    except DataError as error:
+        raise UsageError(str(error)) from error
+    inputs = Inputs(files=asked["like"], exclude=asked["exclude"], options=options)
+    require_s3(*inputs.addresses)
+    with scale_suggested(ctx.obj):
+        preview = preview_local(inputs, settings, output=None, processes=False)
+        check_preview(preview, max_malformed=asked["max_malformed"], allow_damaged=asked["allow_damaged"])
+        return extent_of(preview)
+
+
+def lines(extent: "Extent") -> Iterator[str]:
+    """What the reviews are, for a person."""
+    values = sum(extent.values.values())
+    shares = ", ".join(f"{value}: {percent(number / values)}" for value, number in extent.values.items())
+    unpacked = f"; {_range(extent.raw_bytes, size)} unpacked" if extent.raw_bytes.middle != extent.stored_bytes else ""
+    yield table(
+        [
+            ("reviews", f"{plural(extent.files, 'file')}, {size(extent.stored_bytes)}{unpacked}"),
+            ("texts", _range(extent.texts, _count)),
+            ("rows", _range(extent.rows, _count)),
+            ("words a text", f"{extent.words:,.0f}"),
+            ("labels" if extent.labelled else "ratings", shares),
+        ]
+    )
+    yield ""
+    yield "What this rests on:"
+    yield from (f"  {sentence}" for sentence in extent.assumed)
+
+
+def content(extent: "Extent") -> dict[str, Any]:
+    """The same for a program."""
+    return {
+        "files": extent.files,
+        "bytes": extent.stored_bytes,
+        "raw_bytes": extent.raw_bytes._asdict(),
+        "texts": extent.texts._asdict(),
+        "rows": extent.rows._asdict(),
+        "words": extent.words,
+        "labelled": extent.labelled,
+        "values": dict(extent.values),
+        "assumed": list(extent.assumed),
+    }
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _range(amount: "Estimate", form: Callable[[float], str]) -> str:
+    if amount.low == amount.high:
+        return form(amount.middle)
+    return f"about {form(amount.middle)} ({form(amount.low)} to {form(amount.high)})"

@@ -1,0 +1,168 @@
+"""The work that `shoal plan` predicts, by --rows or --like: on topologies, on all of them, or on this machine."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bootstrap.aws import cdk
+from bootstrap.cli import like
+from bootstrap.cli.output import show
+from bootstrap.errors import UsageError
+
+if TYPE_CHECKING:
+    from bootstrap.preprocessing.extent import Extent
+    from experiments.prediction.cluster import ClusterWork, Prediction
+    from experiments.prediction.rates import Rates
+    from infra.topology import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is to be predicted."""
+
+    rows: tuple[int, int, int]
+    """At least, in the middle, and at most."""
+    raw_bytes: tuple[float, float, float] | None
+    """None: the dataset is there already."""
+    epochs: int
+    global_batch: int | None
+    spot: bool
+    extent: "Extent | None"
+    """What was found out of the reviews of --like."""
+    rates: "Rates | None"
+
+    def on(self, topology: "Topology") -> "Prediction":
+        """What it takes on a topology. One without a cluster has the dataset of reviews that were looked at."""
+        from experiments.prediction.cluster import predict_between
+
+        works = self._works()
+        if self.extent and topology.preprocessing is None:
+            works = [replace(work, raw_bytes=None) for work in works]
+        return predict_between(topology, works, self.rates)
+
+    def _works(self) -> "list[ClusterWork]":
+        from experiments.prediction.cluster import GLOBAL_BATCH, ClusterWork
+
+        return [
+            ClusterWork(
+                rows=rows,
+                raw_bytes=raw_bytes,
+                epochs=self.epochs,
+                global_batch=self.global_batch or GLOBAL_BATCH,
+                spot=self.spot,
+            )
+            for rows, raw_bytes in zip(self.rows, self.raw_bytes or (None, None, None), strict=True)
+        ]
+
+    def notes(self, topology: "Topology") -> Iterator[str]:
+        """What a person should know of the prediction for a topology."""
+        if self.extent and topology.preprocessing is None:
+            yield f"{topology.name} has no cluster to preprocess with, so the dataset is taken to be there already."
+        if self.rates is None and topology.training:
+            yield (
+                "To predict the training by rates of these GPUs, type: shoal calibrate --deployment NAME --output DIR, "
+                "and then this command with --rates DIR."
+            )
+
+    def lines(self) -> Iterator[str]:
+        """What was found out of the reviews, for a person."""
+        if self.extent:
+            yield from like.lines(self.extent)
+
+    def content(self) -> dict[str, Any]:
+        """The same for a program."""
+        return {"like": like.content(self.extent)} if self.extent else {}
+
+
+def check_options(ctx: click.Context, topologies: Sequence[str]) -> None:
+    """Raise UsageError for options that do not go together, before anything is looked at."""
+    asked = ctx.params
+    like.check_options(ctx)
+    some = asked["rows"] is not None or bool(asked["like"])
+    needed = "raw_bytes", "global_batch", "rates"
+    if not some and (asked["spot"] or any(asked[name] for name in needed)):
+        raise UsageError(
+            "--raw-bytes, --global-batch, --rates and --spot go with the work to predict; give its --rows, or --like"
+        )
+    if asked["local"] and (topologies or asked["every"] or not (some and asked["rates"])):
+        raise UsageError("a training on this machine is predicted by --local --rows N --rates DIR, and no topology")
+    if asked["every"] and (topologies or asked["rates"] or not some):
+        raise UsageError(
+            "--all compares all topologies for --rows N or --like; give these, no topology, and no --rates"
+        )
+    if not asked["every"] and (asked["max_price"] is not None or asked["max_hours"] is not None):
+        raise UsageError("--max-price and --max-hours go with --all")
+    if some and not (topologies or asked["every"] or asked["local"]):
+        raise UsageError("--rows and --like go with topologies; name them, or compare all by --all")
+
+
+def read_work(ctx: click.Context) -> Work | None:
+    """The work to predict; None where none is named. Raises DataError for reviews that cannot be used, and
+    ExperimentError for --rates that cannot."""
+    asked = ctx.params
+    if asked["rows"] is None and not asked["like"]:
+        return None
+    from experiments.prediction.rates import read_rates
+
+    rates = read_rates(asked["rates"]) if asked["rates"] else None
+    extent = like.read_extent(ctx) if asked["like"] else None
+    if extent:
+        low, middle, high = (max(1, round(rows)) for rows in extent.rows)
+        sizes: tuple[float, float, float] | None = extent.raw_bytes
+    else:
+        low = middle = high = asked["rows"]
+        sizes = None if asked["raw_bytes"] is None else (asked["raw_bytes"],) * 3
+    return Work(
+        rows=(low, middle, high),
+        raw_bytes=sizes,
+        epochs=asked["epochs"],
+        global_batch=asked["global_batch"],
+        spot=asked["spot"],
+        extent=extent,
+        rates=rates,
+    )
+
+
+def show_here(work: Work, *, as_json: bool) -> int:
+    """Print what a training takes on this machine."""
+    from bootstrap.cli import predicted
+    from experiments.prediction.training import predict_training, work_on
+
+    assert work.rates is not None
+    times = [predict_training(work_on(rows, work.epochs, work.global_batch), work.rates) for rows in work.rows]
+    text = "\n".join([*work.lines(), *predicted.lines_here(times, work.rates)])
+    show({**predicted.content_here(times, work.rates), **work.content()}, text, as_json=as_json)
+    return 0
+
+
+def show_choice(work: Work, limits: Mapping[str, float | None], *, as_json: bool) -> int:
+    """Print which topologies fit, the cheapest first; `limits`: `most_dollars` and `most_hours`."""
+    from bootstrap.cli import predicted
+    from bootstrap.lifecycle.plan import retired
+    from experiments.prediction.choosing import fitting, pareto_front
+    from infra import topology
+
+    able = []
+    for name in topology.names(cdk.TOPOLOGIES):
+        chosen = topology.load(name, cdk.TOPOLOGIES)
+        if chosen.training and not retired(chosen) and (work.raw_bytes is None or chosen.preprocessing):
+            able.append(work.on(chosen))
+    found = fitting(able, **limits)
+    front = pareto_front(found)
+    text = [*work.lines(), *(predicted.choice_lines(found, len(able)) if found else [_nothing_fits(able)])]
+    listed = [{**predicted.content(each), "best": any(each is best for best in front)} for each in found]
+    show({"topologies": listed, **work.content()}, "\n".join(text), as_json=as_json)
+    return int(not found)
+
+
+def _nothing_fits(able: "Sequence[Prediction]") -> str:
+    if not able:
+        return "No topology that AWS can start has both a cluster and GPUs; leave out --raw-bytes, or write one."
+    cheapest = min(able, key=lambda each: each.dollars.middle)
+    fastest = min(able, key=lambda each: each.seconds.middle)
+    return (
+        f"Nothing fits. The cheapest is {cheapest.topology.name} (${cheapest.dollars.middle:,.2f}), the fastest "
+        f"{fastest.topology.name} ({fastest.seconds.middle / 3600:,.1f} hours); raise a limit, or train fewer --epochs."
+    )

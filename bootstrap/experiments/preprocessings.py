@@ -1,0 +1,207 @@
+"""The preprocessings of an experiment, on this machine or on deployments.
+
+A run is measured from its input to its dataset, which is removed then: what it took is kept. So one that was stopped
+begins anew, because the steps that are finished would be missing in its time. On this machine `workers` are cores that
+the whole work is bound to.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bootstrap.experiments.places import Deployments
+from bootstrap.progress import Bars
+from corpus.cores import cores
+from corpus.errors import explain_full_disk
+from corpus.layout import DATASET_NAME
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
+from corpus.reading.compression import DamagedArchiveError, compression
+from corpus.reading.inputs.finding import find_files
+from corpus.reading.lines import LongLine, split_lines
+from corpus.reading.sources import EXPANSION, InputFile, Inputs
+from corpus.reading.storage import open_blocks, writable
+from corpus.settings import Settings
+from experiments.errors import ExperimentError
+from experiments.plans.kept import PREPROCESSING
+from experiments.plans.parts import Arm
+from experiments.plans.planned import PlannedRun
+from experiments.plans.prices import RunPrice, preprocessing_price, price_of_cores
+from infra import catalog
+from infra.parts import PreprocessingSpec
+from trainer.output.files import read_json, write_json
+
+_SHARES = ".input"
+"""The folder of the shares of the input, in the output."""
+
+
+class _Preprocessings:
+    """What both places have in common: the input, and which runs are finished."""
+
+    def __init__(self, inputs: Sequence[str], output: Path) -> None:
+        self._files = find_files(Inputs(files=tuple(inputs)), leave_out=str(output.resolve())).files
+        self._output = output
+        named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in self._files)
+        self.data: str | None = blake2b(named.encode(), digest_size=16).hexdigest()
+
+    def is_finished(self, run: PlannedRun) -> bool:
+        """Whether the run has come to its end before."""
+        return read_json(run.folder / PREPROCESSING) is not None
+
+    def _bytes(self, arm: Arm) -> float:
+        """The bytes of an arm's input, unpacked; of compressed files as they usually are."""
+        return (arm.share or 1.0) * sum(
+            each.size * EXPANSION.get(compression(each.address) or "", 1) for each in self._files
+        )
+
+    def _inputs(self, arm: Arm) -> Inputs:
+        if arm.share is None:
+            return Inputs(files=tuple(each.address for each in self._files))
+        folder = self._output / _SHARES / f"{arm.share:g}"
+        return Inputs(files=tuple(_share(each, arm.share, folder, place) for place, each in enumerate(self._files)))
+
+
+class LocalPreprocessings(_Preprocessings):
+    """Preprocessings on this machine."""
+
+    def __init__(self, inputs: Sequence[str], output: Path) -> None:
+        """Raises DataError for input that is not there."""
+        super().__init__(inputs, output)
+        self.cores: int | None = cores()
+        self._warm = False
+
+    def why_not(self, arm: Arm) -> str:
+        """Why an arm cannot run here; empty where it can."""
+        if arm.local is None:
+            return "it says nothing of this machine (`local`)"
+        workers = arm.local.workers or 1
+        return f"it needs {workers} cores, and there are {self.cores}" if workers > (self.cores or 1) else ""
+
+    def deployment_of(self, _arm: Arm) -> str | None:
+        """None: it runs here."""
+        return None
+
+    def price(self, run: PlannedRun) -> RunPrice:
+        """What a run takes; it costs nothing."""
+        return price_of_cores(_workers(run.arm), self._bytes(run.arm))
+
+    def make(self, run: PlannedRun, bars: Bars) -> str | None:
+        """Make the run; an interrupt ends it, and leaves nothing to go on with."""
+        from jobs import warm_up
+        from jobs.pipeline import preprocess_locally
+
+        if not self._warm:  # the first run would have the time of loading and compiling in it
+            warm_up.main()
+            self._warm = True
+        shutil.rmtree(run.folder, ignore_errors=True)
+        run.folder.mkdir(parents=True)
+        inputs = self._inputs(run.arm)
+        with _bound(_workers(run.arm)):
+            begin = time.monotonic()
+            made = preprocess_locally(inputs, str(run.folder), progress=bars)
+            seconds = time.monotonic() - begin
+        (run.folder / DATASET_NAME).unlink()
+        _write(run, inputs, seconds, _workers(run.arm), made.digest, made.counts)
+        return None
+
+
+class DeployedPreprocessings(_Preprocessings):
+    """Preprocessings on the EMR clusters of deployments."""
+
+    def __init__(self, where: Deployments, inputs: Sequence[str], output: Path) -> None:
+        """Raises DataError for input that is not there."""
+        super().__init__(inputs, output)
+        self.cores: int | None = None
+        self._where = where
+
+    def why_not(self, arm: Arm) -> str:
+        """Why an arm cannot run on these deployments; empty where it can."""
+        return self._where.why_not(arm)
+
+    def deployment_of(self, arm: Arm) -> str | None:
+        """The name of an arm's deployment."""
+        return self._where.name_of(arm)
+
+    def price(self, run: PlannedRun) -> RunPrice:
+        """What a run takes and costs, by the price list and CPU-seconds that were measured elsewhere."""
+        return preprocessing_price(self._where.topology(run.arm), self._bytes(run.arm))
+
+    def make(self, run: PlannedRun, bars: Bars) -> str | None:
+        """Make the run; an interrupt cancels it."""
+        from bootstrap.preprocessing.preprocess import preprocess_on_deployment
+
+        inputs = self._inputs(run.arm)
+        deployment = self._where.of(run.arm)
+        begin = time.monotonic()
+        made = preprocess_on_deployment(
+            deployment, inputs, settings=Settings(), max_malformed=DEFAULT_MAX_MALFORMED, bars=bars, say=bars.note
+        )
+        seconds = time.monotonic() - begin
+        run.folder.mkdir(parents=True, exist_ok=True)
+        cluster = self._where.topology(run.arm).preprocessing
+        _write(run, inputs, seconds, _vcpus(cluster), made.digest, made.counts)
+        return None
+
+
+def _workers(arm: Arm) -> int:
+    assert arm.local is not None
+    assert arm.local.workers is not None
+    return arm.local.workers
+
+
+def _vcpus(cluster: PreprocessingSpec | None) -> int:
+    """The vCPUs that work; a cluster without workers works on its primary node."""
+    assert cluster is not None
+    nodes = [(group.instance_type, group.count) for _, group in cluster.workers] or [(cluster.primary.instance_type, 1)]
+    return sum(count * catalog.find(name).vcpu for name, count in nodes)
+
+
+def _write(run: PlannedRun, inputs: Inputs, seconds: float, workers: int, digest: str, counts: dict[str, Any]) -> None:
+    """Keep what a run took."""
+    size = sum(each.size for each in find_files(inputs).files)
+    rows = {name: counts[name] for name in ("lines", "distinct", "train", "test")}
+    write_json(
+        run.folder / PREPROCESSING,
+        {"seconds": seconds, "bytes": size, "workers": workers, "digest": digest, **rows},
+    )
+
+
+def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
+    """A file with this share of the lines of another one, taken evenly, and unpacked; returns its path."""
+    name = PurePosixPath(file.address).name
+    if name.endswith(".parquet"):
+        raise ExperimentError(f"{file.address} has no lines to take a share of; leave `share` out, or give lines")
+    path = folder / f"{place}-{name.removesuffix(compression(name) or '')}"
+    if path.exists():
+        return str(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with explain_full_disk(folder), writable(str(path)) as partial, partial.open("wb") as to:
+        for number, line in enumerate(_lines(file.address)):
+            if number == 0 or int((number + 1) * share) > int(number * share):  # the first may name the columns
+                to.write(line + b"\n")
+    return str(path)
+
+
+def _lines(address: str) -> Iterator[bytes]:
+    """The lines of a file, without newlines; those that are too long are left out."""
+    try:
+        for lines in split_lines(open_blocks(address)):
+            if not isinstance(lines, LongLine):
+                yield from lines
+    except DamagedArchiveError as error:
+        raise ExperimentError(f"{address} is damaged ({error}); get it again, or leave `share` out") from error
+
+
+@contextmanager
+def _bound(workers: int) -> Iterator[None]:
+    """Bind this process, and those that it starts, to so many of its cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, set(sorted(before)[:workers]))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,96 @@
+"""What a training on a deployment's nodes is predicted to take: by runs of such nodes, or else by the catalogue.
+
+A training must never fail because nobody can tell what it will take: then there is no prediction, and a note says why.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.objects import Place
+from bootstrap.errors import ShoalError
+from bootstrap.nodes.scaling_group import scaling_groups
+from bootstrap.progress import Bars
+from bootstrap.training.prediction import require_model, work_of
+from corpus.errors import DataError
+from corpus.text_request import TextRequest
+from experiments.errors import ExperimentError
+from experiments.prediction.estimate import Estimate, total
+from experiments.prediction.gpu_rates import lstm_operations
+from experiments.prediction.nodes import NodeStage, predict_nodes
+from experiments.prediction.rates import Node, Rates
+from infra import catalog, cost
+from infra.errors import TopologyError
+from trainer.config import TrainConfig
+
+_NODES_END = Estimate(1.0, 3.0, 15.0)
+"""Seconds until AWS has taken the requests to end the nodes; not measured."""
+
+
+def predict_launch(
+    deployment: Deployment, config: TrainConfig, data: Place | TextRequest, rates: Rates | None, bars: Bars
+) -> dict[str, Any] | None:
+    """What a training takes: `seconds`, `dollars` (None where a price is not known), `stages` with the same of each, as
+    launch.json names them, and the `source`. It is noted, too. None, and a note that says why, where nobody can tell.
+    """
+    try:
+        found = _predict(deployment, config, data, rates)
+    except (BotoCoreError, ClientError, DataError, ExperimentError, ShoalError, TopologyError) as error:
+        bars.note(f"not predicted: {error}")
+        return None
+    minutes = Estimate(**found["seconds"]).times(1 / 60)
+    dollars = f", ${found['dollars']['middle']:,.2f}" if found["dollars"] else ""
+    bars.note(f"predicted, on AWS: {minutes.middle:.1f} minutes ({minutes.low:.1f} to {minutes.high:.1f}){dollars}")
+    return found
+
+
+def nodes_of(deployment: Deployment) -> list[Node]:
+    """A deployment's GPU nodes when all of its groups are scaled up. Raises ShoalError where it has none."""
+    groups = scaling_groups(deployment)
+    return [Node(each.instance_type, each.node_group.gpus) for each in groups for _ in range(each.node_group.size)]
+
+
+def dollars_of(seconds: Estimate, deployment: Deployment, nodes: Sequence[Node]) -> Estimate | None:
+    """What so many seconds of these nodes cost on demand, as `Spending` counts; None where a price is not known."""
+    try:
+        prices = catalog.prices(str(deployment.session.region_name))
+        return seconds.times(sum(cost.gpu_node(node.instance_type, prices) for node in nodes) / 3600)
+    except TopologyError:
+        return None
+
+
+def _predict(
+    deployment: Deployment, config: TrainConfig, data: Place | TextRequest, rates: Rates | None
+) -> dict[str, Any]:
+    if config.resume:
+        raise ShoalError("the training goes on from where it was stopped")
+    if isinstance(data, TextRequest):
+        raise ShoalError("how many texts there are is known when the nodes have read them")
+    if rates is not None:
+        require_model(config, rates)
+    elif config.model != "lstm":
+        raise ShoalError(
+            f"the catalogue has rates of the LSTM alone; for {config.model} give --rates, the output of `shoal "
+            f"calibrate --deployment {deployment.name} --model {config.model}`"
+        )
+    nodes = nodes_of(deployment)
+    predicted = predict_nodes(
+        nodes,
+        work_of(config, str(data), sum(node.gpus for node in nodes)),
+        shared=deployment.share is not None,
+        operations=lstm_operations(embedding=config.embedding, hidden=config.hidden, layers=config.layers),
+        rates=rates,
+    )
+    stages = (*predicted, NodeStage(name="end the nodes", seconds=_NODES_END, basis="not measured"))
+
+    def amounts(seconds: Estimate) -> dict[str, Any]:
+        dollars = dollars_of(seconds, deployment, nodes)
+        return {"seconds": seconds._asdict(), "dollars": dollars and dollars._asdict()}
+
+    return {
+        **amounts(total([stage.seconds for stage in stages])),
+        "stages": [{"name": stage.name, **amounts(stage.seconds)} for stage in stages],
+        "source": next(stage.basis for stage in stages if stage.name == "train"),
+    }

@@ -1,0 +1,1 @@
+"""Experiments as files: what is compared, the runs that follow from it, and what these would take and cost."""

@@ -1,0 +1,112 @@
+"""experiment.json: the experiment as it is run, kept beside its runs, from the beginning.
+
+A second command goes on with its runs. So do not let it mix runs of one arm that had different settings, or runs on
+different data or places.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from experiments.errors import ExperimentError
+from experiments.plans.parts import Arm, Experiment
+from experiments.plans.planned import run_folder
+
+NAME = "experiment.json"
+PREPROCESSING = "preprocessing.json"
+"""In the folder of a run of preprocessing: what it took."""
+
+
+class Kept(BaseModel):
+    """The content of experiment.json."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal[1] = 1
+    name: str
+    experiment: Experiment
+    cores: int | None = Field(default=None, ge=1)
+    """Of this machine; None where the runs are on deployments."""
+    deployments: dict[str, str] = {}
+    """The deployment of each arm that has one, by the arm's name."""
+    data: str | None = None
+    """What stands for the data: a dataset's digest, or that of the input's names, sizes and times. None: not known."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the runs are on this machine."""
+        return self.cores is not None
+
+
+def read_kept(output: Path) -> Kept | None:
+    """The experiment in a folder; None where there is none. Raises ExperimentError for a file that is not one."""
+    try:
+        content = (output / NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ExperimentError(f"cannot read {output / NAME}: {error.strerror}; choose another --output") from error
+    try:
+        return Kept.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "its content"
+        raise ExperimentError(
+            f"{output / NAME} is not the file of an experiment of this version ({where}: {first['msg']}); run the "
+            "experiment with another --output"
+        ) from None
+
+
+def write_kept(output: Path, kept: Kept) -> None:
+    """Write it, whole or not at all. Raises ExperimentError."""
+    partial = output / f".{NAME}.partial"
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(orjson.dumps(kept.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
+        partial.replace(output / NAME)
+    except OSError as error:
+        raise ExperimentError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
+
+
+def require_same(before: Kept, now: Kept, output: Path) -> None:
+    """Raise ExperimentError where the runs that are there would not go together with those to come."""
+    otherwise = "choose another --output, or remove that folder"
+    if before.name != now.name or before.experiment.kind != now.experiment.kind:
+        raise ExperimentError(
+            f"{output} holds runs of the experiment '{before.name}', not of '{now.name}'; {otherwise}"
+        )
+    if before.is_local != now.is_local:
+        place = "this machine" if before.is_local else "deployments"
+        raise ExperimentError(f"{output} holds runs on {place}; {otherwise}")
+    if None not in (before.data, now.data) and before.data != now.data:
+        raise ExperimentError(f"{output} holds runs on other data; {otherwise}")
+    earlier = {arm.name: arm for arm in before.experiment.arms}
+    for arm in now.experiment.arms:
+        was = earlier.get(arm.name)
+        if was is None or not _has_runs(output, arm, max(before.experiment.repeats, now.experiment.repeats)):
+            continue
+        if _essence(before.experiment, was) != _essence(now.experiment, arm):
+            raise ExperimentError(
+                f"{output / arm.folder} holds runs of '{arm.name}' with other settings than the file has now; "
+                f"{otherwise}"
+            )
+
+
+def _essence(experiment: Experiment, arm: Arm) -> tuple[object, ...]:
+    """What makes a run of an arm what it is."""
+    return experiment.settings_of(arm), arm.local, arm.topology, arm.share
+
+
+def _has_runs(output: Path, arm: Arm, repeats: int) -> bool:
+    return any(run_folder(output, arm, repeat).exists() for repeat in range(1, repeats + 1))
+
+
+def joined(before: Kept | None, now: Kept, names: Sequence[str]) -> Kept:
+    """`now`, with the deployments of the arms that are not among `names`, which an earlier command ran."""
+    if before is None:
+        return now
+    others = {name: where for name, where in before.deployments.items() if name not in names}
+    return now.model_copy(update={"deployments": {**others, **now.deployments}, "data": now.data or before.data})

@@ -1,0 +1,138 @@
+"""What the runs of an experiment would take and cost, before they are made.
+
+Do not take what cannot be told for nothing: a limit of dollars cannot be kept with it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from corpus.rules import VALIDATION_SHARE
+from experiments.errors import ExperimentError
+from experiments.plans.parts import Local
+from experiments.prediction.cluster import ClusterWork, predict_cluster
+from experiments.prediction.estimate import Estimate, total
+from experiments.prediction.gpu_rates import lstm_operations
+from experiments.prediction.preprocessing import CPU_SECONDS_A_GB
+from infra.errors import TopologyError
+from infra.topology import Topology
+from trainer.config import TrainConfig
+from trainer.order import steps_per_epoch
+
+_WORDS = 100
+"""Of a row."""
+_AROUND = 10.0
+"""Seconds of a run on this machine in which no rank sleeps: starting processes, measuring rates."""
+_OFF_ASLEEP, _OFF_PREPROCESSING = 0.25, 1.0
+
+
+class DatasetSize(NamedTuple):
+    """The rows of a dataset."""
+
+    train: int
+    test: int
+
+    def trained(self, share: float) -> int:
+        """The rows that a training with this --train-share learns from."""
+        return max(1, round(share * (self.train - max(1, int(self.train * VALIDATION_SHARE)))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPrice:
+    """What a run would take and cost; None where that cannot be told."""
+
+    seconds: Estimate | None = None
+    dollars: Estimate | None = None
+    basis: str
+    """What it follows from, or why it cannot be told."""
+
+
+def cannot_tell(why: str, *, dollars: Estimate | None = None) -> RunPrice:
+    """The price of a run of which no time is known."""
+    return RunPrice(dollars=dollars, basis=f"cannot tell: {why}")
+
+
+def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
+    """A training on a topology's GPUs, from the start of its nodes to their end."""
+    if not topology.training:
+        return cannot_tell(f"{topology.name} has no GPUs")
+    if config.model != "lstm":
+        return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
+    ranks = sum(group.count * group.gpus for group in topology.training)
+    batch = config.batch_for(ranks)
+    work = ClusterWork(
+        rows=max(1, round(config.train_share * size.train) + size.test),
+        raw_bytes=None,
+        epochs=config.epochs_for(steps_per_epoch(size.trained(config.train_share), batch)),
+        global_batch=batch,
+        operations=lstm_operations(
+            embedding=config.embedding, hidden=config.hidden, layers=config.layers, words=_WORDS
+        ),
+    )
+    return _on_topology(topology, work)
+
+
+def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
+    """A preprocessing on a topology's cluster, which is there already."""
+    if topology.preprocessing is None:
+        return cannot_tell(f"{topology.name} has no cluster to preprocess with")
+    return _on_topology(topology, ClusterWork(rows=1, raw_bytes=raw_bytes, epochs=1), only="preprocess")
+
+
+def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPrice:
+    """A training on this machine whose ranks sleep."""
+    rows = size.trained(config.train_share)
+    batch = config.batch_for(local.world_size)
+    epochs = config.epochs_for(steps_per_epoch(rows, batch))
+    rate = len(local.sleep) * min(local.sleep) if config.balance == "off" else sum(local.sleep)
+    return RunPrice(
+        seconds=Estimate.about(_AROUND + epochs * rows / rate, _OFF_ASLEEP),
+        dollars=Estimate.exact(0.0),
+        basis="the rates at which its ranks sleep",
+    )
+
+
+def price_of_cores(workers: int, raw_bytes: float) -> RunPrice:
+    """A preprocessing on so many cores of this machine."""
+    seconds = raw_bytes / 1e9 * sum(CPU_SECONDS_A_GB.values()) / workers
+    return RunPrice(
+        seconds=Estimate.about(_AROUND + seconds, _OFF_PREPROCESSING),
+        dollars=Estimate.exact(0.0),
+        basis="CPU-seconds measured on another machine",
+    )
+
+
+def total_dollars(prices: Sequence[RunPrice]) -> Estimate:
+    """The dollars of all runs whose price can be told."""
+    return total([price.dollars for price in prices if price.dollars is not None])
+
+
+def require_price(prices: Sequence[RunPrice], most: float | None) -> None:
+    """Raise ExperimentError where these runs may cost more than `most` dollars; None: they may cost any number."""
+    if most is None:
+        return
+    if unknown := next((price for price in prices if price.dollars is None), None):
+        raise ExperimentError(
+            f"what the runs cost cannot be held below ${most:,.2f}, because one has no price ({unknown.basis}); run "
+            "the other --arms, or leave out --max-price, and max_price in the file"
+        )
+    dollars = total_dollars(prices)
+    if dollars.high > most:
+        raise ExperimentError(
+            f"the runs would cost ${dollars.middle:,.2f}, and up to ${dollars.high:,.2f}, which is more than "
+            f"${most:,.2f}; raise --max-price, or run fewer --arms"
+        )
+
+
+def _on_topology(topology: Topology, work: ClusterWork, only: str | None = None) -> RunPrice:
+    try:
+        found = predict_cluster(topology, work)
+    except (ExperimentError, TopologyError) as error:
+        return cannot_tell(str(error))
+    stages = [stage for stage in found.stages if only in (None, stage.name)]
+    by_use = Estimate.exact(found.by_use if only is None else 0.0)
+    return RunPrice(
+        seconds=total([stage.seconds for stage in stages]),
+        dollars=total([*(stage.dollars for stage in stages), by_use]),
+        basis=next((stage.basis for stage in stages if stage.name == (only or "train")), ""),
+    )

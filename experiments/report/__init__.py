@@ -1,0 +1,1 @@
+"""What runs took and brought, as one HTML page: `page.py` composes it of sections, each of figures."""

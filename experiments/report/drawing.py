@@ -1,0 +1,127 @@
+"""Draws plots: a Vega-Lite specification and rows to an SVG, by vl-convert, which needs no browser and no network.
+
+Colours are names of the page's style sheet (`var(--c1)`, `currentColor`), so that one SVG fits a light and a dark page,
+and paper. A plot is as wide as a phone's screen: wide pages show several beside each other.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import vl_convert
+
+from experiments.report.figures import Figure, Plot, Value
+
+WIDTH, HEIGHT = 340, 250
+_FONT = "system-ui, sans-serif"
+COLOURS = [f"var(--c{number})" for number in range(1, 7)]
+"""Of things that differ in kind; the page's style sheet defines them for each theme."""
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [12, 3]]
+"""Of lines, in the same order, so that nothing is told by colour alone."""
+
+_CONFIG: Mapping[str, Any] = {
+    "background": None,
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "domainColor": "currentColor",
+        "domainOpacity": 0.5,
+        "tickColor": "currentColor",
+        "tickOpacity": 0.5,
+        "gridColor": "currentColor",
+        "gridOpacity": 0.12,
+        "labelColor": "currentColor",
+        "titleColor": "currentColor",
+        "labelFontSize": 11,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 6,
+        "labelLimit": 130,
+        "labelOverlap": "greedy",
+        "labelSeparation": 8,
+        "tickCount": 4,
+    },
+    "legend": {
+        "orient": "bottom",
+        "columns": 2,
+        "labelColor": "currentColor",
+        "titleColor": "currentColor",
+        "labelFontSize": 11,
+        "labelLimit": 140,
+        "symbolSize": 120,
+        "title": None,
+    },
+    "range": {"category": COLOURS},
+    "mark": {"color": COLOURS[0]},
+    "text": {"color": "currentColor", "fill": "currentColor"},
+    "rule": {"color": "currentColor"},
+}
+
+
+def svg(plot: Plot, figure: Figure) -> str:
+    """The plot of this figure as an SVG element that fills the width of its place."""
+    return drawn(plot.spec, figure.records(), title=plot.title, description=plot.description, key=figure.key)
+
+
+def drawn(
+    spec: Mapping[str, Any], rows: Sequence[Mapping[str, Value]], *, title: str, description: str, key: str
+) -> str:
+    """The SVG element of a specification and its rows."""
+    whole = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "width": WIDTH,
+        "height": HEIGHT,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "config": _CONFIG,
+        "data": {"values": [{key: _rounded(value) for key, value in row.items()} for row in rows]},
+        **spec,
+    }
+    raw: str = vl_convert.vegalite_to_svg(whole)
+    name = re.sub(r"[^a-z0-9]+", "-", f"{key} {title}".lower())
+    label = f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
+    return _slim(raw, f'role="img" aria-labelledby="{name}-t {name}-d"', label)
+
+
+def _rounded(value: Value) -> Value:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+_OPENING = re.compile(r"<svg\b[^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>")
+_LONG = re.compile(r"(\d+\.\d\d)\d+")
+_PLACES = re.compile(r' (?:d|transform)="[^"]*"')
+_LONG_PLACE = re.compile(r"(\d+\.\d)\d+")
+_POINT = r'<path data-told="(\d+)" transform="translate\(([^,]+),([^)]+)\)"[^>]* opacity="0"/>'
+"""One that is not seen, of a line: its row, and where it is."""
+_NO_NAMES = re.compile(
+    r' (?:xmlns(?::\w+)?|role|aria-[a-z]+|class|version|font-family|pointer-events)="[^"]*"'
+    r'| (?:stroke-|fill-)?opacity="1"| stroke-width="1"'
+)
+_UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h0v0h0Z"/>')
+
+
+def _slim(raw: str, attributes: str, label: str) -> str:
+    """The SVG without what a page does not need: sizes, names, defaults, and digits that no screen shows.
+
+    It is one image to a screen reader. What Vega says of each mark is for the page's script, as `data-told`, and the
+    points of lines, which are not seen, as `data-points`: a row of the table, and its place, each.
+    """
+    found = _OPENING.search(raw)
+    if found is None:
+        raise ValueError("vl-convert drew no SVG")
+    body = raw[found.end() :]
+    slim = re.sub(r"<[^>]*>", lambda tag: _slim_tag(tag[0]), body)
+    slim = re.sub(f"(?:{_POINT})+", _points, _UNSEEN.sub("", slim))
+    return f'<svg viewBox="{found["box"]}" {attributes}>{label}{slim}'
+
+
+def _points(found: re.Match[str]) -> str:
+    points = " ".join(",".join(each.groups()) for each in re.finditer(_POINT, found[0]))
+    return f'<g data-points="{points}"/>'
+
+
+def _slim_tag(tag: str) -> str:
+    if tag.startswith("<path"):
+        tag = tag.replace(' aria-label="', ' data-told="')
+    tag = _PLACES.sub(lambda places: _LONG_PLACE.sub(r"\1", places[0]), _NO_NAMES.sub("", tag))
+    return _LONG.sub(r"\1", tag)

@@ -1,0 +1,119 @@
+"""What a report is made of: sections of figures, each with its numbers and the plots that are drawn of them.
+
+A plot is drawn of the rows of its figure's table and of nothing else, so that table, CSV and plot cannot disagree.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+Value = str | int | float | None
+MOST_POINTS = 160
+"""Rows that a figure with lines has, of all runs together: more would not be seen, and make a large page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a figure's table."""
+
+    key: str
+    """By which plots know it: letters and `_`."""
+    head: str
+    """With its unit, as in `time, s`."""
+    form: str = ""
+    """How a person is shown its numbers, as of format()."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """A drawing of a figure's rows."""
+
+    title: str
+    description: str
+    """What is drawn, for a reader who does not see it."""
+    spec: Mapping[str, Any]
+    """In Vega-Lite, without data, size and colours of the page (drawing.py)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Numbers, and the plots of them."""
+
+    key: str
+    """Its place in the page, and the name of its CSV: lower-case letters and `-`."""
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Value]]
+    plots: Sequence[Plot] = ()
+    text: str = ""
+    """What there is to know before one looks at it."""
+    folded: bool = True
+    """Whether the table is shown only when it is asked for; one without plots is always shown."""
+
+    def records(self) -> list[dict[str, Value]]:
+        """The rows as plots know them, each with its place, `row`."""
+        keys = [column.key for column in self.columns]
+        return [{**dict(zip(keys, row, strict=True)), "row": place} for place, row in enumerate(self.rows)]
+
+    def cells(self) -> list[list[str]]:
+        """The rows as a person is shown them; a dash for what is not known."""
+        return [
+            [shown(value, column.form) for value, column in zip(row, self.columns, strict=True)] for row in self.rows
+        ]
+
+    def csv(self) -> str:
+        """The table as CSV. A text that a spreadsheet would take for a formula begins with an apostrophe there."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(column.head for column in self.columns)
+        writer.writerows([_plain(value) for value in row] for row in self.rows)
+        return text.getvalue()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the page with a title."""
+
+    key: str
+    title: str
+    figures: Sequence[Figure]
+    text: str = ""
+
+
+def key_of(*parts: str) -> str:
+    """A figure's key of these parts."""
+    return "-".join(re.findall("[a-z0-9]+", "-".join(parts).lower()))
+
+
+def shown(value: Value, form: str) -> str:
+    """A value as a person is shown it."""
+    if value is None:
+        return "-"
+    return format(value, form) if form and not isinstance(value, str) else str(value)
+
+
+def thinned(count: int, most: int) -> list[range]:
+    """At most `most` neighbouring ranges of about equal length that cover `count` positions."""
+    parts = min(count, max(1, most))
+    edges = [part * count // parts for part in range(parts + 1)] if parts else []
+    return [range(first, last) for first, last in pairwise(edges)]
+
+
+def time_unit(most_seconds: float) -> tuple[float, str]:
+    """In which unit times up to this are readable: its seconds, and its sign."""
+    if most_seconds < 200:
+        return 1.0, "s"
+    return (60.0, "min") if most_seconds < 3 * 3600 else (3600.0, "h")
+
+
+def _plain(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t") else text

@@ -1,0 +1,63 @@
+"""Writes the page: sections to one HTML file that asks no network for anything."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from experiments.report.drawing import svg
+from experiments.report.figures import Figure, Section
+from experiments.report.sections.comparison import comparison
+from experiments.report.sections.data import data
+from experiments.report.sections.experiment import experiment
+from experiments.report.sections.learning import learning
+from experiments.report.sections.overview import overview
+from experiments.report.sections.ranks import ranks
+from experiments.report.sections.time_and_money import time_and_money
+from experiments.report.subjects import Found
+
+
+def sections(content: Found) -> list[Section]:
+    """What there is to show, in the order of the page; sections without figures are left out."""
+    found = [experiment(each, one=len(content.experiments) == 1) for each in content.experiments]
+    if content.subjects:
+        found += [each(content.subjects) for each in (overview, time_and_money, comparison, learning, ranks)]
+    if content.data:
+        found.append(data(content.data, content.subjects))
+    return [each for each in found if each.figures]
+
+
+def page(
+    title: str, summary: Sequence[tuple[str, str]], found: Sequence[Section], *, warnings: Sequence[str], written: str
+) -> str:
+    """The page as HTML.
+
+    `summary`: names and values that are shown large. `written`: when the page is made.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(_text("page.html"))
+    return template.render(
+        title=title,
+        summary=summary,
+        sections=found,
+        warnings=warnings,
+        written=written,
+        style=Markup(_text("page.css")),  # noqa: S704  our own file
+        script=Markup(_text("page.js")),  # noqa: S704  our own file
+        svg=_drawing,
+        numbers=_numbers,
+    )
+
+
+def _drawing(figure: Figure, place: int) -> Markup:
+    return Markup(svg(figure.plots[place], figure))  # noqa: S704  drawing.py escapes what is in it
+
+
+def _numbers(figure: Figure) -> list[bool]:
+    """Which columns have numbers: they are set to the right."""
+    return [any(isinstance(row[place], int | float) for row in figure.rows) for place in range(len(figure.columns))]
+
+
+def _text(name: str) -> str:
+    return files("experiments.report").joinpath(name).read_text("utf-8")

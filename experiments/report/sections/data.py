@@ -1,0 +1,118 @@
+"""What the data are: ratings before and after duplicates are taken out, classes, lengths, words."""
+
+from collections.abc import Sequence
+
+from corpus.display import length_bins, printable
+from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of
+from experiments.report.specs import coloured, name, number
+from experiments.report.subjects import DataCounts, Subject
+
+_MOST_DATASETS, _MOST_CLASSES, _MOST_WORDS = 4, 20, 20
+_ALL, _DISTINCT = "all texts", "distinct texts"
+
+
+def data(found: Sequence[DataCounts], subjects: Sequence[Subject]) -> Section:
+    """The section of the datasets that were given."""
+    learnt = {each.run.latest.digest for each in subjects}
+    figures: list[Figure] = []
+    for each in found[:_MOST_DATASETS]:
+        figures += _figures(each, one=len(found) == 1, learnt=each.digest in learnt if subjects else None)
+    return Section(key="data", title="The data", figures=figures)
+
+
+def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure]:
+    counts, of = data.counts, "" if one else f", {printable(data.folder.resolve().name)}"
+    totals: list[list[Value]] = [
+        ["lines", counts.lines],
+        ["malformed", counts.malformed],
+        ["empty", counts.empty],
+        ["texts", counts.texts],
+        ["distinct texts", counts.distinct],
+        ["rows to train on", counts.train],
+        ["rows to test on", counts.test],
+        ["words kept", counts.tokens],
+        ["of these unknown", counts.unknown_tokens],
+    ]
+    text = {True: "Runs of this report learnt from it.", False: "No run of this report learnt from it.", None: ""}
+    figures = [
+        Figure(
+            key=key_of("data", of),
+            title=f"Dataset{of}",
+            columns=[Column(key="what", head="what"), Column(key="number", head="number", form=",")],
+            rows=totals,
+            text=f"Its digest is {(data.digest or 'not known')[:12]}. {text[learnt]}".strip(),
+        )
+    ]
+    if counts.ratings.before:
+        figures.append(
+            _before_and_after("ratings", "rating", of, _changes(counts.ratings.before, counts.ratings.after))
+        )
+    classes = {str(label): printable(each) for label, each in enumerate(data.classes)}
+    ordered = sorted(counts.labels.after, key=lambda label: -counts.labels.after[label])[:_MOST_CLASSES]
+    kept = [label for label in counts.labels.after if label in set(ordered)]
+    named = {classes.get(label, label): label for label in kept}
+    figures.append(
+        _before_and_after(
+            "classes",
+            "class",
+            of,
+            [(each, counts.labels.before.get(label, 0), counts.labels.after[label]) for each, label in named.items()],
+        )
+    )
+    if lengths := length_bins(counts.lengths):
+        figures.append(_bars("lengths", "Lengths of texts", "words kept of a text", "texts", of, lengths))
+    words = {printable(word): count for word, count in counts.frequent_words[:_MOST_WORDS]}
+    if words:
+        figures.append(_bars("words", "Most frequent words", "word", "occurrences", of, words))
+    return figures
+
+
+def _changes(before: dict[str, int], after: dict[str, int]) -> list[tuple[str, int, int]]:
+    return [(each, number_, after.get(each, 0)) for each, number_ in before.items()]
+
+
+def _before_and_after(key: str, what: str, of: str, found: Sequence[tuple[str, int, int]]) -> Figure:
+    """A histogram of all texts beside the distinct ones."""
+    columns = [
+        Column(key="name", head=what),
+        Column(key="before", head=_ALL, form=","),
+        Column(key="after", head=_DISTINCT, form=","),
+    ]
+    sides = (_ALL, _DISTINCT)
+    spec = {
+        "transform": [
+            {"fold": ["before", "after"], "as": ["side", "texts"]},
+            {"calculate": f"datum.side == 'before' ? '{_ALL}' : '{_DISTINCT}'", "as": "of"},
+        ],
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": {**name("name", what), "axis": {"labelAngle": 0 if len(found) <= 6 else -90}},
+            "xOffset": name("of", order=sides),
+            "y": number("texts", "texts", zero=True, axis={"format": "~s"}),
+            "color": coloured("of", sides)["color"],
+        },
+    }
+    plot = Plot(
+        title=f"Texts by {what}{of}",
+        description=f"Two bars for each {what}: all texts, and the distinct ones.",
+        spec=spec,
+    )
+    return Figure(key=key_of(key, of), title=f"Texts by {what}{of}", columns=columns, rows=list(found), plots=[plot])
+
+
+def _bars(key: str, title: str, what: str, counted: str, of: str, found: dict[str, int]) -> Figure:
+    spec = {
+        "mark": {"type": "bar"},
+        "encoding": {
+            "y": {**name("name"), "axis": {"title": None, "labelLimit": 110, "labelOverlap": False}},
+            "x": number("number", counted, zero=True, axis={"format": "~s"}),
+        },
+        "height": 60 + 15 * len(found),
+    }
+    return Figure(
+        key=key_of(key, of),
+        title=f"{title}{of}",
+        columns=[Column(key="name", head=what), Column(key="number", head=counted, form=",")],
+        rows=[[each, count] for each, count in found.items()],
+        plots=[Plot(title=f"{title}{of}", description=f"A bar for each: {counted} by {what}.", spec=spec)],
+    )

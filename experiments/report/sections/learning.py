@@ -1,0 +1,233 @@
+"""How the runs learnt: loss and measures by step, epoch, time and dollar, and what was mistaken for what."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
+
+from corpus.display import printable
+from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
+from experiments.report.specs import Spec, lines, name, number
+from experiments.report.subjects import MOST_LINES, Subject, groups
+from experiments.runs import Run, full_steps, numbers
+
+_MOST_CLASSES_DRAWN, _MOST_CLASSES_WRITTEN, _MOST_PAIRS, _MOST_MATRICES = 30, 8, 60, 4
+
+
+def learning(subjects: Sequence[Subject]) -> Section:
+    """The section of curves and confusions, of the runs that learnt."""
+    subjects = [each for each in subjects if not each.run.sleeps]
+    drawn = [each for group in list(groups(subjects).values())[:MOST_LINES] for each in group]
+    left_out = len(subjects) - len(drawn)
+    text = f"The first {MOST_LINES} kinds of runs are drawn; {left_out} runs are left out." if left_out else ""
+    figures = [figure for figure in (_losses(drawn), _measures(drawn)) if figure is not None]
+    matrices = [(each, matrix) for each in drawn[:_MOST_MATRICES] if (matrix := _matrix(each.run))]
+    figures += [_confusion(each, matrix, several=len(subjects) > 1) for each, matrix in matrices]
+    return Section(key="learning", title="What was learnt", figures=figures, text=text)
+
+
+def _losses(subjects: Sequence[Subject]) -> Figure | None:
+    seconds, unit = time_unit(max((each.run.seconds for each in subjects), default=0.0))
+    paid = any(each.run.dollars for each in subjects)
+    rows: list[list[Value]] = []
+    for subject in subjects:
+        run = subject.run
+        an_epoch = run.latest.steps / max(1, run.latest.epochs)
+        full = full_steps(run)
+        for part in thinned(len(full), max(12, MOST_POINTS // max(1, len(subjects)))):
+            steps = full[part.start : part.stop]
+            last, passed = steps[-1], _passed(run, steps[-1].time)
+            rows.append(
+                [
+                    *_who(subject, subjects),
+                    last.step,
+                    last.step / an_epoch if an_epoch else None,
+                    passed / seconds,
+                    *([_paid(run, passed)] if paid else []),
+                    fmean(step.loss for step in steps),
+                ]
+            )
+    if not rows:
+        return None
+    axes = [
+        ("step", "step", "step"),
+        ("epoch", "epoch", "epoch"),
+        ("time", f"time of training, {unit}", "time"),
+        *([("dollars", "cost so far, $", "dollar")] if paid else []),
+    ]
+    y = number("loss", "loss of the training rows")
+    plots = [
+        Plot(
+            title=f"Loss by {short}",
+            description=f"The mean loss of the training rows against the {short}, a line for each run.",
+            spec=_curves(number(key, title), y, subjects),
+        )
+        for key, title, short in axes
+    ]
+    columns = [
+        *_who_columns(subjects),
+        Column(key="step", head="step", form=","),
+        Column(key="epoch", head="epoch", form=".2f"),
+        Column(key="time", head=f"time, {unit}", form=",.2f"),
+        *([Column(key="dollars", head="cost so far, $", form=",.2f")] if paid else []),
+        Column(key="loss", head="loss", form=".4f"),
+    ]
+    text = (
+        "Each point is the mean of the recorded steps since the point before, without short batches at ends of epochs."
+    )
+    return Figure(key="loss", title="Loss", columns=columns, rows=rows, plots=plots, text=text)
+
+
+def _measures(subjects: Sequence[Subject]) -> Figure | None:
+    """The table of epochs, and the curves of its first measures."""
+    epochs = [(subject, epoch) for subject in subjects for epoch in subject.run.epochs]
+    if not epochs:
+        return None
+    measures = list(dict.fromkeys(measure for _, epoch in epochs for measure in numbers(epoch.validation)))
+    measures = [each for each in measures if each != "majority"]
+    seconds, unit = time_unit(max(each.run.seconds for each in subjects))
+    paid = any(each.run.dollars for each in subjects)
+    rows: list[list[Value]] = []
+    for subject, epoch in epochs:
+        found, passed = numbers(epoch.validation), _passed(subject.run, epoch.time)
+        rows.append(
+            [
+                *_who(subject, subjects),
+                epoch.epoch,
+                passed / seconds,
+                *([_paid(subject.run, passed)] if paid else []),
+                epoch.loss,
+                *(found.get(measure) for measure in measures),
+            ]
+        )
+    columns = [
+        *_who_columns(subjects),
+        Column(key="epoch", head="epoch"),
+        Column(key="time", head=f"time, {unit}", form=",.2f"),
+        *([Column(key="dollars", head="cost so far, $", form=",.2f")] if paid else []),
+        Column(key="training_loss", head="loss, training rows", form=".4f"),
+        *(Column(key=f"measure_{place}", head=each, form=".4f") for place, each in enumerate(measures)),
+    ]
+    axes = [
+        ("epoch", "epoch", "epoch"),
+        ("time", f"time of training, {unit}", "time"),
+        *([("dollars", "cost so far, $", "dollar")] if paid else []),
+    ]
+    drawn = sorted(enumerate(measures), key=lambda each: each[1] == "loss")[:2]
+    plots = [
+        Plot(
+            title=f"{measure.capitalize().replace('_', ' ')} by {short}",
+            description=f"The {measure} on the validation rows after each epoch against the {short}, a line a run.",
+            spec=_curves(number(key, title), number(f"measure_{place}", measure.replace("_", " ")), subjects),
+        )
+        for place, measure in drawn
+        for key, title, short in axes
+    ]
+    text = "Measures are those on the validation rows after each epoch."
+    return Figure(
+        key="epochs", title="Epochs", columns=columns, rows=rows, plots=plots, text=text, folded=len(rows) > 40
+    )
+
+
+def _curves(x: Spec, y: Spec, subjects: Sequence[Subject]) -> Spec:
+    names = list(dict.fromkeys(each.group for each in subjects))
+    spec = lines(x, y, names, by="group" if _are_grouped(subjects) else "run")
+    return {**spec, "encoding": {**spec["encoding"], "detail": name("run")}}
+
+
+def _are_grouped(subjects: Sequence[Subject]) -> bool:
+    return any(each.group != each.name for each in subjects)
+
+
+def _who(subject: Subject, subjects: Sequence[Subject]) -> list[Value]:
+    """The cells that say whose row it is."""
+    return [subject.group, subject.name] if _are_grouped(subjects) else [subject.name]
+
+
+def _who_columns(subjects: Sequence[Subject]) -> list[Column]:
+    group = [Column(key="group", head="drawn as")] if _are_grouped(subjects) else []
+    return [*group, Column(key="run", head="run")]
+
+
+def _passed(run: Run, moment: float) -> float:
+    """Seconds of the run's sessions until then, without the time between them."""
+    sessions = run.sessions
+    return sum(max(0.0, min(moment, each.until) - each.start.time) for each in sessions)
+
+
+def _paid(run: Run, passed: float) -> float | None:
+    """Dollars until then, as if each second of the run cost the same."""
+    whole = sum(each.until - each.start.time for each in run.sessions)
+    return None if run.dollars is None else run.dollars * passed / whole if whole else 0.0
+
+
+class _Matrix(BaseModel):
+    """The confusion matrix of a record: names of classes, and rows by label and prediction."""
+
+    classes: Annotated[list[str], Field(min_length=2)]
+    counts: list[list[Annotated[int, Field(ge=0)]]]
+
+
+def _matrix(run: Run) -> _Matrix | None:
+    """That of a run's test rows; None where it has none that fits its classes."""
+    try:
+        found = _Matrix.model_validate((run.test.model_extra or {}).get("confusion") if run.test else None)
+    except ValidationError:
+        return None
+    sides = {len(found.counts), *map(len, found.counts)}
+    return found if sides == {len(found.classes)} else None
+
+
+def _confusion(subject: Subject, matrix: _Matrix, *, several: bool) -> Figure:
+    classes, counts = [printable(each) for each in matrix.classes], matrix.counts
+    rows: list[list[Value]] = [
+        [classes[label], classes[prediction], count, count / sum(row) if sum(row) else 0.0]
+        for label, row in enumerate(counts)
+        for prediction, count in enumerate(row)
+    ]
+    few = len(classes) <= _MOST_CLASSES_DRAWN
+    text = ""
+    if not few:
+        wrong = [row for row in rows if row[0] != row[1] and row[2]]
+        rows = sorted(wrong, key=lambda row: -(row[2] if isinstance(row[2], int) else 0))[:_MOST_PAIRS]
+        text = f"The {len(rows)} most frequent mistakes of {len(classes)} classes."
+    of = f", {subject.name}" if several else ""
+    plot = Plot(
+        title=f"Labels and predictions{of}",
+        description="A square for each label and prediction of the test rows, the darker the larger the share of the "
+        "label's rows with that prediction.",
+        spec=_matrix_spec(classes),
+    )
+    return Figure(
+        key=key_of("confusion", subject.name) if several else "confusion",
+        title=f"Confusion on the test rows{of}",
+        columns=[
+            Column(key="label", head="label"),
+            Column(key="prediction", head="prediction"),
+            Column(key="rows", head="rows", form=","),
+            Column(key="share", head="share of the label", form=".1%"),
+        ],
+        rows=rows,
+        plots=[plot] if few else [],
+        text=text,
+    )
+
+
+def _matrix_spec(classes: Sequence[str]) -> Spec:
+    shades = {"field": "share", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.04, 0.6]}}
+    layers: list[Spec] = [
+        {"mark": {"type": "rect", "color": "var(--c1)"}, "encoding": {"opacity": {**shades, "legend": None}}}
+    ]
+    if len(classes) <= _MOST_CLASSES_WRITTEN:
+        layers.append({"mark": {"type": "text", "aria": False}, "encoding": {"text": {"field": "rows", "format": ","}}})
+    return {
+        "encoding": {
+            "x": {
+                **name("prediction", "prediction", order=classes),
+                "axis": {"labelAngle": 0 if len(classes) < 5 else -90},
+            },
+            "y": name("label", "label", order=classes),
+        },
+        "layer": layers,
+    }

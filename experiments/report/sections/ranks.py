@@ -1,0 +1,153 @@
+"""What each rank did: its share of the rows over time, and what mixed ranks reached of their own rates."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
+from experiments.report.specs import ROW, Spec, coloured, lines, name, number
+from experiments.report.subjects import Subject
+from experiments.runs import Run, Step, full_steps
+
+_MOST_RANKS, _MOST_RUNS = 8, 4
+"""Ranks that are drawn one by one; runs whose shares are drawn."""
+_MIXED = 1.15
+"""By how much the fastest rank is faster than the slowest one where they count as mixed."""
+
+
+def ranks(subjects: Sequence[Subject]) -> Section:
+    """The section of shares and rates of ranks."""
+    several = [each for each in subjects if each.run.latest.world_size > 1 and each.run.steps]
+    figures = [_shares(each, one=len(subjects) == 1) for each in several[:_MOST_RUNS]]
+    mixed = [each for each in several if _is_mixed(each.run)]
+    if mixed:
+        figures.append(_mixed(mixed))
+    text = f"Shares of the first {_MOST_RUNS} runs are drawn." if len(several) > _MOST_RUNS else ""
+    return Section(key="ranks", title="What each rank did", figures=figures, text=text)
+
+
+def _shares(subject: Subject, *, one: bool) -> Figure:
+    run, count = subject.run, subject.run.latest.world_size
+    begin = run.begin.time
+    seconds, unit = time_unit(run.seconds)
+    kept = [step for step in full_steps(run) if len(step.split) == count]
+    parts = thinned(len(kept), MOST_POINTS // min(count, _MOST_RANKS))
+    time_column = Column(key="time", head=f"time, {unit}", form=",.2f")
+    rows: list[list[Value]]
+    if count <= _MOST_RANKS:
+        rows = [
+            [(kept[part.stop - 1].time - begin) / seconds, f"rank {rank}", share]
+            for part in parts
+            for rank, share in enumerate(_mean_shares(kept[part.start : part.stop]))
+        ]
+        columns = [time_column, Column(key="rank", head="rank"), Column(key="share", head="share", form=".1%")]
+        spec = lines(
+            number("time", f"time since the start, {unit}"),
+            number("share", "share of the global batch", zero=True, axis={"format": ".0%"}),
+            [f"rank {rank}" for rank in range(count)],
+            by="rank",
+        )
+        told = "A line for each rank: its share of the rows of a global batch over time."
+    else:
+        found = [(kept[part.stop - 1].time, sorted(_mean_shares(kept[part.start : part.stop]))) for part in parts]
+        rows = [[(at - begin) / seconds, each[0], median(each), each[-1]] for at, each in found]
+        columns = [
+            time_column,
+            Column(key="least", head="smallest share", form=".2%"),
+            Column(key="middle", head="median share", form=".2%"),
+            Column(key="most", head="largest share", form=".2%"),
+        ]
+        spec = _band(f"time since the start, {unit}")
+        told = f"The smallest, the median and the largest share of {count} ranks of a global batch over time."
+    of = "" if one else f", {subject.name}"
+    plot = Plot(title=f"Shares of the ranks{of}", description=told, spec=spec)
+    return Figure(
+        key="shares" if one else key_of("shares", subject.name),
+        title=f"Shares of the ranks{of}",
+        columns=columns,
+        rows=rows,
+        plots=[plot] if rows else [],
+    )
+
+
+def _mean_shares(steps: Sequence[Step]) -> list[float]:
+    """Each rank's share of the rows of these steps."""
+    whole = sum(sum(step.split) for step in steps)
+    return [sum(rows) / whole for rows in zip(*(step.split for step in steps), strict=True)]
+
+
+def _band(x_title: str) -> Spec:
+    y = number("least", "share of the global batch", zero=True, axis={"format": ".1%"})
+    return {
+        "encoding": {"x": number("time", x_title)},
+        "layer": [
+            {"mark": {"type": "area", "opacity": 0.25, "aria": False}, "encoding": {"y": y, "y2": {"field": "most"}}},
+            {"mark": {"type": "line", "aria": False}, "encoding": {"y": {**y, "field": "middle"}}},
+            {
+                "mark": {"type": "point", "filled": True, "opacity": 0, "size": 60},
+                "encoding": {"y": {**y, "field": "middle"}, "description": ROW},
+            },
+        ],
+    }
+
+
+def _is_mixed(run: Run) -> bool:
+    rates = run.latest.own_rates
+    return len(rates) > 1 and min(rates) > 0 and max(rates) / min(rates) > _MIXED
+
+
+def _mixed(subjects: Sequence[Subject]) -> Figure:
+    rows: list[list[Value]] = []
+    for subject in subjects:
+        run, summary = subject.run, subject.run.summary or {}
+        rates, reached = run.latest.own_rates, summary.get("samples_per_second")
+        if not isinstance(reached, int | float):
+            reached = run.steps[-1].rows_per_second
+        rows.append(
+            [
+                subject.name,
+                str(run.latest.config.get("balance", "-")),
+                " + ".join(f"{rate:,.0f}" for rate in rates) if len(rates) <= _MOST_RANKS else f"{len(rates)} ranks",
+                sum(rates),
+                reached,
+                None if reached is None else reached / sum(rates),
+                min(rates) * len(rates) / sum(rates),
+            ]
+        )
+    bounds = ("reached", "most without balancing")
+    spec: Spec = {
+        "height": 60 + 34 * len(rows),
+        "transform": [
+            {"fold": ["share", "equal"], "as": ["which", "part"]},
+            {"calculate": f"datum.which == 'share' ? '{bounds[0]}' : '{bounds[1]}'", "as": "bound"},
+        ],
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": number("part", "share of the sum of the ranks' own rates", zero=True, axis={"format": ".0%"}),
+            "y": {**name("run", order=[each.name for each in subjects]), "axis": {"title": None, "labelLimit": 110}},
+            "yOffset": name("bound", order=bounds),
+            "color": coloured("bound", bounds)["color"],
+        },
+    }
+    return Figure(
+        key="mixed",
+        title="Ranks of different speed",
+        columns=[
+            Column(key="run", head="run"),
+            Column(key="balance", head="balance"),
+            Column(key="rates", head="own rates, rows/s"),
+            Column(key="ideal", head="their sum, rows/s", form=",.0f"),
+            Column(key="rate", head="reached, rows/s", form=",.0f"),
+            Column(key="share", head="share", form=".0%"),
+            Column(key="equal", head="most that equal shares reach", form=".0%"),
+        ],
+        rows=rows,
+        plots=[
+            Plot(
+                title="Share of the ranks' own rates",
+                description="Two bars for each run: what it reached of the sum of its ranks' own rates, and the most "
+                "that equal shares could reach, where all wait for the slowest.",
+                spec=spec,
+            )
+        ],
+        text="The bound of any balancing is the sum of what each rank reaches by itself.",
+    )

@@ -1,0 +1,172 @@
+"""Where every second and dollar went, by causes (experiments/causes.py): a waterfall of one run, bars of several."""
+
+from collections.abc import Sequence
+
+from experiments import causes
+from experiments.causes import Cause
+from experiments.report.drawing import COLOURS
+from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
+from experiments.report.specs import Spec, name, number
+from experiments.report.subjects import Subject
+
+_MOST_BARS, _MOST_DETAILED = 24, 6
+"""Runs that are drawn, and runs whose causes are all told."""
+_KINDS = {
+    causes.COMPUTING: "computing",
+    causes.WAITING: "waiting",
+    causes.ALL_REDUCE: "all-reduce",
+    causes.LOADING: "starting",
+    causes.RATES: "starting",
+    causes.STARTING: "starting",
+    causes.REPEATED: "faults",
+    causes.DOWN: "faults",
+}
+"""Causes that bars tell apart; all others are the rest. Stages of a launch besides the training are its start."""
+_ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
+_REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
+_TEXT = (
+    "Computing is what the ranks' rows take at the speed that the ranks had. Waiting is for ranks that were slower "
+    "than their shares; the all-reduce is the sum of gradients over the ranks. What an earlier start of a run left "
+    "untold is not told apart."
+)
+
+
+def time_and_money(subjects: Sequence[Subject]) -> Section:
+    """The section of all causes: of time and, where it is known, of money."""
+    found = [(subject.name, causes.causes(subject.run)) for subject in subjects[:_MOST_BARS]]
+    if len(found) > _MOST_DETAILED:
+        found = [(run, _by_kinds(listed)) for run, listed in found]
+    figures = [_time(found)]
+    if any(cause.dollars for _, listed in found for cause in listed):
+        figures.append(_money(found))
+    left_out = len(subjects) - len(found)
+    text = f"{_TEXT} {left_out} more runs are left out." if left_out else _TEXT
+    return Section(key="time", title="Where the time went", figures=figures, text=text)
+
+
+def _time(found: Sequence[tuple[str, list[Cause]]]) -> Figure:
+    totals = [sum(cause.seconds for cause in listed) for _, listed in found]
+    seconds, unit = time_unit(max(totals, default=0.0))
+    amounts = [[cause.seconds / seconds for cause in listed] for _, listed in found]
+    return _figure("time", "Time by cause", found, amounts, unit=unit, form=",.1f")
+
+
+def _money(found: Sequence[tuple[str, list[Cause]]]) -> Figure:
+    amounts = [[cause.dollars or 0.0 for cause in listed] for _, listed in found]
+    return _figure("money", "Money by cause", found, amounts, unit="$", form=",.2f")
+
+
+def _figure(
+    key: str,
+    title: str,
+    found: Sequence[tuple[str, list[Cause]]],
+    amounts: Sequence[Sequence[float]],
+    *,
+    unit: str,
+    form: str,
+) -> Figure:
+    rows: list[list[Value]] = []
+    for (run, listed), each in zip(found, amounts, strict=True):
+        total, before = sum(each), 0.0
+        for cause, amount in zip(listed, each, strict=True):
+            share = amount / total if total else 0.0
+            rows.append([run, cause.name, _kind(cause.name), amount, share, before, before + amount])
+            before += amount
+    columns = [
+        Column(key="run", head="run"),
+        Column(key="cause", head="cause"),
+        Column(key="kind", head="drawn as"),
+        Column(key="amount", head=f"{key}, {unit}", form=form),
+        Column(key="share", head="share", form=".1%"),
+        Column(key="since", head=f"from, {unit}", form=form),
+        Column(key="until", head=f"to, {unit}", form=form),
+    ]
+    several = len(found) > 1
+    plot = (
+        Plot(
+            title=title,
+            description=f"A bar for each run, of its {key} by cause: {', '.join(_ORDER)}.",
+            spec=_bars([run for run, _ in found], f"{key}, {unit}"),
+        )
+        if several
+        else Plot(
+            title=title,
+            description=f"A waterfall of the run's {key}: a bar for each cause, each from where the one above it ends.",
+            spec=_waterfall(f"{key}, {unit}", most=sum(amounts[0]) if amounts else 0.0, form=form),
+        )
+    )
+    return Figure(key=key, title=title, columns=columns, rows=rows, plots=[plot])
+
+
+def _by_kinds(listed: Sequence[Cause]) -> list[Cause]:
+    """The causes added up as bars show them."""
+    found: dict[str, Cause] = {}
+    for each in listed:
+        kind = _kind(each.name)
+        before = found.get(kind, Cause(name=kind, seconds=0.0, dollars=None))
+        dollars = [one.dollars for one in (before, each) if one.dollars is not None]
+        seconds = before.seconds + each.seconds
+        found[kind] = Cause(name=kind, seconds=seconds, dollars=sum(dollars) if dollars else None)
+    return [found[kind] for kind in _ORDER if kind in found]
+
+
+def _kind(cause: str) -> str:
+    plain = cause.rpartition(": ")[2]
+    if plain in _ORDER:
+        return plain
+    return _KINDS.get(plain, "rest" if plain in _REST else "starting")
+
+
+def _waterfall(title: str, *, most: float, form: str) -> Spec:
+    label = {"text": {"field": "amount", "format": form}, "y": name("cause")}
+    near = f"datum.until <= {0.7 * most}"
+    return {
+        "layer": [
+            {
+                "mark": {"type": "bar"},
+                "encoding": {
+                    "x": number("since", title, zero=True),
+                    "x2": {"field": "until"},
+                    "y": {**name("cause"), "axis": {"title": None, "labelLimit": 160}},
+                    "color": _by_kind(legend=False),
+                },
+            },
+            {
+                "transform": [{"filter": near}],
+                "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 11},
+                "encoding": {"x": number("until", title), **label},
+            },
+            {
+                "transform": [{"filter": f"!({near})"}],
+                "mark": {"type": "text", "align": "right", "dx": -4, "fontSize": 11},
+                "encoding": {"x": number("since", title), **label},
+            },
+        ]
+    }
+
+
+def _bars(names: Sequence[str], title: str) -> Spec:
+    return {
+        "height": {"step": 22} if len(names) > 8 else 60 + 24 * len(names),
+        "autosize": {"type": "fit-x", "contains": "padding"}
+        if len(names) > 8
+        else {"type": "fit", "contains": "padding"},
+        "transform": [
+            {"aggregate": [{"op": "sum", "field": "amount", "as": "sum"}], "groupby": ["run", "kind"]},
+            {"calculate": f"indexof({list(_ORDER)}, datum.kind)", "as": "place"},
+            {"calculate": f"datum.run + ': ' + datum.kind + ', {title}: ' + format(datum.sum, ',.2f')", "as": "told"},
+        ],
+        "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 1},
+        "encoding": {
+            "x": {**number("sum", title), "stack": "zero"},
+            "y": {**name("run", order=names), "axis": {"title": None, "labelLimit": 110}},
+            "color": _by_kind(legend=True),
+            "order": {"field": "place", "type": "quantitative"},
+            "description": {"field": "told", "type": "nominal"},
+        },
+    }
+
+
+def _by_kind(*, legend: bool) -> Spec:
+    scale = {"domain": list(_ORDER), "range": COLOURS}
+    return {**name("kind"), "scale": scale, **({"legend": {"columns": 3}} if legend else {"legend": None})}

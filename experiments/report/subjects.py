@@ -1,0 +1,169 @@
+"""What a report is about: runs, each with the name that it has in every plot, and the datasets that were given."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from corpus.dataset import open_dataset
+from corpus.errors import DataError
+from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
+from experiments.comparing import differing_settings
+from experiments.errors import ExperimentError
+from experiments.plans.kept import NAME as EXPERIMENT
+from experiments.results import ExperimentResult, read_experiment
+from experiments.runs import Run, find_runs, has_runs, read_run
+
+_MOST_LETTERS = 36
+MOST_LINES = 8
+"""Names that plots with lines tell apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A run in a report."""
+
+    run: Run
+    name: str
+    """Its own."""
+    group: str
+    """That of the runs with the same settings but for the seed: they are drawn alike."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCounts:
+    """What preprocessing counted of a dataset (counts.json)."""
+
+    folder: Path
+    digest: str | None
+    """None where the dataset is not beside its counts."""
+    classes: Sequence[str]
+    """Their names by label; empty where they are not known."""
+    counts: "Counts"
+
+
+class _Change(BaseModel):
+    """Numbers by a name, of all texts and of the distinct ones."""
+
+    before: dict[str, Annotated[int, Field(ge=0)]]
+    after: dict[str, Annotated[int, Field(ge=0)]]
+
+
+class Counts(BaseModel):
+    """What is read of counts.json."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    lines: int
+    malformed: int
+    empty: int
+    texts: int
+    distinct: int
+    train: int
+    test: int
+    tokens: int
+    unknown_tokens: int
+    ratings: _Change
+    labels: _Change
+    lengths: dict[str, Annotated[int, Field(ge=0)]]
+    frequent_words: list[tuple[str, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What is in the folders of a report."""
+
+    subjects: Sequence[Subject]
+    experiments: Sequence[ExperimentResult]
+    data: Sequence[DataCounts]
+
+
+def find_subjects(folders: Sequence[Path]) -> Found:
+    """The runs, experiments and datasets in these folders.
+
+    Raises ExperimentError for a folder with none of them, and for what cannot be read.
+    """
+    data = [read_counts(folder) for folder in folders if (folder / COUNTS_NAME).is_file()]
+    experiments = [read_experiment(folder) for folder in folders if (folder / EXPERIMENT).is_file()]
+    known = {each.folder for each in data} | {each.folder for each in experiments}
+    searched = [folder for folder in folders if folder not in known or has_runs(folder)]
+    runs = [read_run(folder) for folder in (find_runs(searched) if searched else [])]
+    arms = {run.folder.resolve(): arm.name for each in experiments for arm in each.arms for run in arm.runs}
+    return Found(subjects=_named(runs, arms), experiments=experiments, data=data)
+
+
+def read_counts(folder: Path) -> DataCounts:
+    """What preprocessing counted of the dataset in this folder. Raises ExperimentError."""
+    path = folder / COUNTS_NAME
+    try:
+        counts = Counts.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ExperimentError(f"cannot read {path}: {error.strerror}; make the dataset again") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "its JSON"
+        raise ExperimentError(
+            f"{path} is not what `shoal preprocess` counts: {place}: {first['msg']}; make the dataset again"
+        ) from error
+    try:
+        with open_dataset(folder / DATASET_NAME) as dataset:
+            return DataCounts(
+                folder=folder,
+                digest=dataset.digest,
+                classes=dataset.settings.classes or ("negative", "positive"),
+                counts=counts,
+            )
+    except DataError:  # it is not there: on S3 a dataset's folder has its digest for a name
+        name = folder.resolve().name
+        return DataCounts(folder=folder, digest=name if is_digest(name) else None, classes=(), counts=counts)
+
+
+def _named(runs: Sequence[Run], arms: Mapping[Path, str]) -> list[Subject]:
+    """The runs with their names: their folders', as short as tells them apart, and the settings of their group, or the
+    arm of an experiment, by the folders of its runs."""
+    names = _short_names([run.folder.resolve() for run in runs])
+    settings = [_described(each) for each in differing_settings(runs)]
+    repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
+    own = [group or name for group, name in zip(settings, names, strict=True)] if repeated else names
+    groups = _elided([arms.get(run.folder.resolve(), group) for run, group in zip(runs, own, strict=True)])
+    return [
+        Subject(run=run, name=name, group=group) for run, name, group in zip(runs, _elided(names), groups, strict=True)
+    ]
+
+
+def groups(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
+    """The runs by their groups, in order."""
+    found: dict[str, list[Subject]] = {}
+    for subject in subjects:
+        found.setdefault(subject.group, []).append(subject)
+    return found
+
+
+def _described(settings: Mapping[str, Any]) -> str:
+    """The settings in which runs differ, in words; without the seed, by which repeated runs differ."""
+    parts = [f"{name} {value}" for name, value in settings.items() if name != "seed" and value is not None]
+    return ", ".join(parts)
+
+
+def _elided(names: Sequence[str]) -> list[str]:
+    """The names without the middle of those that are too long for a plot; different names stay different."""
+    found: dict[str, str] = {}
+    for name in names:
+        short = (
+            name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS // 2]}…{name[-_MOST_LETTERS // 2 + 1 :]}"
+        )
+        if name not in found:
+            found[name] = short if short not in found.values() else f"{short} ({len(found) + 1})"
+    return [found[name] for name in names]
+
+
+def _short_names(folders: Sequence[Path]) -> list[str]:
+    """The ends of paths, of as many parts as tell them apart."""
+    deepest = max((len(folder.parts) for folder in folders), default=1)
+    for parts in range(1, deepest + 1):
+        names = [str(Path(*folder.parts[-parts:])) for folder in folders]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder) for folder in folders]

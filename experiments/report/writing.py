@@ -1,0 +1,71 @@
+"""A report of folders: what is in them, as sections, and the page of these."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.causes import goodput
+from experiments.comparing import common_measures, figures, warnings
+from experiments.report.figures import time_unit
+from experiments.report.page import page, sections
+from experiments.report.subjects import Found, find_subjects
+
+
+class Report(NamedTuple):
+    """A page, and what is said of it on a terminal."""
+
+    page: str
+    summary: Mapping[str, str]
+    """Its headline figures."""
+    warnings: Sequence[str]
+
+
+def report(folders: Sequence[Path], *, now: float) -> Report:
+    """The report of the runs and datasets in these folders; `now`: seconds since 1970.
+
+    Raises ExperimentError for a folder with neither, and for what cannot be read.
+    """
+    content = find_subjects(folders)
+    found, warned = _headlines(content), warnings([each.run for each in content.subjects])
+    written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
+    text = page(f"Shoal: {_title(content)}", list(found.items()), sections(content), warnings=warned, written=written)
+    return Report(text, found, warned)
+
+
+def _title(content: Found) -> str:
+    if content.experiments:
+        return ", ".join(each.name for each in content.experiments)
+    if len(content.subjects) == 1:
+        return content.subjects[0].name
+    return f"{len(content.subjects)} runs" if content.subjects else "data"
+
+
+def _headlines(content: Found) -> dict[str, str]:
+    """What is shown large."""
+    runs = [each.run for each in content.subjects]
+    if not runs and content.experiments:
+        return {"arms": f"{sum(len(each.arms) for each in content.experiments)}"}
+    if not runs:
+        return {"datasets": str(len(content.data)), "texts": f"{sum(each.counts.texts for each in content.data):,}"}
+    dollars = [run.dollars for run in runs if run.dollars is not None]
+    seconds = sum(figures(run)["seconds"] for run in runs)
+    unit_seconds, unit = time_unit(seconds)
+    found = {"runs": f"{len(runs)}", "training": f"{seconds / unit_seconds:,.1f} {unit}"}
+    if len(runs) == 1:
+        del found["runs"]
+        found["state"] = runs[0].state
+    for measure in common_measures(runs)[:3]:
+        each = [run.measures[measure] for run in runs if measure in run.measures]
+        found[measure.replace("_", " ")] = _between(min(each), max(each), ".4f")
+    shares = [share for run in runs if (share := goodput(run)) is not None]
+    if shares:
+        found["goodput"] = _between(min(shares), max(shares), ".0%")
+    if dollars:
+        found["cost"] = f"${sum(dollars):,.2f}"
+    return found
+
+
+def _between(least: float, most: float, form: str) -> str:
+    low, high = format(least, form), format(most, form)
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,182 @@
+"""`shoal experiment run`: all runs in turns, again where they were stopped, and what they found."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bootstrap.cli.main import main
+from bootstrap.progress import Bars
+from bootstrap.training import local
+from corpus.dataset import write_dataset
+from corpus.settings import Settings
+from tests.trainer.conftest import VOCABULARY, make_rows
+
+TRAINING = """\
+about: Two that sleep against one.
+kind: training
+repeats: {repeats}
+settings: {{hidden: 8, epochs: {epochs}, global_batch: 64, threads: 1, record_every: 1, checkpoint_minutes: 0.004}}
+target: {{loss: 0.6}}
+baseline: one asleep
+arms:
+  - {{name: one asleep, local: {{sleep: [{rate}]}}, topology: reference-1g3}}
+  - {{name: two asleep, local: {{sleep: [{rate}, {rate}]}}, topology: reference-2g3}}
+  - {{name: elsewhere, topology: reference-4g3}}
+"""
+PREPROCESSING = """\
+about: Shares.
+kind: preprocessing
+repeats: 1
+baseline: half
+arms:
+  - {name: half, share: 0.5, local: {workers: 1}}
+  - {name: all, local: {workers: 1}, topology: reference-emr-2}
+  - {name: many, local: {workers: 1000}}
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "dataset.h5"
+    settings = Settings(row_length=20, vocabulary_size=60)
+    rows = make_rows(600, seed=1)
+    write_dataset(path, train=rows, test=make_rows(60, seed=2), vocabulary=VOCABULARY, settings=settings)
+    return path
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def shoal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    status = main(["experiment", "run", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_all_arms_that_can_run_here_are_run_and_compared(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, TRAINING.format(repeats=1, epochs=1, rate=2000))
+    here = ("--local", "--data", data, "--output", tmp_path / "out")
+    status, out, _ = shoal(capsys, file, *here, "--dry-run", "--json")
+    planned = json.loads(out)
+    assert status == 0
+    assert [run["arm"] for run in planned["runs"]] == ["one asleep", "two asleep"]
+    assert planned["left_out"] == {"elsewhere": "it says nothing of this machine (`local`)"}
+    assert planned["dollars"]["high"] == 0
+    assert not (tmp_path / "out").exists()
+    status, out, err = shoal(capsys, file, *here, "--json")
+    one, two, elsewhere = json.loads(out)["arms"]
+    assert status == 0, err
+    assert "run 2 of 2: two asleep, repeat 1; about 1 min left" in err
+    assert (one["finished"], two["finished"], elsewhere["finished"]) == (1, 1, 0)
+    assert (two["ranks"], two["to_target"], two["measures"]) == (2, None, {})
+    assert two["remark"] == "ranks sleep"
+    assert two["speed_up"] > 1.0
+    assert not (tmp_path / "out/two-asleep/1/model").exists()
+    status, out, err = shoal(capsys, file, *here)
+    assert (status, "2 runs of 2 finished before" in err) == (0, True)
+    assert "two asleep" in out
+    assert f"shoal report {tmp_path / 'out'}" in " ".join(out.split())
+    changed = written(tmp_path, TRAINING.format(repeats=1, epochs=2, rate=2000))
+    status, _, err = shoal(capsys, changed, *here)
+    assert (status, "holds runs of 'one asleep' with other settings" in " ".join(err.split())) == (1, True)
+
+
+class Stopping(Bars):
+    """Interrupts as Ctrl-C does, once, when so many rows are trained."""
+
+    pending = True
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if Stopping.pending and done > 200:
+            Stopping.pending = False
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_stopped_experiment_goes_on_where_it_was(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, rate=500))
+    here = ("--local", "--data", data, "--output", tmp_path / "out", "--arms", "two asleep")
+    monkeypatch.setattr("bootstrap.cli.experiment.Bars", Stopping)
+    monkeypatch.setattr(local, "_PAUSE_SECONDS", 0.05)
+    status, out, err = shoal(capsys, file, *here)
+    assert status == 130
+    assert "to go on, type the same command again" in " ".join(err.split())
+    assert "No run has finished." in out
+    record = tmp_path / "out/two-asleep/1/record.jsonl"
+    status, out, err = shoal(capsys, file, *here)
+    assert status == 0, err
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    first, second = (line for line in lines if line["kind"] == "start")
+    assert (first["from_step"], second["from_step"] > 0) == (0, True)
+    assert second["config"]["seed"] == 1
+    before = record.read_bytes()
+    (tmp_path / "out/two-asleep/2/summary.json").unlink()  # as if it had been killed just before its end
+    status, out, err = shoal(capsys, file, *here)
+    assert (status, "1 run of 2 finished before" in err) == (0, True)
+    assert record.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_preprocessing_is_measured_and_its_datasets_are_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("good", "bad", "plain", "quick", "slow", "kind")
+    texts = [" ".join(words[(number + each) % 6] + "x" * (number // 9) for each in range(4)) for number in range(400)]
+    lines = [f'{{"reviewText": "{text}", "overall": {1 + number % 5}}}\n' for number, text in enumerate(texts)]
+    (tmp_path / "reviews.json").write_text("".join(lines))
+    file = written(tmp_path, PREPROCESSING)
+    here = ("--local", "--input", tmp_path / "reviews.json", "--output", tmp_path / "out", "--json")
+    status, out, err = shoal(capsys, file, *here)
+    half, whole, many = json.loads(out)["arms"]
+    assert status == 0, err
+    assert "left out: 'many', because it needs 1000 cores" in err
+    assert (half["finished"], whole["finished"], many["finished"]) == (1, 1, 0)
+    share = tmp_path / "out/.input/0.5/0-reviews.json"
+    assert share.read_text().splitlines(keepends=True) == [lines[0], *lines[1::2]]
+    told = json.loads((tmp_path / "out/all/1/preprocessing.json").read_text())
+    assert (told["bytes"], told["lines"], told["workers"]) == (sum(map(len, lines)), 400, 1)
+    assert list((tmp_path / "out").rglob("*.h5")) == []
+
+
+def test_runs_on_clusters_are_priced_before_there_are_any(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, rate=500))
+    status, out, _ = shoal(capsys, file, "--dry-run", "--data", data, "--json")
+    planned = json.loads(out)
+    assert status == 0
+    assert len(planned["runs"]) == 6
+    assert all(run["dollars"]["low"] > 0 for run in planned["runs"])
+    assert planned["dollars"]["high"] == pytest.approx(sum(run["dollars"]["high"] for run in planned["runs"]))
+    status, _, err = shoal(capsys, file, "--dry-run", "--data", data, "--max-price", "0.01")
+    assert (status, "which is more than $0.01; raise --max-price" in " ".join(err.split())) == (1, True)
+    (tmp_path / "reviews.json").write_text("x" * 10**6)
+    status, out, _ = shoal(capsys, written(tmp_path, PREPROCESSING), "--dry-run", "--input", tmp_path / "reviews.json")
+    assert status == 0
+    assert "Left out: 'half', because it names no topology." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["losses"], "either --local or --deployment NAME"),
+        (["losses", "--local", "--deployment", "x"], "either --local or --deployment NAME"),
+        (["losses", "--local"], "'losses' compares trainings; give --data"),
+        (["losses", "--local", "--data", "d.h5", "--input", "x"], "'losses' compares trainings; give --data"),
+        (["preprocessing", "--local", "--data", "d.h5"], "'preprocessing' compares preprocessing; give --input"),
+        (["losses", "--local", "--data", "d.h5", "--region", "x"], "--region goes with --deployment"),
+        (["losses", "--local", "--data", "d.h5", "--rates", "x"], "--rates goes with --local and --dry-run"),
+    ],
+)
+def test_wrong_use_is_a_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = shoal(capsys, *arguments)
+    assert (status, sentence in " ".join(err.split())) == (2, True)

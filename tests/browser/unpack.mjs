@@ -1,0 +1,15 @@
+// Unpacks the headless Chromium that npm brought, and the libraries that a machine need not have, into
+// node_modules/.chromium. Setup does it once; what look.mjs starts there is only read, by any number of processes.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { inflate } from "@sparticuz/chromium";
+
+const MODULES = join(import.meta.dirname, "node_modules");
+
+process.env.TMPDIR = join(MODULES, ".chromium"); // where `inflate` puts them
+mkdirSync(process.env.TMPDIR);
+for (const packed of ["chromium.br", "al2023.tar.br"]) {
+  await inflate(join(MODULES, "@sparticuz", "chromium", "bin", packed));
+}

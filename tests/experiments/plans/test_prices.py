@@ -1,0 +1,83 @@
+"""What runs would cost, and limits that hold also where that is not known."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.errors import ExperimentError
+from experiments.plans.parts import Local
+from experiments.plans.prices import (
+    DatasetSize,
+    RunPrice,
+    cannot_tell,
+    preprocessing_price,
+    price_asleep,
+    require_price,
+    total_dollars,
+    training_price,
+)
+from experiments.prediction.estimate import Estimate
+from infra import topology
+from trainer.config import TrainConfig, configured
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+SIZE = DatasetSize(train=900_000, test=100_000)
+
+
+def config(**settings: object) -> TrainConfig:
+    return configured({"data": Path("d.h5"), "output": Path("out"), "epochs": 2, **settings})
+
+
+def test_more_rows_and_larger_models_cost_more() -> None:
+    chosen = topology.load("reference-4g3", TOPOLOGIES)
+    whole, quarter, larger = (
+        training_price(chosen, config(**settings), SIZE).dollars
+        for settings in ({}, {"train_share": 0.25}, {"hidden": 256, "layers": 2})
+    )
+    assert whole is not None
+    assert quarter is not None
+    assert larger is not None
+    assert quarter.middle < whole.middle < larger.middle
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "why"),
+    [
+        ("reference-4g3", {"model": "fasttext"}, "how fast GPUs train --model fasttext is not known"),
+        ("reference-emr-2", {}, "reference-emr-2 has no GPUs"),
+    ],
+)
+def test_what_cannot_be_told_is_not_taken_for_nothing(name: str, settings: dict[str, object], why: str) -> None:
+    price = training_price(topology.load(name, TOPOLOGIES), config(**settings), SIZE)
+    assert (price.seconds, price.dollars, price.basis) == (None, None, f"cannot tell: {why}")
+    with pytest.raises(ExperimentError, match=r"cannot be held below \$5\.00, because one has no price"):
+        require_price([price], 5.0)
+    require_price([price], None)
+
+
+def test_of_preprocessing_the_work_alone_is_counted() -> None:
+    chosen = topology.load("reference-3g3-1p2", TOPOLOGIES)
+    small, large = (preprocessing_price(chosen, size).dollars for size in (1e9, 50e9))
+    assert small is not None
+    assert large is not None
+    assert 0 < 2 * small.middle < large.middle
+    assert preprocessing_price(topology.load("reference-4g3", TOPOLOGIES), 1e9).dollars is None
+
+
+def test_ranks_that_sleep_take_as_long_as_their_rates_say_and_cost_nothing() -> None:
+    size = DatasetSize(train=20_000, test=0)
+    shared, equal = (
+        price_asleep(Local(sleep=(1000.0, 500.0)), config(balance=how), size).seconds for how in ("steps", "off")
+    )
+    assert shared is not None
+    assert equal is not None
+    assert equal.middle - shared.middle == pytest.approx(2 * 19_000 * (1 / 1000 - 1 / 1500))
+    assert price_asleep(Local(sleep=(1000.0,)), config(), size).dollars == Estimate.exact(0.0)
+
+
+def test_runs_that_may_cost_more_than_the_limit_are_refused_as_a_whole() -> None:
+    prices = [RunPrice(dollars=Estimate(1.0, 2.0, 4.0), basis="x")] * 3
+    assert total_dollars([*prices, cannot_tell("x")]) == Estimate(3.0, 6.0, 12.0)
+    require_price(prices, 12.0)
+    with pytest.raises(ExperimentError, match=r"would cost \$6\.00, and up to \$12\.00, which is more than \$11\.00"):
+        require_price(prices, 11.0)

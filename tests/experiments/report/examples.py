@@ -1,0 +1,102 @@
+"""Folders of runs and of a dataset's counts, as reports find them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from experiments.plans.kept import Kept, write_kept
+from experiments.plans.parts import Experiment
+from tests.experiments import records
+
+_LOST = {"imbalance": 0.08, "communication": 0.1, "data": 0.02, "checkpoints": 0.02, "rest": 0.03}
+_CONFUSION = {"classes": ["negative", "positive"], "counts": [[40, 5], [7, 48]]}
+
+
+def training(folder: Path, *, ranks: int = 2, rates: list[float] | None = None, seed: int = 0, **config: Any) -> Path:
+    """A finished run of 3 epochs of 20 steps, whose ranks have these rates."""
+    own = rates or [1000.0] * ranks
+    reached = 0.75 * sum(own)
+    split = [round(640 * rate / sum(own)) for rate in own]
+    at, lines = 100.0, []
+    changes = {"world_size": ranks, "devices": ["CPU"] * ranks, "own_rates": own, "global_batch": 640}
+    lines.append(
+        records.start(
+            at, config={**records.CONFIG, "balance": "steps", "seed": seed, **config}, steps=60, epochs=3, **changes
+        )
+    )
+    for number in range(1, 61):
+        at += sum(split) / reached
+        told = {"epoch": (number - 1) // 20 + 1, "split": split, "compute_seconds": [0.1] * ranks}
+        lines.append({**records.step(number, at, loss=0.7 - 0.005 * number), **told, "rows_per_second": reached})
+        if number % 20 == 0:
+            lines.append(records.epoch(number // 20, at, accuracy=0.7 + 0.003 * number, macro_f1=0.65 + 0.003 * number))
+    took = at - 100
+    times = {"loading": 1.0, "rates": 2.0, "training": took, "checkpoints": 0.2, "evaluation": 0.5, "other": 0.1}
+    lines.append(records.tested(at + 1, macro_f1=0.83, confusion=_CONFUSION))
+    end = {
+        "times": times,
+        "lost": _LOST,
+        "balanced": 0.75,
+        "seconds": took,
+        "samples_per_second": reached,
+        "rows_seen": 60 * 640,
+    }
+    lines.append(records.end(at + 1, **end, share_of_ideal=0.75))
+    return records.write(folder, *lines)
+
+
+def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes: Any) -> Path:
+    """A finished run of a deployment, whose launch cost so much."""
+    training(folder, **changes)
+    stages = [
+        {"name": "start the nodes", "seconds": 0.4 * seconds, "dollars": 0.4 * dollars},
+        {"name": "copy the data", "seconds": 0.1 * seconds, "dollars": 0.1 * dollars},
+        {"name": "train", "seconds": 0.45 * seconds, "dollars": 0.45 * dollars},
+        {"name": "end the nodes", "seconds": 0.05 * seconds, "dollars": 0.05 * dollars},
+    ]
+    content = {"where": "deployment", "began": 0.0, "seconds": seconds, "stages": stages, "cost": dollars}
+    (folder / "launch.json").write_text(json.dumps(content))
+    return folder
+
+
+def experiment(folder: Path) -> Path:
+    """The output of an experiment: two arms of two finished runs each, one that sleeps, and one without runs."""
+    arms = [
+        {"name": "1 rank", "local": {"ranks": 1}},
+        {"name": "2 ranks", "local": {"ranks": 2}},
+        {"name": "1 K80", "local": {"sleep": [600]}},
+        {"name": "later", "local": {"ranks": 4}},
+    ]
+    told = {"about": "More ranks.", "kind": "training", "repeats": 2, "baseline": "1 rank", "target": {"loss": 0.5}}
+    write_kept(folder, Kept(name="more-ranks", experiment=Experiment.model_validate({**told, "arms": arms}), cores=2))
+    for repeat in (1, 2):
+        training(folder / "1-rank" / f"{repeat}", ranks=1, seed=repeat)
+        training(folder / "2-ranks" / f"{repeat}", rates=[980.0, 980.0 - 20 * repeat], seed=repeat)
+        training(folder / "1-k80" / f"{repeat}", rates=[600.0], seed=repeat, sleep=[600.0])
+    return folder
+
+
+def dataset(folder: Path, **changes: Any) -> Path:
+    """The counts of a dataset, without the dataset."""
+    folder.mkdir(parents=True)
+    counts = {
+        "lines": 1010,
+        "malformed": 4,
+        "empty": 6,
+        "texts": 1000,
+        "distinct": 900,
+        "train": 810,
+        "test": 90,
+        "tokens": 30_000,
+        "unknown_tokens": 600,
+        "ratings": {
+            "before": {"1": 90, "2": 60, "3": 100, "4": 250, "5": 500},
+            "after": {"1": 80, "2": 55, "3": 95, "4": 230, "5": 440},
+        },
+        "labels": {"before": {"0": 250, "1": 750}, "after": {"0": 230, "1": 670}},
+        "lengths": {"1": 10, "2": 40, "4": 150, "8": 300, "16": 280, "32": 100, "64": 20, "128": 0},
+        "frequent_words": [["<good>", 900], ["bad & worse", 500], ["=1+1", 300]],
+        **changes,
+    }
+    (folder / "counts.json").write_text(json.dumps(counts))
+    return folder

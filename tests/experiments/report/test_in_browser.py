@@ -1,0 +1,84 @@
+"""The page as a browser shows it: on a wide screen and a phone, light, dark and printed, by mouse, keyboard and axe."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.report.writing import report
+from tests.browser.browser import Seen, View, look
+from tests.experiments.report import examples
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with every kind of plot."""
+    folder = tmp_path_factory.mktemp("runs")
+    examples.launched(folder / "one", dollars=2.0, seconds=900, ranks=1)
+    examples.launched(folder / "two", dollars=3.0, seconds=500)
+    examples.launched(
+        folder / "mixed, and with a long name that no plot has the place for", dollars=3.5, rates=[2e3, 1e3]
+    )
+    examples.training(folder / "many", ranks=12)
+    examples.dataset(folder / "data")
+    examples.experiment(folder / "experiment")
+    path = folder / "report.html"
+    path.write_text(report([folder, folder / "data", folder / "experiment"], now=0.0).page)
+    return path
+
+
+@pytest.fixture(scope="module")
+def seen(page: Path) -> dict[str, Seen]:
+    """What the page shows, by how it is looked at."""
+    views = {
+        "wide": View(
+            page=page, count=["figure", "figure svg", "figure svg:not(:has([data-told], [data-points]))"], tabs=8
+        ),
+        "dark": View(page=page, scheme="dark", hover=["#time-time [data-told*='two: starting']", "#learning-loss svg"]),
+        "narrow": View(page=page, width=375, height=700),
+        "printed": View(page=page, width=800, printed=True),
+    }
+    return dict(zip(views, look(list(views.values())), strict=True))
+
+
+def test_nothing_is_reported_and_nothing_asked_of_a_network(seen: dict[str, Seen]) -> None:
+    for each in seen.values():
+        assert (each.console, each.errors, each.refused) == ([], [], [])
+
+
+def test_each_plot_is_drawn_and_has_marks(seen: dict[str, Seen]) -> None:
+    counts = seen["wide"].counts
+    assert counts["figure"] == counts["figure svg"] > 20
+    assert counts["figure svg:not(:has([data-told], [data-points]))"] == 0
+
+
+def test_axe_finds_nothing(seen: dict[str, Seen]) -> None:
+    assert {name: each.violations for name, each in seen.items() if each.violations} == {}
+
+
+def test_no_text_of_a_plot_lies_over_another(seen: dict[str, Seen]) -> None:
+    assert {name: each.overlapping for name, each in seen.items() if each.overlapping} == {}
+
+
+def test_no_page_scrolls_sideways(seen: dict[str, Seen]) -> None:
+    assert [name for name, each in seen.items() if each.sideways] == []
+
+
+def test_pointing_at_a_mark_says_what_it_stands_for(seen: dict[str, Seen]) -> None:
+    bar, point = (each[-1] for each in seen["dark"].appeared)
+    assert "two: starting, time, min: " in bar
+    assert "; loss: " in point
+
+
+def test_the_keyboard_reaches_links_tables_and_numbers(seen: dict[str, Seen]) -> None:
+    assert {each.role for each in seen["wide"].focused} >= {"link", "region"}
+
+
+def test_the_page_is_small(page: Path) -> None:
+    assert page.stat().st_size < 500_000
+
+
+def test_the_page_of_many_runs_is_small(tmp_path: Path) -> None:
+    for number in range(40):
+        rates = [1000.0 - 50 * rank for rank in range(1 + number % 8)]
+        examples.launched(tmp_path / f"run-{number}", dollars=2.0 + number, rates=rates, hidden=16 * (number // 8))
+    assert len(report([tmp_path], now=0.0).page.encode()) < 500_000

@@ -1,0 +1,210 @@
+"""`shoal report DIR...`: a page of runs that ended, that go on, that were cut off, and of datasets."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from bootstrap.cli.main import main
+from bootstrap.demo.reviews import write_reviews
+from corpus.dataset import open_dataset
+from corpus.reading.sources import Inputs
+from experiments.report.writing import report
+from jobs.pipeline import preprocess_locally
+from tests.experiments import records
+from tests.experiments.report import examples
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a dataset, as preprocessing leaves it."""
+    folder = tmp_path_factory.mktemp("made")
+    write_reviews(folder / "reviews.json", texts=1_000)
+    return Path(preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset).parent
+
+
+class Outline(HTMLParser):
+    """The texts of a page's headings, and the tables' rows."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.headings: list[str] = []
+        self.rows: list[list[str]] = []
+        self._in: str | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        if tag in ("h1", "h2", "h3"):
+            self.headings.append("")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        self._in = tag
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002
+        self._in = None
+
+    def handle_data(self, data: str) -> None:
+        if self._in in ("h1", "h2", "h3"):
+            self.headings[-1] += data
+        if self._in in ("td", "th"):
+            self.rows[-1][-1] += data.strip()
+
+
+def page_of(*folders: Path) -> Outline:
+    return Outline(report(folders, now=0.0).page)
+
+
+def test_a_run_has_its_time_loss_epochs_confusion_and_shares(tmp_path: Path) -> None:
+    outline = page_of(examples.training(tmp_path / "one"))
+    assert outline.headings[0] == "Shoal: one"
+    for heading in ("Time by cause", "Loss", "Epochs", "Confusion on the test rows", "Shares of the ranks"):
+        assert heading in outline.headings
+    assert ["computing", "computing"] in [row[1:3] for row in outline.rows]
+    assert ["negative", "positive", "5", "11.1%"] in outline.rows
+    assert "Money by cause" not in outline.headings
+
+
+def test_runs_of_several_numbers_of_ranks_have_their_speed_up_and_convergence(tmp_path: Path) -> None:
+    for ranks in (1, 2, 4):
+        examples.training(tmp_path / f"{ranks}", ranks=ranks)
+    outline = page_of(tmp_path)
+    assert {"Speed-up", "Convergence by ranks"} <= set(outline.headings)
+    assert ["4", "1", "12.8", "3,000", "4.00", "4.00", "4.00", "100%", "4"] in outline.rows
+
+
+def test_paid_runs_have_their_money_by_cause_and_the_front_of_price_against_time(tmp_path: Path) -> None:
+    examples.launched(tmp_path / "cheap", dollars=1.0, seconds=4000, hidden=16)
+    examples.launched(tmp_path / "fast", dollars=5.0, seconds=400, hidden=32)
+    examples.launched(tmp_path / "neither", dollars=6.0, seconds=4000, hidden=64)
+    found = report([tmp_path], now=0.0)
+    outline = Outline(found.page)
+    assert found.summary["cost"] == "$12.00"
+    assert "Money by cause" in outline.headings
+    told = {row[0]: row[3] for row in outline.rows if len(row) == 4 and row[3] in ("on the front", "beaten")}
+    assert told == {"cheap": "on the front", "fast": "on the front", "neither": "beaten"}
+
+
+def test_mixed_ranks_stand_beside_the_bound_of_their_own_rates(tmp_path: Path) -> None:
+    outline = page_of(examples.training(tmp_path / "mixed", rates=[3000.0, 1000.0]))
+    assert "Ranks of different speed" in outline.headings
+    assert ["mixed", "steps", "3,000 + 1,000", "4,000", "3,000", "75%", "50%"] in outline.rows
+
+
+def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: Path) -> None:
+    found = report([examples.experiment(tmp_path / "out")], now=0.0)
+    outline = Outline(found.page)
+    assert outline.headings[:3] == ["Shoal: more-ranks", "The experiment more-ranks", "Arms"]
+    assert {"Time of the arms", "Speed-up", "Share of the bound"} <= set(outline.headings)
+    arms = {row[0]: row for row in outline.rows if len(row) > 8 and row[0] in ("1 rank", "1 K80", "later")}
+    assert arms["1 rank"][-1] == ""
+    assert "ranks sleep" in arms["1 K80"][-1]
+    assert "0 of 2 runs finished" in arms["later"][-1]
+    drawn = [row for row in outline.rows if row[1:3] == ["by time, ranks that compute", "1.00"]]
+    assert drawn == [["1", "by time, ranks that compute", "1.00", "100%", "1"]]
+
+
+def test_nothing_is_said_to_be_learnt_by_ranks_that_sleep(tmp_path: Path) -> None:
+    outline = page_of(examples.training(tmp_path / "asleep", rates=[600.0], sleep=[600.0]))
+    assert "What was learnt" not in outline.headings
+    assert ["state", "finished, asleep"] in outline.rows
+    assert "accuracy" not in [row[0] for row in outline.rows if row]
+
+
+def test_repeated_runs_are_drawn_alike(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        examples.training(tmp_path / f"small-{seed}", seed=seed, hidden=16)
+        examples.training(tmp_path / f"large-{seed}", seed=seed, hidden=64)
+    rows = page_of(tmp_path).rows
+    assert {tuple(row[:2]) for row in rows if row and row[0].startswith("hidden")} == {
+        ("hidden 16", "small-1"),
+        ("hidden 16", "small-2"),
+        ("hidden 64", "large-1"),
+        ("hidden 64", "large-2"),
+    }
+
+
+@pytest.mark.parametrize("lines", range(1, 9))
+def test_a_run_that_goes_on_has_a_page_at_every_moment(tmp_path: Path, lines: int) -> None:
+    whole = (examples.training(tmp_path / "whole") / "record.jsonl").read_text().splitlines()
+    cut = [*whole[:lines], whole[lines][:20]]
+    found = report([records.write(tmp_path / "cut", *cut)], now=0.0)
+    assert found.summary["state"] == "unfinished"
+    assert found.warnings == [f"{tmp_path / 'cut'}: 1 line of its record left out as damaged, or of another version"]
+
+
+def test_many_ranks_are_drawn_by_their_smallest_median_and_largest_share(tmp_path: Path) -> None:
+    outline = page_of(examples.training(tmp_path / "many", ranks=32))
+    assert ["smallest share", "median share", "largest share"] in [row[1:] for row in outline.rows]
+
+
+def test_a_dataset_has_its_histograms_and_whether_a_run_learnt_from_it(tmp_path: Path, made: Path) -> None:
+    with open_dataset(made / "dataset.h5") as dataset:
+        digest = dataset.digest
+    learnt = records.whole(tmp_path / "learnt", digest=digest)
+    page = report([learnt, made, examples.dataset(tmp_path / "other")], now=0.0).page
+    assert page.count("Runs of this report learnt from it.") == 1
+    assert page.count("No run of this report learnt from it.") == 1
+    for heading in ("Texts by rating", "Texts by class", "Lengths of texts", "Most frequent words"):
+        assert f"{heading}, other" in Outline(page).headings
+
+
+def test_what_files_say_is_text_and_no_part_of_the_page(tmp_path: Path) -> None:
+    folder = examples.training(tmp_path / "<script>alert(1)<", model="</script><b>x")
+    page = report([folder, examples.dataset(tmp_path / "data")], now=0.0).page
+    assert "<script>alert" not in page
+    assert "<b>" not in page
+    assert page.count("<script") == 1
+    assert "<good>" not in page
+
+
+def test_a_page_names_no_address_but_those_of_its_own(tmp_path: Path) -> None:
+    page = report([examples.training(tmp_path / "one"), examples.dataset(tmp_path / "data")], now=0.0).page
+    assert re.findall(r'(?:href|src)="(?!#|data:)', page) == []
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_command_writes_the_page_whole_and_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = examples.training(tmp_path / "one")
+    (folder / "report.html").write_text("an older one")
+    assert main(["report", str(folder)]) == 0
+    assert str(folder / "report.html") in capsys.readouterr().out
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    assert sorted(each.name for each in folder.iterdir()) == ["record.jsonl", "report.html"]
+
+
+def test_runs_of_different_data_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records.whole(tmp_path / "one", digest="a" * 32)
+    records.whole(tmp_path / "two", digest="b" * 32)
+    assert main(["report", str(tmp_path)]) == 0
+    assert "these runs learnt from different data" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "give DIR..., the folders of runs, or --reference alone"),
+        (["empty"], "empty has no record.jsonl, and no folder in it has one"),
+        (["none"], "none does not exist"),
+        (["one", "--reference"], "give DIR..., the folders of runs, or --reference alone"),
+        (["--reference", "--output", "page.html"], "--output goes with DIR..."),
+        (["counted"], "counted/counts.json is not what `shoal preprocess` counts: ratings.before"),
+        (["one", "--output", "none/page.html"], "cannot write none/page.html: No such file or directory"),
+    ],
+)
+def test_wrong_use_is_a_sentence(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    records.whole(tmp_path / "one")
+    (tmp_path / "empty").mkdir()
+    examples.dataset(tmp_path / "counted", ratings={"before": 3, "after": {}})
+    assert main(["report", *arguments]) != 0
+    assert sentence in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,112 @@
+"""Where the time of a run went: every second has one cause, whatever the record is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments import causes, runs
+from tests.experiments import records
+
+TIMES = {"loading": 1.0, "rates": 2.0, "training": 9.0, "checkpoints": 1.0, "evaluation": 0.5, "other": 0.5}
+LOST = {"imbalance": 0.1, "communication": 0.15, "data": 0.02, "checkpoints": 0.1, "rest": 0.03}
+MEASURED = {"times": TIMES, "lost": LOST, "balanced": 0.6, "wall": 14.0}
+
+
+def run_of(folder: Path, *lines: Any, launch: dict[str, Any] | None = None) -> runs.Run:
+    records.write(folder, *lines)
+    if launch is not None:
+        (folder / "launch.json").write_text(json.dumps(launch))
+    return runs.read_run(folder)
+
+
+def seconds_of(run: runs.Run) -> dict[str, float]:
+    return {each.name: each.seconds for each in causes.causes(run)}
+
+
+def finished(folder: Path, **launch: Any) -> runs.Run:
+    return run_of(
+        folder, records.start(100), records.step(20, 112), records.end(114, **MEASURED), launch=launch or None
+    )
+
+
+def test_the_time_of_the_steps_is_divided_by_what_was_lost(tmp_path: Path) -> None:
+    found = seconds_of(finished(tmp_path))
+    assert found[causes.COMPUTING] == pytest.approx(6.0)
+    assert found[causes.WAITING] == pytest.approx(1.0)
+    assert found[causes.ALL_REDUCE] == pytest.approx(1.5)
+    assert found[causes.LOADING] == 1.0
+    assert sum(found.values()) == pytest.approx(14.0)
+    assert causes.goodput(finished(tmp_path)) == pytest.approx(6 / 14)
+
+
+def test_what_the_launch_took_besides_is_its_start_and_end(tmp_path: Path) -> None:
+    found = seconds_of(finished(tmp_path, seconds=20.0))
+    assert found[causes.STARTING] == pytest.approx(6.5)
+    assert sum(found.values()) == pytest.approx(20.0)
+
+
+def test_dollars_of_a_stage_are_divided_by_its_seconds(tmp_path: Path) -> None:
+    stages = [
+        {"name": "start the nodes", "seconds": 60.0, "dollars": 1.0},
+        {"name": "train", "seconds": 28.0, "dollars": 2.0},
+    ]
+    found = causes.causes(finished(tmp_path, stages=stages, cost=3.0, seconds=88.0))
+    dollars = {each.name: each.dollars for each in found}
+    assert dollars["start the nodes"] == 1.0
+    assert dollars[causes.COMPUTING] == pytest.approx(2.0 * 6 / 28)
+    assert sum(each.dollars or 0.0 for each in found) == pytest.approx(3.0)
+    assert sum(each.seconds for each in found) == pytest.approx(88.0)
+
+
+def test_what_a_fault_took_is_told_apart_from_what_counts(tmp_path: Path) -> None:
+    found = seconds_of(
+        run_of(
+            tmp_path,
+            records.start(100),
+            records.step(10, 106),
+            records.checkpoint(10, 106),
+            records.step(14, 108),
+            records.start(118, from_step=10),
+            records.step(20, 124),
+            records.end(126, **MEASURED),
+        )
+    )
+    assert found[f"earlier: {causes.REPEATED}"] == 2.0
+    assert found[f"earlier: {causes.DOWN}"] == 10.0
+
+
+def test_of_a_run_that_goes_on_computing_is_known_and_the_rest_is_not_told_apart(tmp_path: Path) -> None:
+    run = run_of(tmp_path, records.start(100), records.step(15, 101), records.step(15, 102))
+    found = seconds_of(run)
+    assert found[causes.COMPUTING] == pytest.approx(15 * 64 / 1200 * 0.9)
+    assert sum(found.values()) == pytest.approx(2.0)
+
+
+LINES = st.lists(
+    st.one_of(
+        st.builds(records.step, st.integers(1, 40), st.floats(0, 1e4)),
+        st.builds(records.checkpoint, st.integers(1, 40), st.floats(0, 1e4)),
+        st.builds(lambda at, step: records.start(at, from_step=step), st.floats(0, 1e4), st.integers(0, 20)),
+        st.builds(records.end, st.floats(0, 1e4)),
+        st.just(records.end(5000, **MEASURED)),
+        st.just(records.end(5000, times={"loading": "much"}, lost=None, balanced=None)),
+    ),
+    max_size=12,
+)
+LAUNCHES = st.sampled_from([None, {}, {"seconds": 40.0}, {"stages": "none", "began": 50.0}, {"stages": [{"name": 3}]}])
+
+
+@settings(max_examples=80)
+@given(lines=LINES, launch=LAUNCHES)
+def test_no_cause_is_negative_and_goodput_is_a_share(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[Any], launch: dict[str, Any] | None
+) -> None:
+    run = run_of(tmp_path_factory.mktemp("run"), records.start(0), *lines, launch=launch)
+    found = causes.causes(run)
+    assert all(each.seconds >= 0 for each in found)
+    share = causes.goodput(run)
+    assert share is None or 0 <= share <= 1 + 1e-9

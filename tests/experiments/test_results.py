@@ -1,0 +1,149 @@
+"""What an experiment found is read from the records of its runs."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from experiments.errors import ExperimentError
+from experiments.plans.kept import Kept, require_same, write_kept
+from experiments.plans.parts import Experiment, Target
+from experiments.progress import seconds_to, training_seconds
+from experiments.results import read_experiment
+from experiments.runs import read_run
+from tests.experiments import records
+
+
+def experiment(*arms: dict[str, Any], **changes: Any) -> Experiment:
+    return Experiment.model_validate(
+        {"about": "x", "kind": "training", "repeats": 2, "baseline": ["a", "z"], "arms": list(arms), **changes}
+    )
+
+
+def trained(folder: Path, seconds: float, *, ranks: int = 1, rates: tuple[float, ...] = (), **changes: Any) -> None:
+    """A finished run that took so long."""
+    start = records.start(
+        world_size=ranks, devices=["CPU"] * ranks, config={**records.CONFIG, "sleep": list(rates)}, **changes
+    )
+    ended = {"seconds": seconds, "rows_seen": 1280, "share_of_ideal": 0.9}
+    losses = [records.step(step, 101 + step, loss=1.0 - 0.04 * step) for step in range(1, 21)]
+    lines = [
+        start,
+        *losses,
+        records.epoch(1, 105),
+        records.epoch(2, 110),
+        records.tested(111),
+        records.end(112, **ended),
+    ]
+    records.write(folder, *lines)
+
+
+def test_arms_are_compared_with_the_baseline_of_their_kind(tmp_path: Path) -> None:
+    arms = [
+        {"name": "a", "local": {"ranks": 1}},
+        {"name": "b", "local": {"ranks": 2}},
+        {"name": "many", "local": {"ranks": 4}},
+        {"name": "z", "local": {"sleep": [100]}},
+        {"name": "y", "local": {"sleep": [100, 100]}},
+        {"name": "mixed", "local": {"sleep": [100, 50]}},
+        {"name": "later", "local": {"ranks": 1}},
+    ]
+    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, target={"loss": 0.5}), cores=2, data="d"))
+    for repeat, longer in ((1, 0.0), (2, 2.0)):
+        trained(tmp_path / "a" / str(repeat), 10 + longer)
+        trained(tmp_path / "b" / str(repeat), 5.5 + longer, ranks=2)
+        trained(tmp_path / "many" / str(repeat), 5.5 + longer, ranks=4)
+    trained(tmp_path / "z/1", 100, rates=(100.0,))
+    trained(tmp_path / "y/1", 50, ranks=2, rates=(100.0, 100.0))
+    trained(tmp_path / "mixed/1", 80, ranks=2, rates=(100.0, 50.0))
+    found = {arm.name: arm for arm in read_experiment(tmp_path).arms}
+    a, b, many = found["a"], found["b"], found["many"]
+    assert (a.finished, a.ranks, a.remark, a.speed_up, a.efficiency) == (2, 1, "", 1.0, 1.0)
+    assert a.seconds == pytest.approx((11.0, 10.0, 12.0))
+    assert b.speed_up == pytest.approx((1280 / 5.5 + 1280 / 7.5) / (1280 / 10 + 1280 / 12))
+    assert b.efficiency == pytest.approx((b.speed_up or 0) / 2)
+    assert b.of_bound == 0.9
+    assert b.measures == {"accuracy": 0.85}
+    assert a.to_target is not None
+    assert (b.target_speed_up, b.target_efficiency) == (1.0, 0.5)
+    assert (many.speed_up, many.efficiency) == (b.speed_up, None)
+    assert many.remark == "4 ranks on 2 cores: no efficiency"
+    assert (found["y"].speed_up, found["y"].efficiency, found["y"].to_target) == (2.0, 1.0, None)
+    assert (found["y"].sleeps, found["y"].measures) == (True, {})
+    assert found["y"].remark == "ranks sleep; 1 of 2 runs finished"
+    assert (found["mixed"].speed_up, found["mixed"].efficiency) == (1.25, None)
+    assert (found["later"].seconds, found["later"].runs, found["later"].speed_up) == (None, (), None)
+
+
+def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_path: Path) -> None:
+    losses = [0.9, 0.1, 0.9, 0.9, 0.6, 0.4, 0.3, 0.2, 0.1]
+    steps = [records.step(2 * number, 100 + number, loss=loss) for number, loss in enumerate(losses, 1)]
+    run = read_run(records.write(tmp_path, records.start(), *steps, records.epoch(1, 150, accuracy=0.7)))
+    rows = [64 * 2 * number for number in range(1, 10)]
+    assert training_seconds(run) == pytest.approx([each / 1200 for each in rows])
+    assert seconds_to(run, Target(loss=0.5)) == pytest.approx(rows[7] / 1200)  # 0.9 + 0.6 + 0.4 + 0.3 + 0.2
+    assert seconds_to(run, Target(loss=0.01)) is None
+    assert seconds_to(run, Target(measure="accuracy", at_least=0.7)) == pytest.approx(640 / 1200)
+    assert seconds_to(run, Target(measure="accuracy", at_least=0.71)) is None
+
+
+def test_a_resumed_run_counts_what_it_trained_before(tmp_path: Path) -> None:
+    run = read_run(
+        records.write(
+            tmp_path,
+            records.start(100),
+            records.step(5, 103),
+            records.end(104, stopped=True),
+            records.start(500, from_step=6),
+            {**records.step(16, 505), "rows_per_second": 600.0},
+        )
+    )
+    assert training_seconds(run) == pytest.approx([5 * 64 / 1200, 6 * 64 / 1200 + 10 * 64 / 600])
+
+
+def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
+    arms = [
+        {"name": "a", "local": {"workers": 1}, "share": 0.5},
+        {"name": "z", "local": {"workers": 2}},
+    ]
+    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, kind="preprocessing", repeats=1), cores=2))
+    for name, workers, seconds, size in (("a", 1, 10.0, 500), ("z", 2, 12.5, 1000)):
+        (tmp_path / name / "1").mkdir(parents=True)
+        told = {"seconds": seconds, "bytes": size, "workers": workers}
+        (tmp_path / name / "1" / "preprocessing.json").write_bytes(orjson.dumps(told))
+    found = {arm.name: arm for arm in read_experiment(tmp_path).arms}
+    assert (found["z"].ranks, found["z"].speed_up, found["z"].efficiency) == (2, 1.6, 0.8)
+    (tmp_path / "a/1/preprocessing.json").write_text("{}")
+    with pytest.raises(ExperimentError, match=r"preprocessing\.json cannot be read"):
+        read_experiment(tmp_path)
+
+
+def test_a_folder_that_holds_none_or_a_damaged_one_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"has no experiment\.json; give the --output of"):
+        read_experiment(tmp_path)
+    (tmp_path / "experiment.json").write_text('{"name": "x", "experiment": {"arms": []}}')
+    with pytest.raises(ExperimentError, match=r"experiment\.json is not the file of an experiment of this version"):
+        read_experiment(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": "other"}, "holds runs of the experiment 'mine', not of 'other'"),
+        ({"cores": None}, "holds runs on this machine"),
+        ({"data": "e"}, "holds runs on other data"),
+        (
+            {"experiment": experiment({"name": "a", "local": {"ranks": 1}}, settings={"epochs": 3}, baseline=[])},
+            "holds runs of 'a' with other settings than the file has now",
+        ),
+    ],
+)
+def test_runs_that_do_not_go_together_are_not_mixed(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    (tmp_path / "a/1").mkdir(parents=True)
+    before = Kept(
+        name="mine", experiment=experiment({"name": "a", "local": {"ranks": 1}}, baseline=[]), cores=2, data="d"
+    )
+    require_same(before, before.model_copy(update={"data": None}), tmp_path)
+    with pytest.raises(ExperimentError, match=sentence):
+        require_same(before, before.model_copy(update=changes), tmp_path)
