@@ -4,7 +4,8 @@
 
 Records are generated: every step has a line with the rows and the seconds of each rank. The page is opened from a file,
 by the headless Chromium of the tests, which `make test` installs, in a window of 1280 by 800: the time to the end of
-the load event, and to the first paint. Of a launch the first page is not counted, because the browser itself starts there.
+the load event, and to the first paint. Of a launch the first page is not counted, because the browser itself starts
+there.
 """
 
 import argparse
