@@ -12,6 +12,7 @@ import torch
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from tests.trainer.conftest import VOCABULARY, Launch, make_rows
+from trainer.classification import options as classification_options
 from trainer.classification import task
 from trainer.classification.data import load_data
 from trainer.classification.labelling import Labeller
@@ -89,7 +90,7 @@ def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, 
 def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
     texts: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], words: int, batch: int | None
 ) -> None:
-    monkeypatch.setattr(task, "_SHORT_TEXTS", words)
+    monkeypatch.setattr(classification_options, "_SHORT_TEXTS", words)
     config = configured({"data": texts, "output": texts.parent, **options})
     assert task.Classification.adapted(config, load_data(texts)).global_batch == batch
 
