@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from benchmarks.record import Log
-from benchmarks.rows import learnable_dataset, write_rows
+from benchmarks.rows import write_rows
 from trainer.config import RANK_ENVIRONMENT
 
 WAYS = {"rows": ("rows", 32), "rows, 16 bits": ("rows", 16), "ddp": ("ddp", 32), "ddp, 16 bits": ("ddp", 16)}
@@ -39,7 +39,7 @@ _MODELS = {
     "reference": _Model(512, {}),
     "wide, few words": _Model(64, {"hidden": 256}),
 }
-_WIDE_ROWS, _WIDE_WORDS = 64 * 40, 200
+_ROWS, _WIDE_ROWS, _WIDE_WORDS = 512 * 32, 64 * 40, 200
 _CELLS = (("bytes", 1e-6, ".2f"), ("alone", 1e3, ".1f"), ("reducing", 1e3, ".1f"), ("step", 1e3, ".1f"))
 """Figures, the factor for the table, and their digits there."""
 _PORT = 29_401
@@ -50,7 +50,7 @@ _HOME = Path(__file__).parents[1]
 def main(arguments: Sequence[str]) -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks link", description=__doc__.partition("\n")[0])
-    parser.add_argument("dataset", nargs="?", type=Path, help="by shoal preprocess (default: of generated reviews)")
+    parser.add_argument("dataset", nargs="?", type=Path, help="by shoal preprocess (default: random words)")
     parser.add_argument("--megabits", type=int, default=1000, help="speed of the link a second (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     options = parser.parse_args(arguments)
@@ -60,9 +60,10 @@ def main(arguments: Sequence[str]) -> None:
     found: dict[str, dict[str, list[dict[str, float]]]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        few_words = folder / "few-words.h5"
-        write_rows(few_words, _WIDE_ROWS, vocabulary=_WIDE_WORDS)
-        datasets = ((options.dataset or learnable_dataset(folder)).resolve(), few_words)
+        datasets = ((options.dataset or folder / "rows.h5").resolve(), folder / "few-words.h5")
+        if options.dataset is None:
+            write_rows(datasets[0], _ROWS)
+        write_rows(datasets[1], _WIDE_ROWS, vocabulary=_WIDE_WORDS)
         with _linked(options.megabits) as hosts:
             for run in range(options.runs):
                 for (model, asked), data in zip(_MODELS.items(), datasets, strict=True):
