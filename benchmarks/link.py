@@ -1,10 +1,12 @@
-"""What the all-reduce costs over a slow network: two ranks, each in a network namespace, with a link of some speed.
+"""What each exchange costs over a slow network: two ranks, each in a network namespace, with a link of some speed.
 
-    python -m benchmarks link [DATASET] [--megabits 1000] [--global-batch 512]      (as root, on Linux with iproute2)
+    python -m benchmarks link [DATASET] [--megabits 1000] [--runs 3]      (as root, on Linux with iproute2)
 
-For the reference's model: all gradients dense, as DistributedDataParallel sends them (`--exchange ddp`); of the word
-table only the rows of the words in the global batch; and those in half precision. First the all-reduce alone, which
-both ranks enter together; then its share of a step in whole runs of the trainer.
+Gradients are added up by the trainer's own exchange (`rows`) or by DistributedDataParallel (`ddp`), in 32 and 16 bits.
+Of the reference's model most parameters are word vectors, of which a batch touches a part: `rows` sends that part, ddp
+all of them. The wide model has few words, all of which are in each batch, so both send the same: `rows` after the
+computing, ddp during the backward pass. First the all-reduce alone, which both ranks enter together; then its share of
+a step in whole runs of the trainer.
 """
 
 import argparse
@@ -12,27 +14,34 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.record import Log
-from benchmarks.rows import learnable_dataset
+from benchmarks.rows import write_rows
 from trainer.config import RANK_ENVIRONMENT
 
-WAYS = {
-    "dense": ["--exchange=ddp"],
-    "dense, 16 bits": ["--exchange=ddp", "--gradient-bits=16"],
-    "touched rows": ["--gradient-bits=32"],
-    "touched rows, 16 bits": ["--gradient-bits=16"],
+WAYS = {"rows": ("rows", 32), "rows, 16 bits": ("rows", 16), "ddp": ("ddp", 32), "ddp, 16 bits": ("ddp", 16)}
+"""`--exchange` and `--gradient-bits`; the first is what the others are compared with."""
+
+
+class _Model(NamedTuple):
+    global_batch: int
+    options: dict[str, Any]
+    """In place of the preset's."""
+
+
+_MODELS = {
+    "reference": _Model(512, {}),
+    "wide, few words": _Model(64, {"hidden": 256}),
 }
-"""The ways to send gradients, with the trainer's options for them."""
-_ALONE = {"dense": None, "touched rows": 32, "touched rows, 16 bits": 16}
-"""Those that are also measured without a run, with the bits of a number; None: all gradients, dense."""
-_STEP = ("reducing", "step")
+_ROWS, _WIDE_ROWS, _WIDE_WORDS = 512 * 32, 64 * 40, 200
+_CELLS = (("bytes", 1e-6, ".2f"), ("alone", 1e3, ".1f"), ("reducing", 1e3, ".1f"), ("step", 1e3, ".1f"))
+"""Figures, the factor for the table, and their digits there."""
 _PORT = 29_401
 _NETWORK = "198.18.70"  # of the range for benchmarks (RFC 2544)
 _HOME = Path(__file__).parents[1]
@@ -41,41 +50,59 @@ _HOME = Path(__file__).parents[1]
 def main(arguments: Sequence[str]) -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks link", description=__doc__.partition("\n")[0])
-    parser.add_argument("dataset", nargs="?", type=Path, help="by shoal preprocess (default: of generated reviews)")
+    parser.add_argument("dataset", nargs="?", type=Path, help="by shoal preprocess (default: random words)")
     parser.add_argument("--megabits", type=int, default=1000, help="speed of the link a second (default: %(default)s)")
-    parser.add_argument("--global-batch", type=int, default=512, help="rows of a step (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     options = parser.parse_args(arguments)
     if os.geteuid() != 0:
         parser.error("only root can make network namespaces; run this as root")
     log = Log("link")
-    alone: dict[str, list[dict[str, float]]] = {way: [] for way in _ALONE}
-    whole: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    found: dict[str, dict[str, list[dict[str, float]]]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        dataset = (options.dataset or learnable_dataset(folder)).resolve()
+        datasets = ((options.dataset or folder / "rows.h5").resolve(), folder / "few-words.h5")
+        if options.dataset is None:
+            write_rows(datasets[0], _ROWS)
+        write_rows(datasets[1], _WIDE_ROWS, vocabulary=_WIDE_WORDS)
         with _linked(options.megabits) as hosts:
             for run in range(options.runs):
-                for way, how in WAYS.items():
-                    if way in _ALONE:
-                        asked = {"data": str(dataset), "global_batch": options.global_batch, "seed": run}
-                        program = ["-m", "benchmarks.all_reduce_rank", json.dumps({**asked, "bits": _ALONE[way]})]
-                        alone[way].append(json.loads(_on(hosts, program)))
-                    whole[way].append(_trained(hosts, dataset, folder / "model", how, options.global_batch))
-                    log.say(f"{way}: {alone[way][-1] if way in _ALONE else ''} {whole[way][-1]}")
-    rows = []
-    for way, runs in whole.items():
-        cells = ["", ""]
-        if way in alone:
-            cells = [f"{median(run['bytes'] for run in alone[way]) / 1e6:.2f}"]
-            cells.append(f"{1000 * median(run['seconds'] for run in alone[way]):.1f}")
-        rows.append([way, *cells, *(f"{1000 * median(run[what] for run in runs):.1f}" for what in _STEP)])
-    log.table([f"{options.megabits} Mbit/s", "MB", "all-reduce alone, ms", "of a step, ms", "the step, ms"], rows)
-    log.keep({"options": {**vars(options), "dataset": dataset.name}, "alone": alone, "whole": whole})
+                for (model, asked), data in zip(_MODELS.items(), datasets, strict=True):
+                    for way in WAYS:
+                        figures = _alone(hosts, data, asked, way, run)
+                        figures |= _trained(hosts, data, folder / "model", asked, way)
+                        found.setdefault(model, {}).setdefault(way, []).append(figures)
+                        log.say(f"{model}, {way}: {figures}")
+    log.table(
+        [f"{options.megabits} Mbit/s", *_HEADS], [row for model, ways in found.items() for row in _rows(model, ways)]
+    )
+    log.keep({"options": {**vars(options), "dataset": datasets[0].name}, "found": found})
 
 
-def _trained(hosts: Sequence[str], dataset: Path, output: Path, how: Sequence[str], batch: int) -> dict[str, float]:
-    asked = [f"--data={dataset}", f"--output={output}", f"--global-batch={batch}", *how]
+_HEADS = ("exchange", "MB", "all-reduce alone, ms", "of a step, ms", "the step, ms", "step to that of rows")
+
+
+def _rows(model: str, ways: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[list[str]]:
+    """The lines of a model in the table: medians of the runs, and of the runs' ratios."""
+    first = ways[next(iter(WAYS))]
+    for way, runs in ways.items():
+        cells = [f"{scale * median(run[what] for run in runs):{form}}" for what, scale, form in _CELLS]
+        ratios = [run["step"] / own["step"] for run, own in zip(runs, first, strict=True)]
+        yield [model, way, *cells, f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"]
+
+
+def _alone(hosts: Sequence[str], data: Path, model: _Model, way: str, seed: int) -> dict[str, float]:
+    exchange, bits = WAYS[way]
+    asked = {"data": str(data), "global_batch": model.global_batch, "options": model.options, "seed": seed}
+    program = ["-m", "benchmarks.all_reduce_rank", json.dumps({**asked, "exchange": exchange, "bits": bits})]
+    told: dict[str, float] = json.loads(_on(hosts, program))
+    return told
+
+
+def _trained(hosts: Sequence[str], data: Path, output: Path, model: _Model, way: str) -> dict[str, float]:
+    exchange, bits = WAYS[way]
+    asked = [f"--data={data}", f"--output={output}", f"--global-batch={model.global_batch}"]
+    asked += [f"--exchange={exchange}", f"--gradient-bits={bits}"]
+    asked += [f"--{name}={value}" for name, value in model.options.items()]
     _on(hosts, ["-m", "trainer", "--preset=reference", "--epochs=1", "--threads=1", "--force", *asked])
     summary: dict[str, Any] = json.loads((output / "summary.json").read_text())
     step = summary["seconds"] / summary["steps"]

@@ -17,18 +17,18 @@ from jobs.pipeline import preprocess_locally
 _BLOCK = 1_000_000
 
 
-def write_rows(path: Path, training: int) -> None:
-    """Write rows of random words, as long as those of reviews: `training` rows to train on, a twentieth of all for
-    validation, and 100 to test."""
+def write_rows(path: Path, training: int, *, vocabulary: int = VOCABULARY) -> None:
+    """Write rows of random words out of `vocabulary` different ones, as long as those of reviews: `training` rows to
+    train on, a twentieth of all for validation, and 100 to test."""
     rows = int(training / (1 - VALIDATION_SHARE))
     while rows - max(1, int(rows * VALIDATION_SHARE)) < training:
         rows += 1
     write_dataset(
         path,
-        train=_rows(rows),
-        test=_rows(100),
-        vocabulary=[f"w{number}" for number in range(VOCABULARY)],
-        settings=Settings(row_length=ROW_LENGTH, vocabulary_size=VOCABULARY),
+        train=_rows(rows, vocabulary),
+        test=_rows(100, vocabulary),
+        vocabulary=[f"w{number}" for number in range(vocabulary)],
+        settings=Settings(row_length=ROW_LENGTH, vocabulary_size=vocabulary),
         stopwords=frozenset(),
     )
 
@@ -58,13 +58,13 @@ def write_parts(
     )
 
 
-def _rows(count: int) -> RowBlock:
+def _rows(count: int, vocabulary: int) -> RowBlock:
     generator = np.random.default_rng(0)
     lengths = row_lengths(generator, count)
     tokens = np.zeros((count, ROW_LENGTH), dtype=np.uint16)
     for start in range(0, count, _BLOCK):
         part = tokens[start : start + _BLOCK]
-        words = generator.zipf(1.3, part.shape) % VOCABULARY + 2
+        words = generator.zipf(1.3, part.shape) % vocabulary + 2
         part[:] = np.where(np.arange(ROW_LENGTH) < lengths[start : start + _BLOCK, None], words, 0)
     labels = generator.integers(0, 2, count).astype(np.uint8)
     return RowBlock(tokens, lengths, labels, 4 * labels + 1)

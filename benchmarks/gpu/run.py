@@ -32,6 +32,9 @@ class GpuPart(NamedTuple):
 PARTS = {
     "tests": GpuPart("checks", "results beside a CPU's; the trainer's tests, if pytest is installed", 300),
     "nccl": GpuPart("nccl", "one run from beginning to end, with NCCL on one rank", 90),
+    "exchanges": GpuPart(
+        "exchanges", "gradients and time of a step, with --exchange ddp beside the trainer's own", 120
+    ),
     "evaluation": GpuPart("evaluation", "rows evaluated a second", 120),
     "layouts": GpuPart("layouts", "rows padded, in groups of similar length, and packed", 180),
     "memory": GpuPart("memory", "what a run reports and does when the GPU's memory is full", 180),

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
@@ -52,6 +53,7 @@ def _absent(name: str) -> bool:
 
 def _add(name: str, **content: type | Callable[..., None] | None) -> None:
     module = ModuleType(name)
+    module.__spec__ = ModuleSpec(name, None)  # for which torch asks
     vars(module).update(content)
     sys.modules[name] = module
 

@@ -1,5 +1,11 @@
-"""The time in which ranks add up their gradients: bytes, bandwidth and latency of a ring (Patarasuk and Yuan 2009)."""
+"""The time in which ranks add up their gradients: bytes, bandwidth, and the latency of so many messages.
 
+NCCL sends in a ring (Patarasuk and Yuan 2009), or, where messages are small and nodes are many, in a tree, and chooses
+by itself; so the shorter of both times counts. A ring alone would make hundreds of GPUs look as if they waited for
+hundreds of messages.
+"""
+
+import math
 from dataclasses import dataclass
 
 _LATENCY_INSIDE, _LATENCY_BETWEEN = 10e-6, 50e-6
@@ -7,7 +13,20 @@ _LATENCY_INSIDE, _LATENCY_BETWEEN = 10e-6, 50e-6
 _INSIDE_GB = 8.0
 """GB a second between GPUs of a node, over PCIe 3; NVLink has many times as much."""
 _USED = 0.8
-"""The share of a network's bandwidth that a ring of TCP connections uses."""
+"""The share of a network's bandwidth that TCP connections use."""
+
+_WHOLE_BYTES = 4.1e6
+"""Of all gradients of the reference's model: most are the word table's, of 10,000 words."""
+_TOUCHED_BYTES, _TOUCHED_BATCH = 2.0e6, 512
+"""Of those that a batch of so many rows touches, as `python -m benchmarks link` has measured them."""
+
+
+def gradient_bytes(global_batch: int, *, whole_tables: bool = False) -> float:
+    """Bytes of the gradients of the reference's model that a rank sends in a step, in 32 bits: of the word table only
+    the rows that the batch touches, whose number grows with the root of its rows, or all of them."""
+    if whole_tables:
+        return _WHOLE_BYTES
+    return min(_WHOLE_BYTES, _TOUCHED_BYTES * math.sqrt(global_batch / _TOUCHED_BATCH))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +39,14 @@ class Links:
     """Gbit/s of the slowest node's network."""
 
     def all_reduce_seconds(self, size: float) -> float:
-        """Seconds to add up `size` bytes over all n ranks: each sends and receives twice (n - 1) / n of them, in
-        2 (n - 1) messages, through the slowest connection."""
+        """Seconds to add up `size` bytes over all ranks, through the slowest connection."""
         if self.ranks == 1:
             return 0.0
         parts = 2 * (self.ranks - 1)
         if self.nodes == 1:
             return parts * (size / self.ranks / (_INSIDE_GB * 1e9) + _LATENCY_INSIDE)
-        return parts * (size / self.ranks / (_USED * self.gbits * 1e9 / 8) + _LATENCY_BETWEEN)
+        bandwidth = _USED * self.gbits * 1e9 / 8
+        ring = parts * (size / self.ranks / bandwidth + _LATENCY_BETWEEN)
+        inside = 2 * (math.ceil(self.ranks / self.nodes) - 1)
+        tree = 2 * size / bandwidth + 2 * math.ceil(math.log2(self.nodes)) * _LATENCY_BETWEEN + inside * _LATENCY_INSIDE
+        return min(ring, tree)

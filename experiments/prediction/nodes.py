@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.errors import ExperimentError
-from experiments.prediction.communication import Links
+from experiments.prediction.communication import Links, gradient_bytes
 from experiments.prediction.estimate import Estimate
 from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
 from experiments.prediction.rates import Node, Rates
@@ -23,8 +23,6 @@ from trainer.order import steps_per_epoch
 
 NODES_START = Estimate(3 * 60, 5 * 60, 10 * 60)
 """Seconds from the request for GPU nodes to the first command on them; not measured."""
-MESSAGE_BYTES = 2.0e6
-"""Of the gradients of the reference's model at batches of 512, with the touched rows of the word table alone."""
 STEP_SECONDS = 0.001
 """What a step takes besides computing and the sum over the ranks: the host's own work. An assumption."""
 ROW_BYTES = 100
@@ -94,7 +92,7 @@ def _by_catalogue(nodes: Sequence[Node], work: TrainingWork, operations: float) 
     )
     fixed, per_row = np.array([rate.line for rate in rates], dtype=np.float64).T.copy()
     step = finish_time(equal_finish_split(work.global_batch, fixed, per_row), fixed, per_row)
-    others = links.all_reduce_seconds(MESSAGE_BYTES) + STEP_SECONDS
+    others = links.all_reduce_seconds(gradient_bytes(work.global_batch)) + STEP_SECONDS
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
     judged = work.epochs * work.validation + work.test
     seconds = steps * (step + others) + judged * _JUDGING * step / work.global_batch

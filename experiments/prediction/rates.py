@@ -4,6 +4,7 @@ A run that is to be predicted differs in its rows, its global batch, or its mixt
 is not enough: a step has a fixed part, too. Do not use a run's first steps: caches are cold, and code is still loaded.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,9 +157,17 @@ def _line_of_rank(runs: Sequence[Run], rank: int) -> TimeModel:
 def _beside(run: Run, ranks: Sequence[TimeModel]) -> float:
     """What a step of this run took besides its slowest rank's computing."""
     fixed, per_row = np.array(ranks).T
-    computing = mean(finish_time(np.array(step.split), fixed, per_row) for step in _steps(run))
-    trained: float = _summary(run)["times"]["training"] / (run.steps[-1].step - run.latest.from_step)
-    return max(0.0, trained - computing)
+    start, computing = run.latest, defaultdict[int, list[float]](list)
+    for step in _steps(run):
+        computing[sum(step.split)].append(finish_time(np.array(step.split), fixed, per_row))
+    # Which steps are recorded depends on the clock, so those that end an epoch count as often as they were made.
+    of_epoch, size = max(1, start.steps // max(1, start.epochs)), start.rows.get("training", 0) % start.global_batch
+    made = run.steps[-1].step - start.from_step
+    short = run.steps[-1].step // of_epoch - start.from_step // of_epoch if size else 0
+    whole = mean(computing.get(start.global_batch) or [time for times in computing.values() for time in times])
+    last = mean(computing[size]) if size in computing else whole * size / start.global_batch
+    trained: float = _summary(run)["times"]["training"]
+    return max(0.0, (trained - whole * (made - short) - last * short) / made)
 
 
 def _around(run: Run) -> float:

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.prediction.communication import Links
 from trainer.balancing.balancers import Balancer
 from trainer.balancing.speed import TimeModel
 from trainer.balancing.split import FloatArray, IntArray
 from trainer.order import BatchOrder
 
 _LATE = 1
-"""Steps after which a step's times are known to the balancer, as in the trainer on CPUs."""
+"""Steps after which a step's times are known to the balancer, as in the trainer on CPUs; at the end of an epoch all
+are known."""
+_BACKWARD = 2 / 3
+"""The share of a step's computing in which gradients come to be: a backward pass has twice a forward pass's
+operations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +49,12 @@ class Cluster:
 
     lines: Sequence[TimeModel]
     """Each rank's own seconds for a step of so many rows."""
-    links: Links
-    message_bytes: float
-    """Of the gradients that the ranks add up in a step."""
-    step_seconds: float
-    """What a step takes besides computing and that sum."""
+    all_reduce: float = 0.0
+    """Seconds in which the ranks add up their gradients."""
+    overlapping: bool = False
+    """Whether they do so while they compute the gradients of the first layers."""
+    others: TimeModel
+    """What a step takes besides, by the rows of the global batch."""
     troubles: Troubles
 
 
@@ -63,6 +67,7 @@ class Simulated:
     waiting: float
     """For the slowest rank of each step."""
     all_reduce: float
+    """Beyond the computing with which it overlaps."""
     others: float
     checkpoints: float
     lost: float
@@ -93,15 +98,15 @@ def simulate(
 ) -> Simulated:
     """Train on modelled ranks. `make_balancer`: makes it from the ranks' rates (ranks,), in rows a second at equal
     shares. `progress` is called with the steps done so far."""
-    lines, troubles, step_seconds = cluster.lines, cluster.troubles, cluster.step_seconds
+    lines, troubles = cluster.lines, cluster.troubles
     generator = np.random.default_rng(seed)
     fixed, per_row = np.array(lines, dtype=np.float64).T.copy()
     share = order.size(0) / len(lines)
     balancer = make_balancer(share / (fixed + per_row * share))
-    reduce_seconds = cluster.links.all_reduce_seconds(cluster.message_bytes)
+    hidden = _BACKWARD if cluster.overlapping else 0.0
     slow_until = np.full(len(lines), -1.0)
     clock = saved_at = 0.0
-    sums = dict.fromkeys(("ideal", "waiting", "checkpoints", "lost"), 0.0)
+    sums = dict.fromkeys(("ideal", "waiting", "all_reduce", "others", "checkpoints", "lost"), 0.0)
     failures = rows = 0
     late: list[tuple[IntArray, FloatArray]] = []
     total = epochs * order.steps
@@ -115,13 +120,16 @@ def simulate(
         own = np.where(split > 0, (fixed + per_row * split) * slowness, 0.0)
         seconds = own * noise
         finish = float(seconds.max())
-        spent = finish + reduce_seconds + step_seconds
+        reducing, others = max(0.0, cluster.all_reduce - hidden * finish), cluster.others.seconds(size)
+        spent = finish + reducing + others
         at_work = split > 0
         ideal = size / float((split[at_work] / own[at_work]).sum())
         sums["ideal"] += min(ideal, finish)
         sums["waiting"] += max(0.0, finish - ideal)
+        sums["all_reduce"] += reducing
+        sums["others"] += others
         late.append((split, seconds))
-        if len(late) > _LATE:
+        while len(late) > (_LATE if (step + 1) % order.steps else 0):
             balancer.observe(*late.pop(0))
         clock += spent
         rows += size
@@ -130,16 +138,10 @@ def simulate(
             lost = clock - saved_at
             sums["lost"] += lost + troubles.restart_seconds
             clock += lost + troubles.restart_seconds  # the same steps again take as long
+            saved_at = clock - lost
         if clock - saved_at > 60 * troubles.checkpoint_minutes:
             sums["checkpoints"] += troubles.checkpoint_seconds
             clock += troubles.checkpoint_seconds
             saved_at = clock
         progress(step + 1)
-    return Simulated(
-        **sums,
-        all_reduce=total * reduce_seconds,
-        others=total * step_seconds,
-        failures=failures,
-        steps=total,
-        rows=rows,
-    )
+    return Simulated(**sums, failures=failures, steps=total, rows=rows)

@@ -1,4 +1,4 @@
-"""Balancers beside each other on one simulated cluster, with the same troubles."""
+"""Balancers beside each other on one simulated cluster, with the same troubles, and clusters of growing size."""
 
 from collections.abc import Callable, Sequence
 
@@ -49,3 +49,20 @@ def compare(
 
         found[how] = simulate(cluster, balancer_maker(how, order), order, epochs=epochs, seed=seed, progress=show)
     return found
+
+
+def growing(most: int) -> list[int]:
+    """1, 2, 4, ... and `most`."""
+    return [*(1 << power for power in range((most - 1).bit_length())), most]
+
+
+def largest_loss(found: Simulated) -> str:
+    """What took most of the time in which no rows were computed that count; all-reduce, for example."""
+    losses = {
+        "waiting": found.waiting,
+        "all-reduce": found.all_reduce,
+        "others": found.others,
+        "checkpoints": found.checkpoints,
+        "lost": found.lost,
+    }
+    return max(losses, key=losses.__getitem__)

@@ -17,6 +17,7 @@ from benchmarks import record
 from benchmarks.gpu import (
     checks,
     evaluation,
+    exchanges,
     full_memory,
     goal,
     ideas,
@@ -31,8 +32,10 @@ from benchmarks.gpu import (
 )
 from benchmarks.gpu.part import SETTINGS, Outcome
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
+from benchmarks.gpu.training import single_rank
 from trainer import loop
 from trainer.computing import dropout
+from trainer.distributed import ddp
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -44,12 +47,18 @@ ABSENT = (
 WITHOUT = """
 import sys
 
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {absent!r}.split():
-            raise ModuleNotFoundError(f"No module named {{name!r}}")
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
 
-sys.meta_path.insert(0, Absent())
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, path=None, target=None):
+        absent = name.partition(".")[0] in {absent!r}.split()
+        return None if absent else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
 """
 
 
@@ -79,6 +88,7 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
         (ideas, ideas.Sizes(batches=(20,), rows=100, repeats=1)),
         (rates, rates.Sizes(rows=200, batches=(20,), runs=1)),
         (nccl, nccl.Sizes(rows=2000, global_batch=100, epochs=1)),
+        (exchanges, exchanges.Sizes(compared=64, steps=2, batches=(50,), runs=1)),
         (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
     ],
@@ -97,6 +107,13 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
     assert "\n" not in found.said
     assert json.loads(json.dumps(found.figures))
     assert capsys.readouterr().out
+
+
+def test_gradients_that_ddp_spoils_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ddp, "HALF_SCALE", 2 * ddp.HALF_SCALE)
+    with single_rank(CPU):
+        off = exchanges._deviations(CPU, 64)
+    assert {name for name, (found, bound) in off.items() if found > bound} == {"default, 16 bits", "reference, 16 bits"}
 
 
 @pytest.mark.slow
@@ -251,11 +268,12 @@ def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(
     assert json.loads((tmp_path / "told").read_text()) == {"said": "cpu {}", "figures": {}, "failed": True}
 
 
+@pytest.mark.parametrize("names", [[], ["exchanges"]])
 def test_without_a_gpu_there_is_one_sentence_and_no_failure(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], names: list[str]
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    run.main([])
+    run.main(names)
     said = f"gpu: PyTorch {torch.__version__} finds no GPU on this machine, so nothing was measured\n"
     assert capsys.readouterr().out == said
 
@@ -289,6 +307,8 @@ import benchmarks.gpu.full_memory
 from trainer import loop
 loop.measure_initial_rates = loop.measure_own_rates = lambda *_, **__: [1000.0]
 print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=1000, global_batch=100, epochs=1)).said)
+small = modules["exchanges"].Sizes(compared=64, steps=2, batches=(50,), runs=1)
+print(modules["exchanges"].measure(torch.device("cpu"), small).said)
 """
 
 
@@ -296,3 +316,4 @@ def test_torch_and_numpy_are_all_that_parts_need() -> None:
     done = run_without(ABSENT, TINY)
     assert done.returncode == 0, done.stderr
     assert "gloo; trained in float32 at" in done.stdout
+    assert "which is within the bounds; its steps take" in done.stdout

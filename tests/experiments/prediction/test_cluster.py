@@ -8,7 +8,7 @@ from bootstrap.aws.cdk import TOPOLOGIES
 from experiments import reference
 from experiments.errors import ExperimentError
 from experiments.prediction.cluster import ClusterWork, predict_cluster
-from experiments.prediction.communication import Links
+from experiments.prediction.communication import Links, gradient_bytes
 from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
 from experiments.prediction.preprocessing import Workers, predict_preprocessing
 from infra import catalog, topology
@@ -88,7 +88,7 @@ def test_gpus_that_nobody_measured_say_so_and_have_a_wide_range() -> None:
 
 
 @given(ranks=st.integers(1, 256), size=st.floats(1e3, 1e9), gbits=st.floats(0.1, 400), nodes=st.integers(1, 8))
-def test_a_ring_takes_longer_over_a_slower_network_and_for_more_bytes(
+def test_a_sum_takes_longer_over_a_slower_network_and_for_more_bytes(
     ranks: int, size: float, gbits: float, nodes: int
 ) -> None:
     links = Links(nodes=min(nodes, ranks), ranks=ranks, gbits=gbits)
@@ -96,6 +96,19 @@ def test_a_ring_takes_longer_over_a_slower_network_and_for_more_bytes(
     slower = Links(nodes=min(nodes, ranks), ranks=ranks, gbits=gbits / 2)
     assert links.all_reduce_seconds(size) <= slower.all_reduce_seconds(size)
     assert (links.all_reduce_seconds(size) == 0) == (ranks == 1)
+
+
+def test_many_ranks_do_not_wait_for_a_message_of_each() -> None:
+    few, many = (Links(nodes=nodes, ranks=nodes, gbits=50).all_reduce_seconds(1e5) for nodes in (16, 256))
+    assert many <= 2 * few + 1e-9
+    large = Links(nodes=16, ranks=16, gbits=50).all_reduce_seconds(1e9)
+    assert large == pytest.approx(2 * 15 / 16 * 1e9 / (0.8 * 50e9 / 8), rel=0.01)
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**7))
+def test_larger_batches_touch_more_rows_of_the_word_table_at_most_all(one: int, other: int) -> None:
+    small, large = (gradient_bytes(batch) for batch in sorted((one, other)))
+    assert 0 < small <= large <= gradient_bytes(one, whole_tables=True)
 
 
 def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:

@@ -1,6 +1,7 @@
 """Rates are found again from the runs that were made by them, and predict other runs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,13 @@ def test_two_runs_predict_one_of_other_rows_and_another_batch(tmp_path: Path) ->
     other = a_run(tmp_path / "other", batch=192, rows=60_000)
     assert other.summary is not None
     assert predict_training(work(192, 60_000), rates).all == pytest.approx(other.summary["wall"], rel=0.05)
+
+
+@pytest.mark.parametrize("every", [1, 3, 10])
+def test_a_short_step_counts_as_often_as_it_was_made_however_few_are_recorded(tmp_path: Path, every: int) -> None:
+    run = a_run(tmp_path, batch=1024, rows=10 * 1024 + 256)
+    recorded = tuple(step for step in run.steps if step.step % every == 0 or step is run.steps[-1])
+    assert rates_of([replace(run, steps=recorded)]).others.seconds(1024) == pytest.approx(0.003, rel=0.05)
 
 
 def test_without_balancing_the_slower_rank_decides(tmp_path: Path) -> None:
