@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.report.drawing import COLOURS, DASHES
+from experiments.report.drawing import COLOURS, DASHES, HEIGHT
 
 Spec = dict[str, Any]
 ROW: Mapping[str, str] = {"field": "row", "type": "nominal"}
 """As the `description` of a mark: what is said of it is its row of the table (page.js)."""
+_LEGEND_ROW = 15
 
 
 def number(field: str, title: str, *, zero: bool = False, log: bool = False, **more: Any) -> Spec:
@@ -16,22 +17,60 @@ def number(field: str, title: str, *, zero: bool = False, log: bool = False, **m
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
+def measured(field: str, title: str) -> Spec:
+    """An axis of a loss or a measure, which may have the same value everywhere: Vega by itself would call that 0."""
+    return number(field, title, axis={"format": ".6~g"})
+
+
 def name(field: str, title: str | None = None, *, order: Sequence[str] | None = None, **more: Any) -> Spec:
     """An axis of names, in the order of the rows or in this one."""
     sort = list(order) if order is not None else None
     return {"field": field, "type": "nominal", "title": title, "sort": sort, **more}
 
 
+def rows_of(field: str, *, order: Sequence[str] | None = None, letters: int = 22) -> Spec:
+    """An axis of names down the side of bars; a name of more letters is shown without its middle, because runs often
+    differ at the end of theirs alone."""
+    half = letters // 2 - 1
+    short = f"slice(datum.label, 0, {half}) + '…' + slice(datum.label, -{half})"
+    label = f"length(datum.label) > {letters} ? {short} : datum.label"
+    axis = {"title": None, "labelLimit": 0, "labelOverlap": False, "labelExpr": label}
+    return name(field, order=order, axis=axis)
+
+
+def bars(step: int = 22) -> Spec:
+    """The height of a plot of `rows_of` names: so many pixels for each; a legend comes below."""
+    return {"height": {"step": step}, "autosize": {"type": "fit-x", "contains": "padding"}}
+
+
+def counted(field: str, title: str, most: int) -> Spec:
+    """An axis of whole numbers from 1 to `most`, of which at most six are named."""
+    step = max(1, -(-most // 6))
+    return number(field, title, axis={"values": list(range(step, most + 1, step)), "format": "d"})
+
+
 def coloured(field: str, names: Sequence[str]) -> Spec:
     """The encodings that tell these names apart: by colour, and lines by their dashes too. None for a single one."""
     if len(names) < 2:
         return {}
-    many = -(-len(names) // len(COLOURS))
-    domain = list(names)
+    legend = {"columns": _columns(names)}
+    colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
+    dashes = [DASHES[(place + place // len(COLOURS)) % len(DASHES)] for place in range(len(names))]
     return {
-        "color": {**name(field), "scale": {"domain": domain, "range": (COLOURS * many)[: len(names)]}},
-        "strokeDash": {**name(field), "scale": {"domain": domain, "range": (DASHES * many)[: len(names)]}},
+        "color": {**name(field), "legend": legend, "scale": {"domain": list(names), "range": colours}},
+        "strokeDash": {**name(field), "legend": legend, "scale": {"domain": list(names), "range": dashes}},
     }
+
+
+def _columns(names: Sequence[str]) -> int:
+    """Columns of a legend of these names."""
+    longest = max(map(len, names))
+    return next(columns for columns, letters in ((3, 8), (2, 16), (1, longest)) if longest <= letters)
+
+
+def height_of(names: Sequence[str]) -> int:
+    """The height of a plot with a legend of these names, so that it is as high as one without."""
+    return HEIGHT + _LEGEND_ROW * (-(-len(names) // _columns(names)) if len(names) > 1 else 0)
 
 
 def lines(x: Spec, y: Spec, names: Sequence[str], *, by: str) -> Spec:
@@ -39,6 +78,7 @@ def lines(x: Spec, y: Spec, names: Sequence[str], *, by: str) -> Spec:
     colours = coloured(by, names)
     points = {key: value for key, value in colours.items() if key == "color"}
     return {
+        "height": height_of(names),
         "encoding": {"x": x, "y": y, "detail": name(by)},
         "layer": [
             {"mark": {"type": "line", "strokeWidth": 1.8, "aria": False}, "encoding": colours},

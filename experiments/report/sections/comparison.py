@@ -5,7 +5,7 @@ from statistics import fmean, median
 
 from experiments.comparing import differing_settings, figures
 from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
-from experiments.report.specs import Spec, lines, name, number
+from experiments.report.specs import Spec, counted, lines, measured, name, number
 from experiments.report.subjects import MOST_LINES, Subject
 from experiments.runs import numbers
 
@@ -123,19 +123,19 @@ def _speed_up(x: Spec) -> Spec:
 
 def _convergence(subjects: Sequence[Subject]) -> Figure | None:
     found = dict(list(_by_ranks(subjects).items())[:MOST_LINES])
-    rows: list[list[Value]] = []
+    rows: list[tuple[str, int, float, float | None]] = []
     for ranks, members in found.items():
         epochs = min(len(each.run.epochs) for each in members)
         for number_ in range(epochs):
             at = [each.run.epochs[number_] for each in members]
             losses = [found_["loss"] for epoch in at if "loss" in (found_ := numbers(epoch.validation))]
             rows.append(
-                [_ranks(ranks), number_ + 1, fmean(epoch.loss for epoch in at), fmean(losses) if losses else None]
+                (_ranks(ranks), number_ + 1, fmean(epoch.loss for epoch in at), fmean(losses) if losses else None)
             )
     if not rows:
         return None
     names = [_ranks(ranks) for ranks in found]
-    x = number("epoch", "epoch", axis={"tickMinStep": 1})
+    x = counted("epoch", "epoch", max(epoch for _, epoch, *_ in rows))
     return Figure(
         key="convergence",
         title="Convergence by ranks",
@@ -150,7 +150,7 @@ def _convergence(subjects: Sequence[Subject]) -> Figure | None:
             Plot(
                 title=f"Loss of {of} rows by epoch",
                 description=f"The mean loss of the {of} rows after each epoch, a line for each number of ranks.",
-                spec=lines(x, number(key, f"loss of {of} rows"), names, by="ranks"),
+                spec=lines(x, measured(key, f"loss of {of} rows"), names, by="ranks"),
             )
             for key, of in (("loss", "training"), ("validation", "validation"))
         ],

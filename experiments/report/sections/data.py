@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from corpus.display import length_bins, printable
 from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of
-from experiments.report.specs import coloured, name, number
+from experiments.report.specs import bars, coloured, name, number, rows_of
 from experiments.report.subjects import DataCounts, Subject
 
 _MOST_DATASETS, _MOST_CLASSES, _MOST_WORDS = 4, 20, 20
@@ -104,10 +104,10 @@ def _bars(key: str, title: str, what: str, counted: str, of: str, found: dict[st
     spec = {
         "mark": {"type": "bar"},
         "encoding": {
-            "y": {**name("name"), "axis": {"title": None, "labelLimit": 110, "labelOverlap": False}},
+            "y": rows_of("name"),
             "x": number("number", counted, zero=True, axis={"format": "~s"}),
         },
-        "height": 60 + 15 * len(found),
+        **bars(16),
     }
     return Figure(
         key=key_of(key, of),

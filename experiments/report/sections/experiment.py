@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of, time_unit
-from experiments.report.specs import Spec, coloured, name, number
+from experiments.report.specs import Spec, bars, coloured, name, number, rows_of
 from experiments.results import ArmResult, ExperimentResult
 
 _OWN, _TARGET = "by time", "by time to the target"
@@ -86,9 +86,9 @@ def _times(found: ExperimentResult) -> Figure | None:
     ]
     sides = list(dict.fromkeys(str(row[1]) for row in rows))
     spec: Spec = {
-        "height": 60 + 20 * len(rows),
+        **bars(20),
         "encoding": {
-            "y": {**name("arm", order=[arm.name for arm in timed]), "axis": {"title": None, "labelLimit": 120}},
+            "y": rows_of("arm", order=[arm.name for arm in timed]),
             **({"yOffset": name("side", order=sides)} if len(sides) > 1 else {}),
         },
         "layer": [
@@ -200,11 +200,11 @@ def _bounds(found: ExperimentResult) -> list[Figure]:
     if len(rows) < 2:
         return []
     spec: Spec = {
-        "height": 60 + 20 * len(rows),
+        **bars(),
         "mark": {"type": "bar"},
         "encoding": {
-            "y": {**name("arm", order=[str(row[0]) for row in rows]), "axis": {"title": None, "labelLimit": 120}},
-            "x": number("share", "share of the sum of own rates", zero=True, axis={"format": ".0%"}),
+            "y": rows_of("arm", order=[str(row[0]) for row in rows]),
+            "x": number("share", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
         },
     }
     plot = Plot(

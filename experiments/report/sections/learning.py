@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from corpus.display import printable
 from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
-from experiments.report.specs import Spec, lines, name, number
+from experiments.report.specs import Spec, counted, lines, measured, name, number
 from experiments.report.subjects import MOST_LINES, Subject, groups
 from experiments.runs import Run, full_steps, numbers
 
@@ -56,7 +56,7 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
         ("time", f"time of training, {unit}", "time"),
         *([("dollars", "cost so far, $", "dollar")] if paid else []),
     ]
-    y = number("loss", "loss of the training rows")
+    y = measured("loss", "loss of the training rows")
     plots = [
         Plot(
             title=f"Loss by {short}",
@@ -110,19 +110,19 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
         *(Column(key=f"measure_{place}", head=each, form=".4f") for place, each in enumerate(measures)),
     ]
     axes = [
-        ("epoch", "epoch", "epoch"),
-        ("time", f"time of training, {unit}", "time"),
-        *([("dollars", "cost so far, $", "dollar")] if paid else []),
+        (counted("epoch", "epoch", max(epoch.epoch for _, epoch in epochs)), "epoch"),
+        (number("time", f"time of training, {unit}"), "time"),
+        *([(number("dollars", "cost so far, $"), "dollar")] if paid else []),
     ]
     drawn = sorted(enumerate(measures), key=lambda each: each[1] == "loss")[:2]
     plots = [
         Plot(
             title=f"{measure.capitalize().replace('_', ' ')} by {short}",
             description=f"The {measure} on the validation rows after each epoch against the {short}, a line a run.",
-            spec=_curves(number(key, title), number(f"measure_{place}", measure.replace("_", " ")), subjects),
+            spec=_curves(axis, measured(f"measure_{place}", measure.replace("_", " ")), subjects),
         )
         for place, measure in drawn
-        for key, title, short in axes
+        for axis, short in axes
     ]
     text = "Measures are those on the validation rows after each epoch."
     return Figure(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
-from experiments.report.specs import ROW, Spec, coloured, lines, name, number
+from experiments.report.specs import ROW, Spec, bars, coloured, lines, name, number, rows_of
 from experiments.report.subjects import Subject
 from experiments.runs import Run, Step, full_steps
 
@@ -115,15 +115,15 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
         )
     bounds = ("reached", "most without balancing")
     spec: Spec = {
-        "height": 60 + 34 * len(rows),
+        **bars(14),
         "transform": [
             {"fold": ["share", "equal"], "as": ["which", "part"]},
             {"calculate": f"datum.which == 'share' ? '{bounds[0]}' : '{bounds[1]}'", "as": "bound"},
         ],
         "mark": {"type": "bar"},
         "encoding": {
-            "x": number("part", "share of the sum of the ranks' own rates", zero=True, axis={"format": ".0%"}),
-            "y": {**name("run", order=[each.name for each in subjects]), "axis": {"title": None, "labelLimit": 110}},
+            "x": number("part", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
+            "y": rows_of("run", order=[each.name for each in subjects]),
             "yOffset": name("bound", order=bounds),
             "color": coloured("bound", bounds)["color"],
         },

@@ -6,7 +6,7 @@ from experiments import causes
 from experiments.causes import Cause
 from experiments.report.drawing import COLOURS
 from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
-from experiments.report.specs import Spec, name, number
+from experiments.report.specs import Spec, bars, name, number, rows_of
 from experiments.report.subjects import Subject
 
 _MOST_BARS, _MOST_DETAILED = 24, 6
@@ -121,13 +121,14 @@ def _waterfall(title: str, *, most: float, form: str) -> Spec:
     label = {"text": {"field": "amount", "format": form}, "y": name("cause")}
     near = f"datum.until <= {0.7 * most}"
     return {
+        **bars(),
         "layer": [
             {
                 "mark": {"type": "bar"},
                 "encoding": {
                     "x": number("since", title, zero=True),
                     "x2": {"field": "until"},
-                    "y": {**name("cause"), "axis": {"title": None, "labelLimit": 160}},
+                    "y": rows_of("cause", letters=30),
                     "color": _by_kind(legend=False),
                 },
             },
@@ -141,16 +142,13 @@ def _waterfall(title: str, *, most: float, form: str) -> Spec:
                 "mark": {"type": "text", "align": "right", "dx": -4, "fontSize": 11},
                 "encoding": {"x": number("since", title), **label},
             },
-        ]
+        ],
     }
 
 
 def _bars(names: Sequence[str], title: str) -> Spec:
     return {
-        "height": {"step": 22} if len(names) > 8 else 60 + 24 * len(names),
-        "autosize": {"type": "fit-x", "contains": "padding"}
-        if len(names) > 8
-        else {"type": "fit", "contains": "padding"},
+        **bars(),
         "transform": [
             {"aggregate": [{"op": "sum", "field": "amount", "as": "sum"}], "groupby": ["run", "kind"]},
             {"calculate": f"indexof({list(_ORDER)}, datum.kind)", "as": "place"},
@@ -159,7 +157,7 @@ def _bars(names: Sequence[str], title: str) -> Spec:
         "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 1},
         "encoding": {
             "x": {**number("sum", title), "stack": "zero"},
-            "y": {**name("run", order=names), "axis": {"title": None, "labelLimit": 110}},
+            "y": rows_of("run", order=names),
             "color": _by_kind(legend=True),
             "order": {"field": "place", "type": "quantitative"},
             "description": {"field": "told", "type": "nominal"},
@@ -169,4 +167,4 @@ def _bars(names: Sequence[str], title: str) -> Spec:
 
 def _by_kind(*, legend: bool) -> Spec:
     scale = {"domain": list(_ORDER), "range": COLOURS}
-    return {**name("kind"), "scale": scale, **({"legend": {"columns": 3}} if legend else {"legend": None})}
+    return {**name("kind"), "scale": scale, **({"legend": {"columns": 2}} if legend else {"legend": None})}

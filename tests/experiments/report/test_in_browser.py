@@ -59,6 +59,10 @@ def test_no_text_of_a_plot_lies_over_another(seen: dict[str, Seen]) -> None:
     assert {name: each.overlapping for name, each in seen.items() if each.overlapping} == {}
 
 
+def test_no_plot_cuts_a_text_off(seen: dict[str, Seen]) -> None:
+    assert {name: each.cut for name, each in seen.items() if each.cut} == {}
+
+
 def test_no_page_scrolls_sideways(seen: dict[str, Seen]) -> None:
     assert [name for name, each in seen.items() if each.sideways] == []
 

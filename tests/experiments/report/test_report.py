@@ -41,10 +41,10 @@ class Outline(HTMLParser):
             self.rows.append([])
         if tag in ("td", "th"):
             self.rows[-1].append("")
-        self._in = tag
+        self._in = self._in if tag == "span" else tag
 
-    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002
-        self._in = None
+    def handle_endtag(self, tag: str) -> None:
+        self._in = self._in if tag == "span" else None
 
     def handle_data(self, data: str) -> None:
         if self._in in ("h1", "h2", "h3"):
