@@ -114,6 +114,8 @@ class Session:
     """Seconds of these steps."""
     down: float
     """Seconds to the next start, where nobody asked for the end."""
+    end: Mapping[str, Any] | None
+    """What it told at its end, as summary.json has it; None where it was cut off, or goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +243,7 @@ def read_run(folder: Path) -> Run:
             "or of another version: train again"
         )
     summary = _json_object(folder / SUMMARY)
+    end = summary if summary is not None else content.end
     return Run(
         folder=folder,
         starts=tuple(content.starts),
@@ -248,9 +251,9 @@ def read_run(folder: Path) -> Run:
         epochs=tuple(content.epochs),
         checkpoints=tuple(content.checkpoints),
         notes=tuple(content.notes),
-        sessions=(*content.sessions, content.session(content.steps)),
+        sessions=(*content.sessions, content.session(content.steps, end=end)),
         test=content.test,
-        summary=summary if summary is not None else content.end,
+        summary=end,
         launch=_json_object(folder / LAUNCH) or {},
         last=content.last,
         left_out=content.left_out,
@@ -313,6 +316,7 @@ class _Content:
                     lost=lost[-1].step - start.from_step if lost else 0,
                     repeated=max(0.0, lost[-1].time - since) if lost else 0.0,
                     down=max(0.0, start.time - self.last) if self.end is None else 0.0,
+                    end=self.end,
                 )
             )
             steps_an_epoch = start.steps / max(1, start.epochs)
@@ -321,14 +325,24 @@ class _Content:
             self.test = self.end = None
         self.starts.append(start)
 
-    def session(self, steps: Sequence[Step], *, lost: int = 0, repeated: float = 0.0, down: float = 0.0) -> Session:
+    def session(
+        self,
+        steps: Sequence[Step],
+        *,
+        lost: int = 0,
+        repeated: float = 0.0,
+        down: float = 0.0,
+        end: Mapping[str, Any] | None,
+    ) -> Session:
         """The session since the latest start; `steps`: those of the run that count, so far."""
         start, computing = self.starts[-1], 0.0
         last = next((each for each in reversed(steps) if each.time >= start.time), None)
         if last is not None and last.rows_per_second and last.balanced is not None:
             rows = (last.step - start.from_step) * start.global_batch
             computing = max(0.0, rows / last.rows_per_second * last.balanced)
-        return Session(start=start, until=self.last, computing=computing, lost=lost, repeated=repeated, down=down)
+        return Session(
+            start=start, until=self.last, computing=computing, lost=lost, repeated=repeated, down=down, end=end
+        )
 
 
 def _runs_below(folder: Path, deep: int) -> Iterator[Path]:

@@ -26,8 +26,8 @@ _ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
 _REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
 _TEXT = (
     "Computing is what the ranks' rows take at the speed that the ranks had. Waiting is for ranks that were slower "
-    "than their shares; the all-reduce is the sum of gradients over the ranks. What an earlier start of a run left "
-    "untold is not told apart."
+    "than their shares; the all-reduce is the sum of gradients over the ranks. What a start that was cut off "
+    "left untold is not told apart."
 )
 
 
