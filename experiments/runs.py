@@ -183,6 +183,21 @@ class Run:
         return numbers(self.epochs[-1].validation) if self.epochs else {}
 
     @property
+    def own_rates(self) -> Sequence[float]:
+        """What each rank reaches by itself, rows/s: the higher of two measurements, once the run has ended."""
+        told = (self.summary or {}).get("own_rates")
+        rates = [each for each in told if isinstance(each, int | float)] if isinstance(told, list) else []
+        return rates if len(rates) == self.latest.world_size else self.latest.own_rates
+
+    def told(self, name: str) -> float | None:
+        """A number of its summary; None where there is none."""
+        return numbers(self.summary or {}).get(name)
+
+    def passed(self, moment: float) -> float:
+        """Seconds of the run until a moment since 1970, without those between its starts."""
+        return sum(max(0.0, min(moment, each.until) - each.start.time) for each in self.sessions)
+
+    @property
     def dollars(self) -> float | None:
         """What its nodes cost; None where that is not known, or nothing was paid."""
         cost = self.launch.get("cost")
@@ -212,7 +227,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise ExperimentError(f"{path} does not exist; give the --output of `shoal train`, or a folder of several")
-        below = sorted(_runs_below(path, _DEEP)) if path.is_dir() else []
+        below = find_below([path], RECORD)
         if not below:
             raise ExperimentError(
                 f"{path} has no {RECORD}, and no folder in it has one; give the --output of `shoal train`"
@@ -221,9 +236,10 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-def has_runs(folder: Path) -> bool:
-    """Whether a run is in this folder or below it."""
-    return folder.is_dir() and next(_runs_below(folder, _DEEP), None) is not None
+def find_below(paths: Sequence[Path], name: str) -> list[Path]:
+    """The folders with a file of this name among these and below them, each once, in order."""
+    found = [each for path in paths if path.is_dir() for each in sorted(_below(path, name, _DEEP))]
+    return list({each.resolve(): each for each in found}.values())
 
 
 def read_run(folder: Path) -> Run:
@@ -345,13 +361,13 @@ class _Content:
         )
 
 
-def _runs_below(folder: Path, deep: int) -> Iterator[Path]:
-    if (folder / RECORD).is_file():
+def _below(folder: Path, name: str, deep: int) -> Iterator[Path]:
+    if (folder / name).is_file():
         yield folder
     elif deep:
         for each in folder.iterdir():
             if each.is_dir() and not each.is_symlink():
-                yield from _runs_below(each, deep - 1)
+                yield from _below(each, name, deep - 1)
 
 
 def _json_object(path: Path) -> dict[str, Any] | None:

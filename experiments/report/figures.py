@@ -89,6 +89,13 @@ def key_of(*parts: str) -> str:
     return "-".join(re.findall("[a-z0-9]+", "-".join(parts).lower()))
 
 
+def measure_columns(measures: Sequence[str]) -> list[Column]:
+    """A column for each of these measures."""
+    return [
+        Column(key=f"measure_{place}", head=each.replace("_", " "), form=".4f") for place, each in enumerate(measures)
+    ]
+
+
 def shown(value: Value, form: str) -> str:
     """A value as a person is shown it."""
     if value is None:

@@ -8,7 +8,11 @@ from experiments.report.drawing import COLOURS, DASHES, HEIGHT
 Spec = dict[str, Any]
 ROW: Mapping[str, str] = {"field": "row", "type": "nominal"}
 """As the `description` of a mark: what is said of it is its row of the table (page.js)."""
+SHORT: Mapping[str, str] = {"labelExpr": "format(datum.value, '~s')"}
+"""An axis of large numbers, such as 0, 500, 1.5k."""
 _LEGEND_ROW = 15
+_MOST_VALUES = 6
+"""Whole numbers that are all named at an axis; of more Vega names round ones."""
 
 
 def number(field: str, title: str, *, zero: bool = False, log: bool = False, **more: Any) -> Spec:
@@ -31,11 +35,21 @@ def name(field: str, title: str | None = None, *, order: Sequence[str] | None = 
 def rows_of(field: str, *, order: Sequence[str] | None = None, letters: int = 22) -> Spec:
     """An axis of names down the side of bars; a name of more letters is shown without its middle, because runs often
     differ at the end of theirs alone."""
+    return name(field, order=order, axis={"title": None, **_labels(letters)})
+
+
+def columns_of(field: str, title: str, names: Sequence[str]) -> Spec:
+    """An axis of these names below columns; they stand upright where they have no place beside each other."""
+    letters = max(map(len, names), default=0)
+    angle = 0 if len(names) * (letters + 1) <= 36 else -90
+    return name(field, title, order=names, axis={"labelAngle": angle, **_labels(14)})
+
+
+def _labels(letters: int) -> Spec:
     half = letters // 2 - 1
     short = f"slice(datum.label, 0, {half}) + '…' + slice(datum.label, -{half})"
     label = f"length(datum.label) > {letters} ? {short} : datum.label"
-    axis = {"title": None, "labelLimit": 0, "labelOverlap": False, "labelExpr": label}
-    return name(field, order=order, axis=axis)
+    return {"labelLimit": 0, "labelOverlap": False, "labelExpr": label}
 
 
 def bars(step: int = 22) -> Spec:
@@ -44,9 +58,9 @@ def bars(step: int = 22) -> Spec:
 
 
 def counted(field: str, title: str, most: int) -> Spec:
-    """An axis of whole numbers from 1 to `most`, of which at most six are named."""
-    step = max(1, -(-most // 6))
-    return number(field, title, axis={"values": list(range(step, most + 1, step)), "format": "d"})
+    """An axis of whole numbers from 1 to `most`."""
+    values = {"values": list(range(1, most + 1))} if most <= _MOST_VALUES else {}
+    return number(field, title, axis={"format": "d", **values})
 
 
 def coloured(field: str, names: Sequence[str]) -> Spec:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from corpus.display import length_bins, printable
 from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of
-from experiments.report.specs import bars, coloured, name, number, rows_of
+from experiments.report.specs import SHORT, bars, coloured, columns_of, name, number, rows_of
 from experiments.report.subjects import DataCounts, Subject
 
 _MOST_DATASETS, _MOST_CLASSES, _MOST_WORDS = 4, 20, 20
@@ -86,9 +86,9 @@ def _before_and_after(key: str, what: str, of: str, found: Sequence[tuple[str, i
         ],
         "mark": {"type": "bar"},
         "encoding": {
-            "x": {**name("name", what), "axis": {"labelAngle": 0 if len(found) <= 6 else -90}},
+            "x": columns_of("name", what, [each for each, *_ in found]),
             "xOffset": name("of", order=sides),
-            "y": number("texts", "texts", zero=True, axis={"format": "~s"}),
+            "y": number("texts", "texts", zero=True, axis=SHORT),
             "color": coloured("of", sides)["color"],
         },
     }
@@ -105,7 +105,7 @@ def _bars(key: str, title: str, what: str, counted: str, of: str, found: dict[st
         "mark": {"type": "bar"},
         "encoding": {
             "y": rows_of("name"),
-            "x": number("number", counted, zero=True, axis={"format": "~s"}),
+            "x": number("number", counted, zero=True, axis=SHORT),
         },
         **bars(16),
     }

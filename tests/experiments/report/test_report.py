@@ -1,5 +1,6 @@
 """`shoal report DIR...`: a page of runs that ended, that go on, that were cut off, and of datasets."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -102,8 +103,93 @@ def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: 
     assert arms["1 rank"][-1] == ""
     assert "ranks sleep" in arms["1 K80"][-1]
     assert "0 of 2 runs finished" in arms["later"][-1]
-    drawn = [row for row in outline.rows if row[1:3] == ["by time, ranks that compute", "1.00"]]
-    assert drawn == [["1", "by time, ranks that compute", "1.00", "100%", "1"]]
+    drawn = [row for row in outline.rows if row[2:4] == ["by time, computing", "1.00"]]
+    assert drawn == [["1 rank", "1", "by time, computing", "1.00", "100%", "1"]]
+
+
+def test_an_arm_that_has_no_run_is_said_to_be_nowhere(tmp_path: Path) -> None:
+    rows = page_of(examples.experiment(tmp_path / "out")).rows
+    assert {row[0]: row[1] for row in rows if len(row) > 8 and row[0] in ("1 rank", "later")} == {
+        "1 rank": "this machine",
+        "later": "-",
+    }
+
+
+def test_preprocessings_are_compared_by_cores_and_megabytes_a_line_for_each_share(tmp_path: Path) -> None:
+    page = report([examples.preprocessings(tmp_path / "out")], now=0.0).page
+    rows = Outline(page).rows
+    assert ["arm", "on", "cores", "runs", "time, s", "MB/s", "speed-up", "efficiency"] in rows
+    assert ["100% on 2", "this machine", "2", "1", "5.0", "20.0", "2.00", "100%"] in rows
+    assert {row[2] for row in rows if len(row) == 6 and row[0].endswith(("on 1", "on 2"))} == {
+        "by time, share 0.5",
+        "by time, share 1",
+    }
+    assert "Speed-up by cores" in page
+    assert "ranks" not in page.partition("<main>")[2]
+
+
+def test_runs_of_an_experiment_are_compared_in_its_section_alone(tmp_path: Path) -> None:
+    outline = page_of(examples.experiment(tmp_path / "out"))
+    assert outline.headings.count("Speed-up") == 1
+
+
+def test_a_folder_of_several_is_the_runs_experiments_and_datasets_in_it(tmp_path: Path) -> None:
+    examples.training(tmp_path / "alone")
+    examples.experiment(tmp_path / "compared" / "more-ranks")
+    examples.dataset(tmp_path / "data")
+    outline = page_of(tmp_path, tmp_path / "alone", tmp_path / "data", tmp_path / "compared")
+    sections = ["The experiment more-ranks", "What ran", "Where the time went", "Beside each other", "What was learnt"]
+    assert [each for each in outline.headings if each in (*sections, "The data")] == [*sections, "The data"]
+    assert sum(row[1:2] in (["finished"], ["finished, asleep"]) for row in outline.rows) == 7
+
+
+def test_arms_with_the_same_name_in_two_experiments_are_told_apart(tmp_path: Path) -> None:
+    examples.experiment(tmp_path / "one")
+    examples.experiment(tmp_path / "two")
+    page = report([tmp_path], now=0.0).page
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    groups = {row[0] for row in Outline(page).rows if row[1:2] and row[1].endswith("1-rank/1")}
+    assert groups == {"one, 1 rank", "two, 1 rank"}
+
+
+@pytest.mark.parametrize("names", [("a b", "a-b"), ("模型", "データ"), ("<x>", "&x;")])
+def test_runs_with_hostile_names_have_their_own_places_in_the_page(tmp_path: Path, names: tuple[str, str]) -> None:
+    for name in names:
+        examples.training(tmp_path / name)
+    page = report([tmp_path], now=0.0).page
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'aria-labelledby="(\S*) \S*"', page)) <= set(ids)
+    downloads = re.findall(r'download="([^"]*)"', page)
+    assert len(downloads) == len(set(downloads))
+
+
+def test_what_mixed_ranks_reached_is_of_the_rates_that_the_summary_has(tmp_path: Path) -> None:
+    folder = examples.training(tmp_path / "mixed", rates=[3000.0, 1000.0])
+    last = json.loads((folder / "record.jsonl").read_text().splitlines()[-1])
+    (folder / "summary.json").write_text(json.dumps({**last, "own_rates": [3000.0, 2000.0]}))
+    assert ["mixed", "steps", "3,000 + 2,000", "5,000", "3,000", "60%", "80%"] in page_of(folder).rows
+
+
+def test_the_time_between_two_starts_is_no_time_of_the_shares(tmp_path: Path) -> None:
+    lines = [records.start(100), records.step(5, 104), records.end(105, stopped=True)]
+    lines += [records.start(900, from_step=5), records.step(10, 904), records.end(905)]
+    rows = page_of(records.write(tmp_path / "resumed", *lines)).rows
+    assert [row[0] for row in rows if row[1:2] == ["rank 0"]] == ["4.00", "9.00"]
+
+
+def test_a_run_whose_ranks_changed_in_number_has_the_shares_of_those_that_it_has_now(tmp_path: Path) -> None:
+    lines = [records.start(100), records.step(5, 104), records.start(110, from_step=5, world_size=3)]
+    assert "Shares of the ranks" not in page_of(records.write(tmp_path / "grown", *lines)).headings
+
+
+def test_of_many_repeated_runs_one_of_each_kind_has_its_confusion_drawn(tmp_path: Path) -> None:
+    for hidden in (16, 32):
+        for seed in (1, 2, 3):
+            examples.training(tmp_path / f"{hidden}-{seed}", seed=seed, hidden=hidden)
+    found = [each for each in page_of(tmp_path).headings if each.startswith("Confusion")]
+    assert found == [f"Confusion on the test rows, {name}" for name in ("16-1", "32-1", "16-2", "16-3")]
 
 
 def test_nothing_is_said_to_be_learnt_by_ranks_that_sleep(tmp_path: Path) -> None:
