@@ -20,7 +20,10 @@ RECORD, SUMMARY, LAUNCH = "record.jsonl", "summary.json", "launch.json"
 _DEEP = 4
 """Folders below the given one that are searched for runs."""
 
-Count = Annotated[int, Field(ge=0)]
+_LATEST = 2.5e11
+"""Seconds from 1970 to about the year 9900: no later one is a date."""
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -28,7 +31,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    time: Seconds
+    time: Annotated[Seconds, Field(lt=_LATEST)]
     """Since 1970."""
 
 

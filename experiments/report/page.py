@@ -10,6 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from corpus.display import plural
 from experiments.report.drawing import svg
 from experiments.report.figures import Figure, Section
 from experiments.report.sections.comparison import comparison
@@ -33,11 +34,14 @@ def sections(content: Found) -> list[Section]:
 
 
 def _apart(found: Sequence[Section]) -> list[Section]:
-    """The sections, and their figures, each with a key of its own: names of runs may be alike in letters and digits."""
+    """The sections, and their figures, each with a key of its own, and sections with titles of their own: names of runs
+    and of experiments may be alike."""
     figures = iter(_distinct([figure.key for each in found for figure in each.figures]))
     return [
-        replace(each, key=key, figures=[replace(figure, key=next(figures)) for figure in each.figures])
-        for key, each in zip(_distinct([each.key for each in found]), found, strict=True)
+        replace(each, key=key, title=title, figures=[replace(figure, key=next(figures)) for figure in each.figures])
+        for each, key, title in zip(
+            found, _distinct([each.key for each in found]), _distinct([each.title for each in found]), strict=True
+        )
     ]
 
 
@@ -69,6 +73,7 @@ def page(
         script=Markup(_text("page.js")),  # noqa: S704  our own file
         svg=_drawing,
         numbers=_numbers,
+        plural=plural,
         quoted=partial(quote, safe=" ,:;/()"),
     )
 

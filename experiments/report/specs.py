@@ -1,16 +1,18 @@
 """Pieces of Vega-Lite that several plots share."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.report.drawing import COLOURS, DASHES, HEIGHT
+from experiments.report.figures import shortened
 
 Spec = dict[str, Any]
 ROW: Mapping[str, str] = {"field": "row", "type": "nominal"}
 """As the `description` of a mark: what is said of it is its row of the table (page.js)."""
 SHORT: Mapping[str, str] = {"labelExpr": "format(datum.value, '~s')"}
 """An axis of large numbers, such as 0, 500, 1.5k."""
-_LEGEND_ROW = 15
+_LEGEND_ROW, _LETTERS_OF_AXIS = 15, 36
 _MOST_VALUES = 6
 """Whole numbers that are all named at an axis; of more Vega names round ones."""
 
@@ -32,24 +34,27 @@ def name(field: str, title: str | None = None, *, order: Sequence[str] | None = 
     return {"field": field, "type": "nominal", "title": title, "sort": sort, **more}
 
 
-def rows_of(field: str, *, order: Sequence[str] | None = None, letters: int = 22) -> Spec:
-    """An axis of names down the side of bars; a name of more letters is shown without its middle, because runs often
-    differ at the end of theirs alone."""
-    return name(field, order=order, axis={"title": None, **_labels(letters)})
+def rows_of(field: str, names: Sequence[str], title: str | None = None, *, letters: int = 22) -> Spec:
+    """An axis of these names down the side of bars; those of more letters are shown without their middle."""
+    return name(field, title, order=names, axis={"title": title, **_labels(names, letters)})
 
 
 def columns_of(field: str, title: str, names: Sequence[str]) -> Spec:
     """An axis of these names below columns; they stand upright where they have no place beside each other."""
-    letters = max(map(len, names), default=0)
-    angle = 0 if len(names) * (letters + 1) <= 36 else -90
-    return name(field, title, order=names, axis={"labelAngle": angle, **_labels(14)})
+    axis = {"labelAngle": -90 if are_upright(names) else 0, **_labels(names, 14)}
+    return name(field, title, order=names, axis=axis)
 
 
-def _labels(letters: int) -> Spec:
-    half = letters // 2 - 1
-    short = f"slice(datum.label, 0, {half}) + '…' + slice(datum.label, -{half})"
-    label = f"length(datum.label) > {letters} ? {short} : datum.label"
+def _labels(names: Sequence[str], letters: int) -> Spec:
+    short = {each: shortened(each, letters) for each in names}
+    place = f"indexof({json.dumps(list(short))}, datum.label)"
+    label = f"{json.dumps(list(short.values()))}[{place}]"
     return {"labelLimit": 0, "labelOverlap": False, "labelExpr": label}
+
+
+def are_upright(names: Sequence[str]) -> bool:
+    """Whether names below columns stand upright; a plot needs some more height for them."""
+    return len(names) * (1 + max(map(len, names), default=0)) > _LETTERS_OF_AXIS
 
 
 def bars(step: int = 22) -> Spec:

@@ -8,13 +8,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from corpus.dataset import open_dataset
+from corpus.display import printable
 from corpus.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
 from experiments.comparing import described, differing_settings
 from experiments.errors import ExperimentError
 from experiments.plans.kept import NAME as EXPERIMENT
+from experiments.report.figures import shortened
 from experiments.results import ExperimentResult, read_experiment
-from experiments.runs import RECORD, Run, find_below, find_runs, read_run
+from experiments.runs import RECORD, Count, Run, find_below, find_runs, read_run
 
 _MOST_LETTERS = 36
 MOST_LINES = 8
@@ -48,8 +50,8 @@ class DataCounts:
 class _Change(BaseModel):
     """Numbers by a name, of all texts and of the distinct ones."""
 
-    before: dict[str, Annotated[int, Field(ge=0)]]
-    after: dict[str, Annotated[int, Field(ge=0)]]
+    before: dict[str, Count]
+    after: dict[str, Count]
 
 
 class Counts(BaseModel):
@@ -57,19 +59,19 @@ class Counts(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    lines: int
-    malformed: int
-    empty: int
-    texts: int
-    distinct: int
-    train: int
-    test: int
-    tokens: int
-    unknown_tokens: int
+    lines: Count
+    malformed: Count
+    empty: Count
+    texts: Count
+    distinct: Count
+    train: Count
+    test: Count
+    tokens: Count
+    unknown_tokens: Count
     ratings: _Change
     labels: _Change
-    lengths: dict[str, Annotated[int, Field(ge=0)]]
-    frequent_words: list[tuple[str, int]]
+    lengths: dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Count]
+    frequent_words: list[tuple[str, Count]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,12 +149,13 @@ def read_counts(folder: Path) -> DataCounts:
 
 
 def _named(runs: Sequence[Run], arms: Mapping[Path, str]) -> list[Subject]:
-    """The runs with their names: their folders', as short as tells them apart, and the settings of their group, or the
-    arm of an experiment, by the folders of its runs."""
-    names = _short_names([run.folder.resolve() for run in runs])
+    """The runs with their names: their folders', as short as tells them apart. Their group has the name of its
+    settings, of its first run where these are many, or of the arm of an experiment, by the folders of its runs."""
+    names = [printable(each) for each in _short_names([run.folder.resolve() for run in runs])]
     settings = [_without_seed(each) for each in differing_settings(runs)]
     repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
-    own = [group or name for group, name in zip(settings, names, strict=True)] if repeated else names
+    first = dict(reversed([*zip(settings, names, strict=True)]))
+    own = [group if 0 < len(group) <= _MOST_LETTERS else first[group] for group in settings] if repeated else names
     groups = _elided([arms.get(run.folder.resolve(), group) for run, group in zip(runs, own, strict=True)])
     return [
         Subject(run=run, name=name, group=group, is_of_experiment=run.folder.resolve() in arms)
@@ -176,16 +179,14 @@ def one_of_each(subjects: Sequence[Subject], most: int) -> list[Subject]:
 
 def _without_seed(settings: Mapping[str, Any]) -> str:
     """The settings in which runs differ, in words; without the seed, by which repeated runs differ."""
-    return described({name: value for name, value in settings.items() if name != "seed"})
+    return printable(described({name: value for name, value in settings.items() if name != "seed"}))
 
 
 def _elided(names: Sequence[str]) -> list[str]:
     """The names without the middle of those that are too long for a plot; different names stay different."""
     found: dict[str, str] = {}
     for name in names:
-        short = (
-            name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS // 2]}…{name[-_MOST_LETTERS // 2 + 1 :]}"
-        )
+        short = shortened(name, _MOST_LETTERS)
         if name not in found:
             found[name] = short if short not in found.values() else f"{short} ({len(found) + 1})"
     return [found[name] for name in names]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 from experiments.comparing import differing_settings, figures
-from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
+from experiments.report.figures import Column, Figure, Plot, Section, Value, shortened, time_unit
 from experiments.report.sections.scaling import IDEAL, scaling_plots
 from experiments.report.specs import Spec, counted, lines, measured, name, number
 from experiments.report.subjects import MOST_LINES, Subject
@@ -171,7 +171,7 @@ def _price(subjects: Sequence[Subject]) -> Figure | None:
                             "mark": {"type": "line", "interpolate": "step-after", "strokeDash": [4, 4], "aria": False},
                         },
                         {"mark": {"type": "point", "filled": True, "size": 70}, "encoding": points},
-                        *(_label(row, align) for row, align in _labelled(rows)),
+                        *(_label(place, rows[place][0], align) for place, align in _labelled(rows)),
                     ],
                 },
             )
@@ -197,12 +197,11 @@ def _labelled(rows: Sequence[tuple[str, float, float, str]]) -> list[tuple[int, 
     return found
 
 
-def _label(row: int, align: str) -> Spec:
-    text = f"length(datum.run) > {_LETTERS} ? slice(datum.run, 0, {_LETTERS - 1}) + '…' : datum.run"
+def _label(place: int, text: str, align: str) -> Spec:
     return {
-        "transform": [{"filter": f"datum.row == {row}"}, {"calculate": text, "as": "label"}],
+        "transform": [{"filter": f"datum.row == {place}"}],
         "mark": {"type": "text", "align": align, "dx": 8 if align == "left" else -8, "aria": False},
-        "encoding": {"text": name("label")},
+        "encoding": {"text": {"value": shortened(text, _LETTERS)}},
     }
 
 

@@ -65,15 +65,13 @@ def _arms(found: ExperimentResult) -> Figure:
         ]
         for arm in found.arms
     ]
-    empty = [place for place in range(len(columns)) if all(row[place] in (None, "") for row in rows)]
-    kept = [place for place in range(len(columns)) if place not in empty]
     return Figure(
         key="arms",
         title="Arms",
-        columns=[columns[place] for place in kept],
-        rows=[[row[place] for place in kept] for row in rows],
+        columns=columns,
+        rows=rows,
         text=f"Times and rates are medians of the finished runs{', of training without evaluation' if trains else ''}.",
-    )
+    ).without_empty_columns()
 
 
 def _times(found: ExperimentResult) -> Figure | None:
@@ -91,7 +89,7 @@ def _times(found: ExperimentResult) -> Figure | None:
     spec: Spec = {
         **bars(20),
         "encoding": {
-            "y": rows_of("arm", order=[arm.name for arm in timed]),
+            "y": rows_of("arm", [arm.name for arm in timed]),
             **({"yOffset": name("side", order=sides)} if len(sides) > 1 else {}),
         },
         "layer": [
@@ -193,7 +191,7 @@ def _bounds(found: ExperimentResult) -> list[Figure]:
         **bars(),
         "mark": {"type": "bar"},
         "encoding": {
-            "y": rows_of("arm", order=[str(row[0]) for row in rows]),
+            "y": rows_of("arm", [str(row[0]) for row in rows]),
             "x": number("share", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
         },
     }

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 
 from corpus.display import plural, printable
+from experiments.report.drawing import HEIGHT
 from experiments.report.figures import (
     MOST_POINTS,
     Column,
@@ -19,9 +20,9 @@ from experiments.report.figures import (
     thinned,
     time_unit,
 )
-from experiments.report.specs import Spec, columns_of, counted, lines, measured, name, number, rows_of
+from experiments.report.specs import Spec, are_upright, columns_of, counted, lines, measured, name, number, rows_of
 from experiments.report.subjects import MOST_LINES, Subject, groups, one_of_each
-from experiments.runs import Run, full_steps, numbers
+from experiments.runs import Count, Run, full_steps, numbers
 
 _MOST_CLASSES_DRAWN, _MOST_PAIRS, _MOST_MATRICES = 30, 60, 4
 _FEWEST_POINTS = 8
@@ -181,7 +182,7 @@ class _Matrix(BaseModel):
     """The confusion matrix of a record: names of classes, and rows by label and prediction."""
 
     classes: Annotated[list[str], Field(min_length=2)]
-    counts: list[list[Annotated[int, Field(ge=0)]]]
+    counts: list[list[Count]]
 
 
 def _matrix(run: Run) -> _Matrix | None:
@@ -239,9 +240,10 @@ def _matrix_spec(classes: Sequence[str], *, most: int) -> Spec:
     if len(classes) * len(f"{most:,}") <= _MOST_LETTERS_WRITTEN:
         layers.append({"mark": {"type": "text", "aria": False}, "encoding": {"text": {"field": "rows", "format": ","}}})
     return {
+        "height": HEIGHT + (80 if are_upright(classes) else 0),
         "encoding": {
             "x": columns_of("prediction", "prediction", classes),
-            "y": {**rows_of("label", order=classes, letters=14), "title": "label"},
+            "y": rows_of("label", classes, "label", letters=14),
         },
         "layer": layers,
     }

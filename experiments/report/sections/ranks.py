@@ -131,7 +131,7 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
         "mark": {"type": "bar"},
         "encoding": {
             "x": number("part", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
-            "y": rows_of("run", order=[each.name for each in subjects]),
+            "y": rows_of("run", [each.name for each in subjects]),
             "yOffset": name("bound", order=bounds),
             "color": coloured("bound", bounds)["color"],
         },

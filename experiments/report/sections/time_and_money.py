@@ -6,6 +6,7 @@ from experiments import causes
 from experiments.causes import Cause
 from experiments.report.drawing import COLOURS
 from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
+from experiments.report.sections.predicted import predicted
 from experiments.report.specs import Spec, bars, name, number, rows_of
 from experiments.report.subjects import Subject
 
@@ -39,6 +40,8 @@ def time_and_money(subjects: Sequence[Subject]) -> Section:
     figures = [_time(found)]
     if any(cause.dollars for _, listed in found for cause in listed):
         figures.append(_money(found))
+    if (beside := predicted(subjects)) is not None:
+        figures.append(beside)
     left_out = len(subjects) - len(found)
     text = f"{_TEXT} {left_out} more runs are left out." if left_out else _TEXT
     return Section(key="time", title="Where the time went", figures=figures, text=text)
@@ -92,7 +95,12 @@ def _figure(
         else Plot(
             title=title,
             description=f"A waterfall of the run's {key}: a bar for each cause, each from where the one above it ends.",
-            spec=_waterfall(f"{key}, {unit}", most=sum(amounts[0]) if amounts else 0.0, form=form),
+            spec=_waterfall(
+                [cause.name for cause in found[0][1]],
+                f"{key}, {unit}",
+                most=sum(amounts[0]) if amounts else 0.0,
+                form=form,
+            ),
         )
     )
     return Figure(key=key, title=title, columns=columns, rows=rows, plots=[plot])
@@ -117,7 +125,7 @@ def _kind(cause: str) -> str:
     return _KINDS.get(plain, "rest" if plain in _REST else "starting")
 
 
-def _waterfall(title: str, *, most: float, form: str) -> Spec:
+def _waterfall(names: Sequence[str], title: str, *, most: float, form: str) -> Spec:
     label = {"text": {"field": "amount", "format": form}, "y": name("cause")}
     near = f"datum.until <= {0.7 * most}"
     return {
@@ -128,7 +136,7 @@ def _waterfall(title: str, *, most: float, form: str) -> Spec:
                 "encoding": {
                     "x": number("since", title, zero=True),
                     "x2": {"field": "until"},
-                    "y": rows_of("cause", letters=30),
+                    "y": rows_of("cause", names, letters=30),
                     "color": _by_kind(legend=False),
                 },
             },
@@ -157,7 +165,7 @@ def _bars(names: Sequence[str], title: str) -> Spec:
         "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 1},
         "encoding": {
             "x": {**number("sum", title), "stack": "zero"},
-            "y": rows_of("run", order=names),
+            "y": rows_of("run", names),
             "color": _by_kind(legend=True),
             "order": {"field": "place", "type": "quantitative"},
             "description": {"field": "told", "type": "nominal"},

@@ -18,11 +18,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     examples.launched(
         folder / "mixed, and with a long name that no plot has the place for", dollars=3.5, rates=[2e3, 1e3]
     )
-    examples.training(folder / "many", ranks=12)
+    examples.training(folder / "\u6a21\u578b\u30c7\u30fc\u30bf with wide letters, and 12 ranks", ranks=12)
     examples.dataset(folder / "data")
     examples.experiment(folder / "experiment")
+    examples.preprocessings(folder / "preprocessing")
     path = folder / "report.html"
-    path.write_text(report([folder, folder / "data", folder / "experiment"], now=0.0).page)
+    path.write_text(report([folder], now=0.0).page)
     return path
 
 
@@ -31,7 +32,7 @@ def seen(page: Path) -> dict[str, Seen]:
     """What the page shows, by how it is looked at."""
     views = {
         "wide": View(
-            page=page, count=["figure", "figure svg", "figure svg:not(:has([data-told], [data-points]))"], tabs=8
+            page=page, count=["figure", "figure svg", "figure svg:not(:has([data-told], [data-points]))"], tabs=12
         ),
         "dark": View(page=page, scheme="dark", hover=["#time-time [data-told*='two: starting']", "#learning-loss svg"]),
         "narrow": View(page=page, width=375, height=700),
@@ -74,7 +75,7 @@ def test_pointing_at_a_mark_says_what_it_stands_for(seen: dict[str, Seen]) -> No
 
 
 def test_the_keyboard_reaches_links_tables_and_numbers(seen: dict[str, Seen]) -> None:
-    assert {each.role for each in seen["wide"].focused} >= {"link", "region"}
+    assert {each.role for each in seen["wide"].focused} >= {"link", "group"}
 
 
 def test_the_page_is_small(page: Path) -> None:

@@ -11,6 +11,7 @@ from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
+from experiments.errors import ExperimentError
 from experiments.report.writing import report
 from jobs.pipeline import preprocess_locally
 from tests.experiments import records
@@ -235,6 +236,85 @@ def test_a_dataset_has_its_histograms_and_whether_a_run_learnt_from_it(tmp_path:
     assert page.count("No run of this report learnt from it.") == 1
     for heading in ("Texts by rating", "Texts by class", "Lengths of texts", "Most frequent words"):
         assert f"{heading}, other" in Outline(page).headings
+
+
+def test_a_single_run_has_its_settings_where_it_ran_and_what_it_noted(tmp_path: Path) -> None:
+    folder = examples.launched(tmp_path / "one", dollars=2.0)
+    told = json.loads((folder / "launch.json").read_text())
+    told["nodes"] = [{"instance_type": "g5.xlarge", "gpus": 1}] * 2
+    (folder / "launch.json").write_text(json.dumps(told))
+    lines = (folder / "record.jsonl").read_text().splitlines()
+    note = {"kind": "note", "time": 103.0, "text": "rank 1\nwas slow"}
+    records.write(folder, lines[0], note, *lines[1:])
+    rows = page_of(folder).rows
+    assert ["where", "deployment, 2 x g5.xlarge"] in rows
+    assert ["began, UTC", "1970-01-01 00:01"] in rows
+    assert ["learning_rate", "0.008"] in rows
+    assert ["one", "3.0", "rank 1 was slow"] in rows
+
+
+def test_a_run_that_was_cut_off_has_its_starts_and_the_steps_that_it_did_twice(tmp_path: Path) -> None:
+    lines = [records.start(100), records.step(8, 104), records.checkpoint(5, 103), records.start(900, from_step=5)]
+    rows = page_of(records.write(tmp_path / "resumed", *lines, records.step(10, 904), records.end(905))).rows
+    assert ["starts", "2"] in rows
+    assert ["steps done twice", "3"] in rows
+    assert "starts" not in [row[0] for row in page_of(records.whole(tmp_path / "whole")).rows]
+
+
+def test_what_a_launch_was_predicted_to_take_stands_beside_what_it_took(tmp_path: Path) -> None:
+    folder = examples.launched(tmp_path / "one", dollars=2.0, seconds=400)
+    told = json.loads((folder / "launch.json").read_text())
+    wanted = {"low": 90.0, "middle": 150.0, "high": 200.0}
+    predicted = {"seconds": {**wanted, "middle": 500.0}, "stages": [{"name": "train", "seconds": wanted}]}
+    (folder / "launch.json").write_text(json.dumps({**told, "predicted": predicted}))
+    rows = page_of(folder).rows
+    assert ["one", "train", "150.0", "90.0", "200.0", "180.0", "+20%"] in rows
+    assert ["one", "all", "500.0", "90.0", "200.0", "400.0", "-20%"] in rows
+    (folder / "launch.json").write_text(json.dumps({**told, "predicted": {"seconds": "few"}}))
+    assert "Predicted and measured" not in page_of(folder).headings
+
+
+def test_the_cost_of_some_of_the_runs_is_said_to_be_of_these(tmp_path: Path) -> None:
+    examples.launched(tmp_path / "paid", dollars=2.0)
+    examples.training(tmp_path / "here", hidden=16)
+    assert report([tmp_path], now=0.0).summary["cost of 1 run"] == "$2.00"
+
+
+@pytest.mark.parametrize(
+    ("summary", "seconds"),
+    [
+        ('{"seconds": "many", "own_rates": 3}', "11.5"),
+        ('{"samples_per_second": [1]}', "11.5"),
+        ("[]", "10.0"),
+        ("{", "10.0"),
+    ],
+)
+def test_what_a_damaged_summary_lacks_is_taken_from_the_record(tmp_path: Path, summary: str, seconds: str) -> None:
+    folder = records.whole(tmp_path / "one")
+    (folder / "summary.json").write_text(summary)
+    assert ["training, s", seconds] in page_of(folder).rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"lengths": {"long": 3}}, "lengths.long"),
+        ({"ratings": {"before": {"1": 2**70}, "after": {}}}, "ratings.before.1"),
+        ({"texts": -1}, "texts"),
+    ],
+)
+def test_counts_that_cannot_be_are_named(tmp_path: Path, changes: dict[str, object], field: str) -> None:
+    with pytest.raises(ExperimentError, match=rf"counts\.json is not what `shoal preprocess` counts: {field}"):
+        report([examples.dataset(tmp_path / "counted", **changes)], now=0.0)
+
+
+def test_more_datasets_or_classes_than_are_shown_are_said_to_be_left_out(tmp_path: Path) -> None:
+    many = {f"{label}": 100 + label for label in range(30)}
+    for number in range(6):
+        examples.dataset(tmp_path / f"{number}", labels={"before": many, "after": many})
+    page = report([tmp_path], now=0.0).page
+    assert "The first 4 datasets are shown; 2 more are left out." in page
+    assert page.count("The 20 most frequent of 30 classes.") == 4
 
 
 def test_what_files_say_is_text_and_no_part_of_the_page(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ def texts(spec: Spec, rows: Sequence[dict[str, object]]) -> list[str]:
 
 
 def test_long_names_beside_bars_keep_their_ends() -> None:
-    spec = {**bars(), "mark": "bar", "encoding": {"y": rows_of("name"), "x": number("size", "size")}}
-    found = texts(spec, [{"name": f"{LONG}{each}", "size": 1} for each in (1, 2)] + [{"name": "short", "size": 2}])
+    names = [f"{LONG}1", f"{LONG}2", "short"]
+    spec = {**bars(), "mark": "bar", "encoding": {"y": rows_of("name", names), "x": number("size", "size")}}
+    found = texts(spec, [{"name": each, "size": 1} for each in names])
     assert found[-3:] == ["a name tha…ace for, 1", "a name tha…ace for, 2", "short"]
 
 
