@@ -101,6 +101,13 @@ def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_pa
     assert seconds_to(run, Target(measure="accuracy", at_least=0.71)) is None
 
 
+def test_a_measure_is_reached_between_the_recorded_steps_beside_the_end_of_its_epoch(tmp_path: Path) -> None:
+    slow, quick = {**records.step(5, 101), "rows_per_second": 600.0}, records.step(15, 102)
+    run = read_run(records.write(tmp_path, records.start(), slow, records.epoch(1, 101.5, accuracy=0.7), quick))
+    seconds = (5 * 64 / 600 + 15 * 64 / 1200) / 2
+    assert seconds_to(run, Target(measure="accuracy", at_least=0.7)) == pytest.approx(seconds)
+
+
 def test_a_resumed_run_counts_what_it_trained_before(tmp_path: Path) -> None:
     run = read_run(
         records.write(
