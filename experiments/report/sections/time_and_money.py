@@ -126,29 +126,19 @@ def _kind(cause: str) -> str:
 
 
 def _waterfall(names: Sequence[str], title: str, *, most: float, form: str) -> Spec:
-    label = {"text": {"field": "amount", "format": form}, "y": name("cause")}
-    near = f"datum.until <= {0.7 * most}"
+    """`most`: where the last bar ends; beyond it there is a place for its number."""
+    x = {**number("since", title), "scale": {"domain": [0, 1.3 * most or 1], "nice": False}}
     return {
         **bars(),
+        "encoding": {"y": rows_of("cause", names, letters=30)},
         "layer": [
             {
                 "mark": {"type": "bar"},
-                "encoding": {
-                    "x": number("since", title, zero=True),
-                    "x2": {"field": "until"},
-                    "y": rows_of("cause", names, letters=30),
-                    "color": _by_kind(legend=False),
-                },
+                "encoding": {"x": x, "x2": {"field": "until"}, "color": _by_kind(legend=False)},
             },
             {
-                "transform": [{"filter": near}],
                 "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 11},
-                "encoding": {"x": number("until", title), **label},
-            },
-            {
-                "transform": [{"filter": f"!({near})"}],
-                "mark": {"type": "text", "align": "right", "dx": -4, "fontSize": 11},
-                "encoding": {"x": number("since", title), **label},
+                "encoding": {"x": {**x, "field": "until"}, "text": {"field": "amount", "format": form}},
             },
         ],
     }

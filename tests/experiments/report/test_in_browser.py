@@ -6,6 +6,7 @@ import pytest
 
 from experiments.report.writing import report
 from tests.browser.browser import Seen, View, look
+from tests.experiments import records
 from tests.experiments.report import examples
 
 
@@ -87,3 +88,15 @@ def test_the_page_of_many_runs_is_small(tmp_path: Path) -> None:
         rates = [1000.0 - 50 * rank for rank in range(1 + number % 8)]
         examples.launched(tmp_path / f"run-{number}", dollars=2.0 + number, rates=rates, hidden=16 * (number // 8))
     assert len(report([tmp_path], now=0.0).page.encode()) < 500_000
+
+
+def test_a_cause_that_takes_nearly_all_the_time_has_its_number_beside_its_bar(tmp_path: Path) -> None:
+    lines = [
+        records.start(100),
+        records.step(1, 101),
+        {**records.step(20, 102), "rows_per_second": 640.0, "balanced": 0.99},
+    ]
+    page = tmp_path / "page.html"
+    page.write_text(report([records.write(tmp_path / "one", *lines)], now=0.0).page)
+    (seen,) = look([View(page=page)])
+    assert (seen.overlapping, seen.cut) == ([], [])
