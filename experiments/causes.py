@@ -1,11 +1,12 @@
 """Where the time and the money of a run went, cause by cause.
 
-A run may have been started several times. What is told apart in full is the time since the latest start; of those
-before it, and of a run that goes on, the record tells how much was computing, and the rest is one cause.
+A run may have been started several times. What is told apart in full is the time of starts that came to an end, or were
+stopped; of those that were cut off, and of a run that goes on, the record tells how much was computing, and the rest is
+one cause. Do not count the time from the latest launch to its first line twice: it is in what the launch took.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from experiments.runs import Run, Session
@@ -45,8 +46,8 @@ def causes(run: Run) -> list[Cause]:
     began = run.launch.get("began")
     first = next((at for at, each in enumerate(run.sessions) if each.start.time >= began), None) if _is(began) else None
     split = len(run.sessions) - 1 if first is None else first
-    before = _added(_of_sessions(run, run.sessions[:split]))
-    inside = _added(_of_sessions(run, run.sessions[split:]))
+    before = _added(_of_sessions(_until(began, run.sessions[:split])))
+    inside = _added(_of_sessions(run.sessions[split:]))
     found = [Cause(name=_EARLIER + name, seconds=seconds, dollars=None) for name, seconds in before.items()]
     stages = _stages(run)
     if not any(stage.name == _TRAIN for stage in stages):
@@ -83,9 +84,17 @@ def _divided(stage: Cause, inside: Mapping[str, float]) -> list[Cause]:
     ]
 
 
-def _of_sessions(run: Run, sessions: tuple[Session, ...]) -> Iterator[tuple[str, float]]:
+def _until(began: object, sessions: tuple[Session, ...]) -> Sequence[Session]:
+    """The sessions before a launch that began then: after the last of them nothing ran until that moment."""
+    if not sessions or not _is(began):
+        return sessions
+    *others, last = sessions
+    return [*others, replace(last, down=min(last.down, max(0.0, began - last.until)))]
+
+
+def _of_sessions(sessions: Sequence[Session]) -> Iterator[tuple[str, float]]:
     for session in sessions:
-        if session is run.sessions[-1] and run.summary is not None and (parts := _in_full(run.summary)):
+        if session.end is not None and (parts := _in_full(session.end)):
             yield from parts
             continue
         took = max(0.0, session.until - session.start.time)
@@ -98,7 +107,7 @@ def _of_sessions(run: Run, sessions: tuple[Session, ...]) -> Iterator[tuple[str,
 
 
 def _in_full(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """The time since the latest start as its summary has it; empty where that lacks it."""
+    """The time since a start as the summary of its end has it; empty where that lacks it."""
     times, lost, computing = summary.get("times"), summary.get("lost"), summary.get("balanced")
     if not isinstance(times, dict) or not isinstance(lost, dict) or not _is(computing):
         return []

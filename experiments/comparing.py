@@ -18,7 +18,9 @@ def differing_settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "epochs": run.latest.epochs,
             "global_batch": run.latest.global_batch,
             "ranks": run.latest.world_size,
-            "devices": devices(run.latest.devices),
+            "devices": devices(run.latest.devices)
+            if len({*run.latest.devices}) > 1
+            else "".join({*run.latest.devices}),
             "rows": run.latest.rows.get("training"),
         }
         for run in runs
@@ -28,6 +30,21 @@ def differing_settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return [{name: settings.get(name) for name in apart} for settings in all_settings]
 
 
+def described(settings: Mapping[str, Any]) -> str:
+    """Settings in words, such as `hidden 64, slow 1:2.0`; without those that are empty."""
+    return ", ".join(
+        f"{name} {_word(value)}" for name, value in settings.items() if value not in (None, "", {}, [], ())
+    )
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}:{each}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(map(_word, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def devices(names: Sequence[str]) -> str:
     """The devices of ranks, equal ones counted."""
     return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
@@ -35,14 +52,14 @@ def devices(names: Sequence[str]) -> str:
 
 def figures(run: Run) -> dict[str, Any]:
     """What a run took and brought; None for what is not known."""
-    summary = run.summary or {}
+    seconds, rate = run.told("seconds"), run.told("samples_per_second")
     latest = run.steps[-1] if run.steps else None
     return {
         "state": run.state,
         "measures": dict(run.measures),
         "loss": run.test.loss if run.test else latest.loss if latest else None,
-        "seconds": float(summary.get("seconds", run.seconds)),
-        "rows_per_second": summary.get("samples_per_second", latest.rows_per_second if latest else None),
+        "seconds": run.seconds if seconds is None else seconds,
+        "rows_per_second": latest.rows_per_second if rate is None and latest else rate,
         "dollars": run.dollars,
         "left_out": run.left_out,
     }

@@ -49,12 +49,16 @@ def seconds_to(run: Run, target: Target) -> float | None:
 
 
 def _seconds_at(run: Run, seconds: list[float], known: int, step: int) -> float:
-    """The seconds after so many steps, by the last recorded step until then among the first `known`, whose `seconds`
-    are given."""
-    last = max((index for index in range(known) if run.steps[index].step <= step), default=None)
-    if last is None:
+    """The seconds after so many steps, between the recorded steps beside it, of the first `known`, whose `seconds` are
+    given; after the last of these at its rate, which is that since a start."""
+    after = next((index for index in range(known) if run.steps[index].step > step), known)
+    if not after:
         return 0.0
+    last = after - 1
     rows = _rows(run.latest, step) - _rows(run.latest, run.steps[last].step)
+    if after < known:
+        between = _rows(run.latest, run.steps[after].step) - _rows(run.latest, run.steps[last].step)
+        return seconds[last] + (seconds[after] - seconds[last]) * (rows / between if between else 0.0)
     rate = run.steps[last].rows_per_second
     return seconds[last] + (rows / rate if rate else 0.0)
 

@@ -1,8 +1,9 @@
 """What an experiment found: for each of its arms the times of its runs, and how much faster it is than the baseline.
 
 An arm is compared with the baseline of its own kind alone: ranks that sleep with ranks that sleep. Efficiency divides
-the speed-up by the ranks; so it is none where ranks differ in speed on purpose, and where ranks shared cores, which
-says nothing of ranks that have their own. What ranks reached of the sum of their own rates is there for all.
+the speed-up by the ranks; so it is none where ranks differ in speed on purpose, where they compute another thing than
+the baseline's, and where they shared cores, which says nothing of ranks that have their own. What ranks reached of the
+sum of their own rates is there for all.
 """
 
 import math
@@ -22,6 +23,9 @@ from experiments.plans.parts import Arm, Kind, Target
 from experiments.plans.planned import run_folder
 from experiments.progress import seconds_to
 from experiments.runs import RECORD, Run, read_run
+
+_OF_A_ROW = ("preset", "model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision")
+"""Settings by which a row is more or less work."""
 
 
 class Spread(NamedTuple):
@@ -46,7 +50,7 @@ class ArmResult:
     sleeps: bool
     """Whether the ranks slept instead of computing."""
     settings: Mapping[str, Any]
-    """Of the file, the arm's own in the place of the shared ones."""
+    """Of the file, the arm's own in the place of the shared ones, and the `share` of the input to preprocess."""
     runs: tuple[Run, ...]
     """All trainings that have begun."""
     finished: int
@@ -60,7 +64,7 @@ class ArmResult:
     speed_up: float | None
     """The median rate over that of the baseline."""
     efficiency: float | None
-    """That over the ranks, to those of the baseline."""
+    """That over the ranks, to those of the baseline; for rows that are as much work as the baseline's."""
     target_speed_up: float | None
     """The same for the time to the target."""
     target_efficiency: float | None
@@ -210,7 +214,8 @@ def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]
     speed_up = _ratio(found.rate, base.rate if base else None)
     faster = _ratio(base.to_target if base else None, found.to_target)
     ranks = None
-    if base and base.ranks and found.ranks and not (found.mixed or base.mixed or shares_cores):
+    comparable = base and _work(kept, base) == _work(kept, found) and not (found.mixed or base.mixed or shares_cores)
+    if base and base.ranks and found.ranks and comparable:
         ranks = found.ranks / base.ranks
     bounds = [each.bound for each in found.measured if each.bound is not None]
     dollars = [each.dollars for each in found.measured if each.dollars is not None]
@@ -221,7 +226,7 @@ def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]
         place=kept.deployments.get(found.arm.name),
         ranks=found.ranks,
         sleeps=found.sleeps,
-        settings=kept.experiment.settings_of(found.arm),
+        settings={**kept.experiment.settings_of(found.arm), **({"share": found.arm.share} if found.arm.share else {})},
         runs=found.runs,
         finished=len(found.measured),
         seconds=_spread([each.seconds for each in found.measured]),
@@ -236,6 +241,12 @@ def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]
         dollars=mean(dollars) if dollars else None,
         remark=_remark(kept, found, shares_cores=shares_cores),
     )
+
+
+def _work(kept: Kept, found: _Found) -> list[Any]:
+    """What makes a row of an arm as much work as it is."""
+    settings = kept.experiment.settings_of(found.arm)
+    return [settings.get(name) for name in _OF_A_ROW]
 
 
 def _remark(kept: Kept, found: _Found, *, shares_cores: bool) -> str:

@@ -20,7 +20,10 @@ RECORD, SUMMARY, LAUNCH = "record.jsonl", "summary.json", "launch.json"
 _DEEP = 4
 """Folders below the given one that are searched for runs."""
 
-Count = Annotated[int, Field(ge=0)]
+_LATEST = 2.5e11
+"""Seconds from 1970 to about the year 9900: no later one is a date."""
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -28,7 +31,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    time: Seconds
+    time: Annotated[Seconds, Field(lt=_LATEST)]
     """Since 1970."""
 
 
@@ -114,6 +117,8 @@ class Session:
     """Seconds of these steps."""
     down: float
     """Seconds to the next start, where nobody asked for the end."""
+    end: Mapping[str, Any] | None
+    """What it told at its end, as summary.json has it; None where it was cut off, or goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +186,21 @@ class Run:
         return numbers(self.epochs[-1].validation) if self.epochs else {}
 
     @property
+    def own_rates(self) -> Sequence[float]:
+        """What each rank reaches by itself, rows/s: the higher of two measurements, once the run has ended."""
+        told = (self.summary or {}).get("own_rates")
+        rates = [each for each in told if isinstance(each, int | float)] if isinstance(told, list) else []
+        return rates if len(rates) == self.latest.world_size else self.latest.own_rates
+
+    def told(self, name: str) -> float | None:
+        """A number of its summary; None where there is none."""
+        return numbers(self.summary or {}).get(name)
+
+    def passed(self, moment: float) -> float:
+        """Seconds of the run until a moment since 1970, without those between its starts."""
+        return sum(max(0.0, min(moment, each.until) - each.start.time) for each in self.sessions)
+
+    @property
     def dollars(self) -> float | None:
         """What its nodes cost; None where that is not known, or nothing was paid."""
         cost = self.launch.get("cost")
@@ -210,7 +230,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise ExperimentError(f"{path} does not exist; give the --output of `shoal train`, or a folder of several")
-        below = sorted(_runs_below(path, _DEEP)) if path.is_dir() else []
+        below = find_below([path], RECORD)
         if not below:
             raise ExperimentError(
                 f"{path} has no {RECORD}, and no folder in it has one; give the --output of `shoal train`"
@@ -219,9 +239,10 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-def has_runs(folder: Path) -> bool:
-    """Whether a run is in this folder or below it."""
-    return folder.is_dir() and next(_runs_below(folder, _DEEP), None) is not None
+def find_below(paths: Sequence[Path], name: str) -> list[Path]:
+    """The folders with a file of this name among these and below them, each once, in order."""
+    found = [each for path in paths if path.is_dir() for each in sorted(_below(path, name, _DEEP))]
+    return list({each.resolve(): each for each in found}.values())
 
 
 def read_run(folder: Path) -> Run:
@@ -241,6 +262,7 @@ def read_run(folder: Path) -> Run:
             "or of another version: train again"
         )
     summary = _json_object(folder / SUMMARY)
+    end = summary if summary is not None else content.end
     return Run(
         folder=folder,
         starts=tuple(content.starts),
@@ -248,9 +270,9 @@ def read_run(folder: Path) -> Run:
         epochs=tuple(content.epochs),
         checkpoints=tuple(content.checkpoints),
         notes=tuple(content.notes),
-        sessions=(*content.sessions, content.session(content.steps)),
+        sessions=(*content.sessions, content.session(content.steps, end=end)),
         test=content.test,
-        summary=summary if summary is not None else content.end,
+        summary=end,
         launch=_json_object(folder / LAUNCH) or {},
         last=content.last,
         left_out=content.left_out,
@@ -313,6 +335,7 @@ class _Content:
                     lost=lost[-1].step - start.from_step if lost else 0,
                     repeated=max(0.0, lost[-1].time - since) if lost else 0.0,
                     down=max(0.0, start.time - self.last) if self.end is None else 0.0,
+                    end=self.end,
                 )
             )
             steps_an_epoch = start.steps / max(1, start.epochs)
@@ -321,23 +344,33 @@ class _Content:
             self.test = self.end = None
         self.starts.append(start)
 
-    def session(self, steps: Sequence[Step], *, lost: int = 0, repeated: float = 0.0, down: float = 0.0) -> Session:
+    def session(
+        self,
+        steps: Sequence[Step],
+        *,
+        lost: int = 0,
+        repeated: float = 0.0,
+        down: float = 0.0,
+        end: Mapping[str, Any] | None,
+    ) -> Session:
         """The session since the latest start; `steps`: those of the run that count, so far."""
         start, computing = self.starts[-1], 0.0
         last = next((each for each in reversed(steps) if each.time >= start.time), None)
         if last is not None and last.rows_per_second and last.balanced is not None:
             rows = (last.step - start.from_step) * start.global_batch
             computing = max(0.0, rows / last.rows_per_second * last.balanced)
-        return Session(start=start, until=self.last, computing=computing, lost=lost, repeated=repeated, down=down)
+        return Session(
+            start=start, until=self.last, computing=computing, lost=lost, repeated=repeated, down=down, end=end
+        )
 
 
-def _runs_below(folder: Path, deep: int) -> Iterator[Path]:
-    if (folder / RECORD).is_file():
+def _below(folder: Path, name: str, deep: int) -> Iterator[Path]:
+    if (folder / name).is_file():
         yield folder
     elif deep:
         for each in folder.iterdir():
             if each.is_dir() and not each.is_symlink():
-                yield from _runs_below(each, deep - 1)
+                yield from _below(each, name, deep - 1)
 
 
 def _json_object(path: Path) -> dict[str, Any] | None:

@@ -56,6 +56,7 @@ WRONG = """<!doctype html>
 <svg role="img" aria-label="Two labels" width="200" height="60">
   <text x="0" y="20" font-size="12">one label</text><text x="10" y="22" font-size="12">on another</text>
   <text x="0" y="50" font-size="12" visibility="hidden">hidden</text><text x="0" y="50" font-size="12">seen</text>
+  <text x="180" y="50" font-size="12">it goes on</text>
 </svg>
 <div style="width: 3000px">wide</div>
 </main>
@@ -96,6 +97,7 @@ def test_nothing_is_said_of_a_clean_page(seen: Mapping[str, Seen], view: str) ->
     shown = seen[view]
     assert [*shown.console, *shown.errors, *shown.refused, *shown.violations] == []
     assert list(shown.overlapping) == []
+    assert list(shown.cut) == []
     assert not shown.sideways
 
 
@@ -124,6 +126,10 @@ def test_what_axe_cannot_tell_is_told(seen: Mapping[str, Seen]) -> None:
 
 def test_texts_of_a_plot_that_lie_over_each_other_are_told(seen: Mapping[str, Seen]) -> None:
     assert seen["wrong"].overlapping == [("one label", "on another")]
+
+
+def test_a_text_that_its_plot_cuts_off_is_told(seen: Mapping[str, Seen]) -> None:
+    assert seen["wrong"].cut == ["it goes on"]
 
 
 def test_a_page_wider_than_its_window_is_told(seen: Mapping[str, Seen]) -> None:

@@ -147,7 +147,9 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
                 f"'{found.name}' compares preprocessing; give --input FILE..., the raw reviews, and no --data"
             )
     elif asked["inputs"] or (asked["data"] is None and not deployments):
-        raise UsageError(f"'{found.name}' compares trainings; give --data, a dataset made by `shoal preprocess`")
+        raise UsageError(
+            f"'{found.name}' compares trainings; give --data, a dataset made by `shoal preprocess`, and no --input"
+        )
 
 
 def _place(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Place":

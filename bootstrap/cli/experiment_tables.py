@@ -24,16 +24,13 @@ def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPric
     """The runs that are to be made, with what they would take and cost."""
     yield f"{plan.file.name}: {plan.file.experiment.about}"
     yield ""
-    yield table(
-        [
-            (run.arm.name, str(run.repeat), _minutes(price.seconds), _dollars(price.dollars), price.basis)
-            for run, price in prices
-        ],
-        ("arm", "repeat", "minutes", "dollars", "by"),
-        right=(1, 2, 3),
-        ruled=True,
-    )
-    yield ""
+    rows = [
+        (run.arm.name, str(run.repeat), _minutes(price.seconds), _dollars(price.dollars), price.basis)
+        for run, price in prices
+    ]
+    if rows:
+        yield table(rows, ("arm", "repeat", "minutes", "dollars", "by"), right=(1, 2, 3), ruled=True)
+        yield ""
     costs, unknown = [price for _, price in prices], sum(price.dollars is None for _, price in prices)
     and_more = f", and {plural(unknown, 'run')} whose price cannot be told" if unknown else ""
     yield f"All: {_dollars(total_dollars(costs)) or '0.00'} dollars{and_more}. Runs in {plan.output}."

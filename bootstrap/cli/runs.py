@@ -42,7 +42,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
             (
                 each["folder"],
                 each["state"],
-                ", ".join(f"{name} {value}" for name, value in each["settings"].items() if value is not None),
+                comparing.described(each["settings"]),
                 *(_number(each["measures"].get(measure)) for measure in measures),
                 duration(each["seconds"]),
                 _number(each["rows_per_second"], ",.0f"),

@@ -1,7 +1,8 @@
 """Draws plots: a Vega-Lite specification and rows to an SVG, by vl-convert, which needs no browser and no network.
 
 Colours are names of the page's style sheet (`var(--c1)`, `currentColor`), so that one SVG fits a light and a dark page,
-and paper. A plot is as wide as a phone's screen: wide pages show several beside each other.
+and paper. A plot is as wide as a phone's screen: wide pages show several beside each other. Do not let it measure texts
+in the page's font: that is another one in each browser, and a wider one than it assumed would be cut off.
 """
 
 import re
@@ -14,7 +15,8 @@ import vl_convert
 from experiments.report.figures import Figure, Plot, Value
 
 WIDTH, HEIGHT = 340, 250
-_FONT = "system-ui, sans-serif"
+_FONT = "Liberation Mono"
+"""In which texts are measured: no wider one is usual. The page's style sheet has the font that is shown."""
 COLOURS = [f"var(--c{number})" for number in range(1, 7)]
 """Of things that differ in kind; the page's style sheet defines them for each theme."""
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [12, 3]]
@@ -37,18 +39,17 @@ _CONFIG: Mapping[str, Any] = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "titlePadding": 6,
-        "labelLimit": 130,
+        "labelLimit": 160,
         "labelOverlap": "greedy",
         "labelSeparation": 8,
         "tickCount": 4,
     },
     "legend": {
         "orient": "bottom",
-        "columns": 2,
         "labelColor": "currentColor",
         "titleColor": "currentColor",
         "labelFontSize": 11,
-        "labelLimit": 140,
+        "labelLimit": 300,
         "symbolSize": 120,
         "title": None,
     },

@@ -6,10 +6,11 @@ A plot is drawn of the rows of its figure's table and of nothing else, so that t
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
+from unicodedata import east_asian_width
 
 Value = str | int | float | None
 MOST_POINTS = 160
@@ -51,8 +52,23 @@ class Figure:
     plots: Sequence[Plot] = ()
     text: str = ""
     """What there is to know before one looks at it."""
-    folded: bool = True
-    """Whether the table is shown only when it is asked for; one without plots is always shown."""
+    folded: bool | None = None
+    """Whether the table is shown only when it is asked for; None: where there are plots."""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the table is shown only when it is asked for."""
+        return bool(self.plots) if self.folded is None else self.folded
+
+    def without_empty_columns(self) -> "Figure":
+        """The same without the columns in which nothing is known."""
+        places = range(len(self.columns))
+        return self.with_columns([place for place in places if any(row[place] not in (None, "") for row in self.rows)])
+
+    def with_columns(self, places: Sequence[int]) -> "Figure":
+        """The same with some of its columns, by their places."""
+        rows = [[row[place] for place in places] for row in self.rows]
+        return replace(self, columns=[self.columns[place] for place in places], rows=rows)
 
     def records(self) -> list[dict[str, Value]]:
         """The rows as plots know them, each with its place, `row`."""
@@ -87,6 +103,31 @@ class Section:
 def key_of(*parts: str) -> str:
     """A figure's key of these parts."""
     return "-".join(re.findall("[a-z0-9]+", "-".join(parts).lower()))
+
+
+def measure_columns(measures: Sequence[str]) -> list[Column]:
+    """A column for each of these measures."""
+    return [
+        Column(key=f"measure_{place}", head=each.replace("_", " "), form=".4f") for place, each in enumerate(measures)
+    ]
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, without its middle where it is wider than so many letters; a letter as wide as Chinese ones counts as
+    three. Names often differ at their ends alone."""
+
+    def taken(letters: Iterable[str]) -> str:
+        found, width = "", 0
+        for letter in letters:
+            width += 3 if east_asian_width(letter) in "WF" else 1
+            if width > most // 2 - 1:
+                break
+            found += letter
+        return found
+
+    if sum(3 if east_asian_width(letter) in "WF" else 1 for letter in text) <= most:
+        return text
+    return f"{taken(text)}…{taken(reversed(text))[::-1]}"
 
 
 def shown(value: Value, form: str) -> str:

@@ -1,11 +1,16 @@
 """Writes the page: sections to one HTML file that asks no network for anything."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.resources import files
+from itertools import chain, count
+from urllib.parse import quote
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from corpus.display import plural
 from experiments.report.drawing import svg
 from experiments.report.figures import Figure, Section
 from experiments.report.sections.comparison import comparison
@@ -20,12 +25,33 @@ from experiments.report.subjects import Found
 
 def sections(content: Found) -> list[Section]:
     """What there is to show, in the order of the page; sections without figures are left out."""
-    found = [experiment(each, one=len(content.experiments) == 1) for each in content.experiments]
+    found = [experiment(each) for each in content.experiments]
     if content.subjects:
         found += [each(content.subjects) for each in (overview, time_and_money, comparison, learning, ranks)]
     if content.data:
         found.append(data(content.data, content.subjects))
-    return [each for each in found if each.figures]
+    return _apart([each for each in found if each.figures])
+
+
+def _apart(found: Sequence[Section]) -> list[Section]:
+    """The sections, and their figures, each with a key of its own, and sections with titles of their own: names of runs
+    and of experiments may be alike."""
+    figures = iter(_distinct([figure.key for each in found for figure in each.figures]))
+    return [
+        replace(each, key=key, title=title, figures=[replace(figure, key=next(figures)) for figure in each.figures])
+        for each, key, title in zip(
+            found, _distinct([each.key for each in found]), _distinct([each.title for each in found]), strict=True
+        )
+    ]
+
+
+def _distinct(keys: Sequence[str]) -> list[str]:
+    """The keys, with a number after each that was there before."""
+    found: list[str] = []
+    for key in keys:
+        numbered = (f"{key}-{number}" for number in count(2))
+        found.append(next(each for each in chain([key], numbered) if each not in found))
+    return found
 
 
 def page(
@@ -47,6 +73,8 @@ def page(
         script=Markup(_text("page.js")),  # noqa: S704  our own file
         svg=_drawing,
         numbers=_numbers,
+        plural=plural,
+        quoted=partial(quote, safe=" ,:;/()"),
     )
 
 

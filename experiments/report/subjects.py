@@ -8,13 +8,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from corpus.dataset import open_dataset
+from corpus.display import printable
 from corpus.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
-from experiments.comparing import differing_settings
+from experiments.comparing import described, differing_settings
 from experiments.errors import ExperimentError
 from experiments.plans.kept import NAME as EXPERIMENT
+from experiments.report.figures import shortened
 from experiments.results import ExperimentResult, read_experiment
-from experiments.runs import Run, find_runs, has_runs, read_run
+from experiments.runs import RECORD, Count, Run, find_below, find_runs, read_run
 
 _MOST_LETTERS = 36
 MOST_LINES = 8
@@ -30,6 +32,7 @@ class Subject:
     """Its own."""
     group: str
     """That of the runs with the same settings but for the seed: they are drawn alike."""
+    is_of_experiment: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +50,8 @@ class DataCounts:
 class _Change(BaseModel):
     """Numbers by a name, of all texts and of the distinct ones."""
 
-    before: dict[str, Annotated[int, Field(ge=0)]]
-    after: dict[str, Annotated[int, Field(ge=0)]]
+    before: dict[str, Count]
+    after: dict[str, Count]
 
 
 class Counts(BaseModel):
@@ -56,19 +59,19 @@ class Counts(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    lines: int
-    malformed: int
-    empty: int
-    texts: int
-    distinct: int
-    train: int
-    test: int
-    tokens: int
-    unknown_tokens: int
+    lines: Count
+    malformed: Count
+    empty: Count
+    texts: Count
+    distinct: Count
+    train: Count
+    test: Count
+    tokens: Count
+    unknown_tokens: Count
     ratings: _Change
     labels: _Change
-    lengths: dict[str, Annotated[int, Field(ge=0)]]
-    frequent_words: list[tuple[str, int]]
+    lengths: dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Count]
+    frequent_words: list[tuple[str, Count]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +88,38 @@ def find_subjects(folders: Sequence[Path]) -> Found:
 
     Raises ExperimentError for a folder with none of them, and for what cannot be read.
     """
-    data = [read_counts(folder) for folder in folders if (folder / COUNTS_NAME).is_file()]
-    experiments = [read_experiment(folder) for folder in folders if (folder / EXPERIMENT).is_file()]
-    known = {each.folder for each in data} | {each.folder for each in experiments}
-    searched = [folder for folder in folders if folder not in known or has_runs(folder)]
-    runs = [read_run(folder) for folder in (find_runs(searched) if searched else [])]
-    arms = {run.folder.resolve(): arm.name for each in experiments for arm in each.arms for run in arm.runs}
+    experiments = [read_experiment(folder) for folder in find_below(folders, EXPERIMENT)]
+    data = [read_counts(folder) for folder in find_below(folders, COUNTS_NAME) if not _is_within(folder, experiments)]
+    searched = [folder for folder in folders if not _holds(folder, experiments, data)]
+    inside = [run.folder for each in experiments for arm in each.arms for run in arm.runs]
+    others = find_runs(searched) if searched else []
+    runs = [read_run(folder) for folder in {each.resolve(): each for each in (*inside, *others)}.values()]
+    arms = _arms(experiments)
     return Found(subjects=_named(runs, arms), experiments=experiments, data=data)
+
+
+def _is_within(folder: Path, experiments: Sequence[ExperimentResult]) -> bool:
+    """Whether a folder is of a run of an experiment: its dataset is no subject of its own."""
+    return any(each.folder.resolve() in folder.resolve().parents for each in experiments)
+
+
+def _holds(folder: Path, experiments: Sequence[ExperimentResult], data: Sequence[DataCounts]) -> bool:
+    """Whether there is something else than runs in this folder, and no run."""
+    if not folder.is_dir() or find_below([folder], RECORD):
+        return False
+    known = [each.folder.resolve() for each in experiments] + [each.folder.resolve() for each in data]
+    return any(folder.resolve() in (each, *each.parents) for each in known)
+
+
+def _arms(experiments: Sequence[ExperimentResult]) -> dict[Path, str]:
+    """The name of the arm by the folder of a run; the experiment's folder before it, where there are several."""
+    names = _short_names([each.folder.resolve() for each in experiments])
+    return {
+        run.folder.resolve(): arm.name if len(experiments) == 1 else f"{name}, {arm.name}"
+        for name, each in zip(names, experiments, strict=True)
+        for arm in each.arms
+        for run in arm.runs
+    }
 
 
 def read_counts(folder: Path) -> DataCounts:
@@ -121,15 +149,17 @@ def read_counts(folder: Path) -> DataCounts:
 
 
 def _named(runs: Sequence[Run], arms: Mapping[Path, str]) -> list[Subject]:
-    """The runs with their names: their folders', as short as tells them apart, and the settings of their group, or the
-    arm of an experiment, by the folders of its runs."""
-    names = _short_names([run.folder.resolve() for run in runs])
-    settings = [_described(each) for each in differing_settings(runs)]
+    """The runs with their names: their folders', as short as tells them apart. Their group has the name of its
+    settings, of its first run where these are many, or of the arm of an experiment, by the folders of its runs."""
+    names = [printable(each) for each in _short_names([run.folder.resolve() for run in runs])]
+    settings = [_without_seed(each) for each in differing_settings(runs)]
     repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
-    own = [group or name for group, name in zip(settings, names, strict=True)] if repeated else names
+    first = dict(reversed([*zip(settings, names, strict=True)]))
+    own = [group if 0 < len(group) <= _MOST_LETTERS else first[group] for group in settings] if repeated else names
     groups = _elided([arms.get(run.folder.resolve(), group) for run, group in zip(runs, own, strict=True)])
     return [
-        Subject(run=run, name=name, group=group) for run, name, group in zip(runs, _elided(names), groups, strict=True)
+        Subject(run=run, name=name, group=group, is_of_experiment=run.folder.resolve() in arms)
+        for run, name, group in zip(runs, _elided(names), groups, strict=True)
     ]
 
 
@@ -141,19 +171,22 @@ def groups(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
     return found
 
 
-def _described(settings: Mapping[str, Any]) -> str:
+def one_of_each(subjects: Sequence[Subject], most: int) -> list[Subject]:
+    """At most so many runs: the first of each group, and then others."""
+    firsts = [members[0] for members in groups(subjects).values()]
+    return [*firsts, *(each for each in subjects if each not in firsts)][:most]
+
+
+def _without_seed(settings: Mapping[str, Any]) -> str:
     """The settings in which runs differ, in words; without the seed, by which repeated runs differ."""
-    parts = [f"{name} {value}" for name, value in settings.items() if name != "seed" and value is not None]
-    return ", ".join(parts)
+    return printable(described({name: value for name, value in settings.items() if name != "seed"}))
 
 
 def _elided(names: Sequence[str]) -> list[str]:
     """The names without the middle of those that are too long for a plot; different names stay different."""
     found: dict[str, str] = {}
     for name in names:
-        short = (
-            name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS // 2]}…{name[-_MOST_LETTERS // 2 + 1 :]}"
-        )
+        short = shortened(name, _MOST_LETTERS)
         if name not in found:
             found[name] = short if short not in found.values() else f"{short} ({len(found) + 1})"
     return [found[name] for name in names]

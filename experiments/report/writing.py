@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from corpus.display import plural
 from experiments.causes import goodput
 from experiments.comparing import common_measures, figures, warnings
 from experiments.report.figures import time_unit
@@ -45,16 +46,15 @@ def _headlines(content: Found) -> dict[str, str]:
     """What is shown large."""
     runs = [each.run for each in content.subjects]
     if not runs and content.experiments:
-        return {"arms": f"{sum(len(each.arms) for each in content.experiments)}"}
+        arms = [arm for each in content.experiments for arm in each.arms]
+        return {"arms": f"{len(arms)}", "finished runs": f"{sum(arm.finished for arm in arms)}"}
     if not runs:
         return {"datasets": str(len(content.data)), "texts": f"{sum(each.counts.texts for each in content.data):,}"}
     dollars = [run.dollars for run in runs if run.dollars is not None]
     seconds = sum(figures(run)["seconds"] for run in runs)
     unit_seconds, unit = time_unit(seconds)
-    found = {"runs": f"{len(runs)}", "training": f"{seconds / unit_seconds:,.1f} {unit}"}
-    if len(runs) == 1:
-        del found["runs"]
-        found["state"] = runs[0].state
+    found = {"runs": f"{len(runs)}"} if len(runs) > 1 else {"state": runs[0].state}
+    found["training" if len(runs) == 1 else "training, all runs"] = f"{seconds / unit_seconds:,.1f} {unit}"
     for measure in common_measures(runs)[:3]:
         each = [run.measures[measure] for run in runs if measure in run.measures]
         found[measure.replace("_", " ")] = _between(min(each), max(each), ".4f")
@@ -62,7 +62,8 @@ def _headlines(content: Found) -> dict[str, str]:
     if shares:
         found["goodput"] = _between(min(shares), max(shares), ".0%")
     if dollars:
-        found["cost"] = f"${sum(dollars):,.2f}"
+        name = "cost" if len(dollars) == len(runs) else f"cost of {plural(len(dollars), 'run')}"
+        found[name] = f"${sum(dollars):,.2f}"
     return found
 
 

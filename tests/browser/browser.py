@@ -81,6 +81,8 @@ class Seen:
     """The page is wider than its window."""
     overlapping: Sequence[tuple[str, str]]
     """Pairs of texts of one SVG that lie over each other."""
+    cut: Sequence[str]
+    """Texts of which a part lies outside of their SVG, where it cannot be seen."""
     appeared: Sequence[Sequence[str]]
     """For each selector of `hover`: the texts of the elements that were to be seen only then."""
     focused: Sequence[Focus]

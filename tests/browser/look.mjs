@@ -29,6 +29,7 @@ async function look(browser, view) {
   seen.counts = await page.evaluate(counts, view.count);
   seen.sideways = await page.evaluate(sideways);
   seen.overlapping = await page.evaluate(overlappingTexts);
+  seen.cut = await page.evaluate(cutTexts);
   Object.assign(seen, await accessibility(page));
   seen.appeared = [];
   for (const selector of view.hover) seen.appeared.push(await hover(page, selector));
@@ -154,6 +155,16 @@ function overlappingTexts() {
     });
   }
   return pairs;
+}
+
+// Texts of which a part lies outside of their SVG, by more than a pixel.
+function cutTexts() {
+  const isCut = (each) => {
+    const [inner, outer] = [each.getBoundingClientRect(), each.closest("svg").getBoundingClientRect()];
+    const over = [outer.left - inner.left, outer.top - inner.top, inner.right - outer.right, inner.bottom - outer.bottom];
+    return inner.width > 0 && Math.max(...over) > 1;
+  };
+  return [...document.querySelectorAll("svg text")].filter(isCut).map((each) => each.textContent.trim());
 }
 
 const views = JSON.parse(await text(process.stdin));

@@ -79,6 +79,23 @@ def test_what_a_fault_took_is_told_apart_from_what_counts(tmp_path: Path) -> Non
     assert found[f"earlier: {causes.DOWN}"] == 10.0
 
 
+def test_the_time_from_a_launch_to_its_first_line_is_counted_once(tmp_path: Path) -> None:
+    lines = (records.start(100), records.step(10, 106), records.start(118, from_step=10), records.step(20, 124))
+    found = run_of(tmp_path, *lines, records.end(126, **MEASURED), launch={"began": 111.0, "seconds": 20.0})
+    assert seconds_of(found)[f"earlier: {causes.DOWN}"] == 5.0
+    assert sum(seconds_of(found).values()) == pytest.approx(111 + 20 - 100)
+
+
+def test_a_start_that_was_stopped_is_told_apart_in_full(tmp_path: Path) -> None:
+    stopped = records.end(114, **MEASURED, stopped=True)
+    lines = (records.start(100), records.step(10, 106), stopped, records.start(140, from_step=10))
+    found = seconds_of(run_of(tmp_path, *lines, records.step(20, 150), records.end(154, **MEASURED)))
+    assert found[f"earlier: {causes.COMPUTING}"] == pytest.approx(6.0)
+    assert found[f"earlier: {causes.ALL_REDUCE}"] == pytest.approx(1.5)
+    assert f"earlier: {causes.MIXED}" not in found
+    assert sum(found.values()) == pytest.approx(28.0)
+
+
 def test_of_a_run_that_goes_on_computing_is_known_and_the_rest_is_not_told_apart(tmp_path: Path) -> None:
     run = run_of(tmp_path, records.start(100), records.step(15, 101), records.step(15, 102))
     found = seconds_of(run)

@@ -76,6 +76,19 @@ def test_arms_are_compared_with_the_baseline_of_their_kind(tmp_path: Path) -> No
     assert (found["later"].seconds, found["later"].runs, found["later"].speed_up) == (None, (), None)
 
 
+def test_an_arm_that_computes_another_model_is_faster_or_slower_but_not_more_efficient(tmp_path: Path) -> None:
+    arms = [
+        {"name": "a", "local": {"ranks": 1}, "settings": {"hidden": 16}},
+        {"name": "z", "local": {"ranks": 2}, "settings": {"hidden": 16, "train_share": 0.5}},
+        {"name": "large", "local": {"ranks": 2}, "settings": {"hidden": 64}},
+    ]
+    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, repeats=1), cores=2))
+    for name, seconds, ranks in (("a", 10.0, 1), ("z", 5.0, 2), ("large", 20.0, 2)):
+        trained(tmp_path / name / "1", seconds, ranks=ranks)
+    found = {arm.name: (arm.speed_up, arm.efficiency) for arm in read_experiment(tmp_path).arms}
+    assert found == {"a": (1.0, 1.0), "z": (2.0, 1.0), "large": (0.5, None)}
+
+
 def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_path: Path) -> None:
     losses = [0.9, 0.1, 0.9, 0.9, 0.6, 0.4, 0.3, 0.2, 0.1]
     steps = [records.step(2 * number, 100 + number, loss=loss) for number, loss in enumerate(losses, 1)]
@@ -86,6 +99,13 @@ def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_pa
     assert seconds_to(run, Target(loss=0.01)) is None
     assert seconds_to(run, Target(measure="accuracy", at_least=0.7)) == pytest.approx(640 / 1200)
     assert seconds_to(run, Target(measure="accuracy", at_least=0.71)) is None
+
+
+def test_a_measure_is_reached_between_the_recorded_steps_beside_the_end_of_its_epoch(tmp_path: Path) -> None:
+    slow, quick = {**records.step(5, 101), "rows_per_second": 600.0}, records.step(15, 102)
+    run = read_run(records.write(tmp_path, records.start(), slow, records.epoch(1, 101.5, accuracy=0.7), quick))
+    seconds = (5 * 64 / 600 + 15 * 64 / 1200) / 2
+    assert seconds_to(run, Target(measure="accuracy", at_least=0.7)) == pytest.approx(seconds)
 
 
 def test_a_resumed_run_counts_what_it_trained_before(tmp_path: Path) -> None:
@@ -114,6 +134,7 @@ def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
         (tmp_path / name / "1" / "preprocessing.json").write_bytes(orjson.dumps(told))
     found = {arm.name: arm for arm in read_experiment(tmp_path).arms}
     assert (found["z"].ranks, found["z"].speed_up, found["z"].efficiency) == (2, 1.6, 0.8)
+    assert found["a"].settings == {"share": 0.5}
     (tmp_path / "a/1/preprocessing.json").write_text("{}")
     with pytest.raises(ExperimentError, match=r"preprocessing\.json cannot be read"):
         read_experiment(tmp_path)

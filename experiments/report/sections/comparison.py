@@ -4,18 +4,24 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 from experiments.comparing import differing_settings, figures
-from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
-from experiments.report.specs import Spec, lines, name, number
+from experiments.report.figures import Column, Figure, Plot, Section, Value, shortened, time_unit
+from experiments.report.sections.scaling import IDEAL, scaling_plots
+from experiments.report.specs import Spec, counted, lines, measured, name, number
 from experiments.report.subjects import MOST_LINES, Subject
 from experiments.runs import numbers
 
 _OF_RANKS = {"ranks", "devices", "seed"}
 """Settings that differ where runs differ in their ranks alone."""
+_FRONT = "on the front"
+_PLOT_WIDTH, _PLOT_HEIGHT, _LETTERS = 280, 170, 16
+"""About the size of the plot of prices without its axes, in pixels, and the most letters of a name in it."""
 
 
 def comparison(subjects: Sequence[Subject]) -> Section:
-    """The section of what several runs show together; without figures where they show nothing."""
-    found = [_scaling(subjects), _convergence(subjects), _price(subjects)]
+    """The section of what several runs show together; without figures where they show nothing. How those of an
+    experiment scale is in its own section."""
+    others = [each for each in subjects if not each.is_of_experiment]
+    found = [_scaling(others), _convergence(subjects), _price(subjects)]
     return Section(key="comparison", title="Beside each other", figures=[each for each in found if each is not None])
 
 
@@ -63,37 +69,15 @@ def _scaling(subjects: Sequence[Subject]) -> Figure | None:
         Column(key="ideal", head="ideal speed-up", form=".0f"),
     ]
     text = (
-        f"Speed-up is rows a second, of the median run, over those of a rank of the {fewest}-rank runs. Ranks that "
-        "share the cores of one machine cannot be faster than its cores."
+        f"Speed-up is rows a second, of the median run, over those of a rank of the {fewest}-rank runs. "
+        f"{IDEAL.format('ranks')} Ranks that share the cores of one machine cannot be faster than its cores."
     )
-    x = number("ranks", "ranks", log=True, axis={"values": list(found)})
     return Figure(
         key="scaling",
         title="Speed-up",
         columns=columns,
         rows=rows,
-        plots=[
-            Plot(
-                title="Speed-up by ranks",
-                description="The speed-up against the number of ranks, from the slowest run to the fastest, beside the "
-                "ideal: as many times as there are ranks.",
-                spec=_speed_up(x),
-            ),
-            Plot(
-                title="Efficiency by ranks",
-                description="Speed-up divided by the number of ranks; the line at 100% is the ideal.",
-                spec={
-                    "encoding": {"x": x},
-                    "layer": [
-                        {"mark": {"type": "rule", "strokeDash": [4, 4]}, "encoding": {"x": None, "y": {"datum": 1}}},
-                        {
-                            "mark": {"type": "line", "point": {"filled": True, "size": 50}},
-                            "encoding": {"y": number("efficiency", "efficiency", zero=True, axis={"format": ".0%"})},
-                        },
-                    ],
-                },
-            ),
-        ],
+        plots=scaling_plots(list(found), of="ranks", has_spread=True),
         text=text,
     )
 
@@ -103,39 +87,21 @@ def _rate(subject: Subject) -> float:
     return float(rate) if isinstance(rate, int | float) else 0.0
 
 
-def _speed_up(x: Spec) -> Spec:
-    y = number("speed_up", "speed-up", log=True)
-    return {
-        "encoding": {"x": x},
-        "layer": [
-            {
-                "mark": {"type": "line", "strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6},
-                "encoding": {"y": {**y, "field": "ideal"}},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {"y": {**y, "field": "least"}, "y2": {"field": "most"}},
-            },
-            {"mark": {"type": "line", "point": {"filled": True, "size": 50}}, "encoding": {"y": y}},
-        ],
-    }
-
-
 def _convergence(subjects: Sequence[Subject]) -> Figure | None:
     found = dict(list(_by_ranks(subjects).items())[:MOST_LINES])
-    rows: list[list[Value]] = []
+    rows: list[tuple[str, int, float, float | None]] = []
     for ranks, members in found.items():
         epochs = min(len(each.run.epochs) for each in members)
         for number_ in range(epochs):
             at = [each.run.epochs[number_] for each in members]
             losses = [found_["loss"] for epoch in at if "loss" in (found_ := numbers(epoch.validation))]
             rows.append(
-                [_ranks(ranks), number_ + 1, fmean(epoch.loss for epoch in at), fmean(losses) if losses else None]
+                (_ranks(ranks), number_ + 1, fmean(epoch.loss for epoch in at), fmean(losses) if losses else None)
             )
     if not rows:
         return None
     names = [_ranks(ranks) for ranks in found]
-    x = number("epoch", "epoch", axis={"tickMinStep": 1})
+    x = counted("epoch", "epoch", max(epoch for _, epoch, *_ in rows))
     return Figure(
         key="convergence",
         title="Convergence by ranks",
@@ -150,7 +116,7 @@ def _convergence(subjects: Sequence[Subject]) -> Figure | None:
             Plot(
                 title=f"Loss of {of} rows by epoch",
                 description=f"The mean loss of the {of} rows after each epoch, a line for each number of ranks.",
-                spec=lines(x, number(key, f"loss of {of} rows"), names, by="ranks"),
+                spec=lines(x, measured(key, f"loss of {of} rows"), names, by="ranks"),
             )
             for key, of in (("loss", "training"), ("validation", "validation"))
         ],
@@ -173,11 +139,16 @@ def _price(subjects: Sequence[Subject]) -> Figure | None:
         if took < best:
             front.add(each.name)
             best = took
-    rows: list[list[Value]] = [
-        [each.name, dollars, took / seconds, "on the front" if each.name in front else "beaten"]
-        for each, dollars, took in paid
+    rows: list[tuple[str, float, float, str]] = [
+        (each.name, dollars, took / seconds, _FRONT if each.name in front else "beaten") for each, dollars, took in paid
     ]
-    encoding = {"x": number("time", f"time, {unit}", zero=True), "y": number("dollars", "cost, $", zero=True)}
+    points = {
+        "x": number("time", f"time, {unit}", zero=True),
+        "y": number("dollars", "cost, $", zero=True),
+        "shape": name("front"),
+        "color": name("front"),
+        "detail": name("run"),
+    }
     return Figure(
         key="price",
         title="Price against time",
@@ -193,22 +164,45 @@ def _price(subjects: Sequence[Subject]) -> Figure | None:
                 title="Price against time",
                 description="A point for each run. The line joins those that no other beats in both price and time.",
                 spec={
-                    "encoding": encoding,
+                    "encoding": {"x": points["x"], "y": points["y"]},
                     "layer": [
                         {
-                            "transform": [{"filter": "datum.front == 'on the front'"}],
+                            "transform": [{"filter": f"datum.front == '{_FRONT}'"}],
                             "mark": {"type": "line", "interpolate": "step-after", "strokeDash": [4, 4], "aria": False},
                         },
-                        {
-                            "mark": {"type": "point", "filled": True, "size": 70},
-                            "encoding": {"shape": name("front"), "color": name("front"), "detail": name("run")},
-                        },
-                        {"mark": {"type": "text", "dy": -10, "limit": 110}, "encoding": {"text": name("run")}},
+                        {"mark": {"type": "point", "filled": True, "size": 70}, "encoding": points},
+                        *(_label(place, rows[place][0], align) for place, align in _labelled(rows)),
                     ],
                 },
             )
         ],
+        text="The line joins the runs that no other beats in both. Where there is no place for a name, point at it.",
     )
+
+
+def _labelled(rows: Sequence[tuple[str, float, float, str]]) -> list[tuple[int, str]]:
+    """The rows whose points have a place for their names, each with the side on which the point is (left or right):
+    those on the front first, and none over a name or a point that is there already."""
+    widest, highest = max(time for _, _, time, _ in rows), max(dollars for _, dollars, _, _ in rows)
+    at = [(time / widest * _PLOT_WIDTH, dollars / highest * _PLOT_HEIGHT) for _, dollars, time, _ in rows]
+    taken = [(x - 6, x + 6, y) for x, y in at]
+    found = []
+    for place in sorted(range(len(rows)), key=lambda each: rows[each][3] != _FRONT):
+        (x, y), letters = at[place], min(_LETTERS, len(rows[place][0]))
+        is_left = x < _PLOT_WIDTH / 2
+        low, high = (x + 7, x + 7 + 7 * letters) if is_left else (x - 7 - 7 * letters, x - 7)
+        if all(high < left or low > right or abs(y - height) > 12 for left, right, height in taken):
+            taken.append((low, high, y))
+            found.append((place, "left" if is_left else "right"))
+    return found
+
+
+def _label(place: int, text: str, align: str) -> Spec:
+    return {
+        "transform": [{"filter": f"datum.row == {place}"}],
+        "mark": {"type": "text", "align": align, "dx": 8 if align == "left" else -8, "aria": False},
+        "encoding": {"text": {"value": shortened(text, _LETTERS)}},
+    }
 
 
 def _launched(subject: Subject) -> float:

@@ -1,10 +1,12 @@
 """What the data are: ratings before and after duplicates are taken out, classes, lengths, words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from corpus.display import length_bins, printable
+from experiments.report.drawing import HEIGHT
 from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of
-from experiments.report.specs import coloured, name, number
+from experiments.report.specs import SHORT, are_upright, bars, coloured, columns_of, name, number, rows_of
 from experiments.report.subjects import DataCounts, Subject
 
 _MOST_DATASETS, _MOST_CLASSES, _MOST_WORDS = 4, 20, 20
@@ -17,7 +19,9 @@ def data(found: Sequence[DataCounts], subjects: Sequence[Subject]) -> Section:
     figures: list[Figure] = []
     for each in found[:_MOST_DATASETS]:
         figures += _figures(each, one=len(found) == 1, learnt=each.digest in learnt if subjects else None)
-    return Section(key="data", title="The data", figures=figures)
+    left_out = len(found) - _MOST_DATASETS
+    text = f"The first {_MOST_DATASETS} datasets are shown; {left_out} more are left out." if left_out > 0 else ""
+    return Section(key="data", title="The data", figures=figures, text=text)
 
 
 def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure]:
@@ -47,18 +51,16 @@ def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure
         figures.append(
             _before_and_after("ratings", "rating", of, _changes(counts.ratings.before, counts.ratings.after))
         )
-    classes = {str(label): printable(each) for label, each in enumerate(data.classes)}
-    ordered = sorted(counts.labels.after, key=lambda label: -counts.labels.after[label])[:_MOST_CLASSES]
-    kept = [label for label in counts.labels.after if label in set(ordered)]
-    named = {classes.get(label, label): label for label in kept}
-    figures.append(
-        _before_and_after(
-            "classes",
-            "class",
-            of,
-            [(each, counts.labels.before.get(label, 0), counts.labels.after[label]) for each, label in named.items()],
-        )
-    )
+    classes = {str(label): each for label, each in enumerate(data.classes)}
+    labels = counts.labels
+    frequent = sorted(labels.after, key=lambda label: -labels.after[label])[:_MOST_CLASSES]
+    shown = [
+        (printable(classes.get(label, label)), labels.before.get(label, 0), labels.after[label])
+        for label in labels.after
+        if label in frequent
+    ]
+    part = f"The {len(shown)} most frequent of {len(labels.after)} classes." if len(shown) < len(labels.after) else ""
+    figures.append(replace(_before_and_after("classes", "class", of, shown), text=part))
     if lengths := length_bins(counts.lengths):
         figures.append(_bars("lengths", "Lengths of texts", "words kept of a text", "texts", of, lengths))
     words = {printable(word): count for word, count in counts.frequent_words[:_MOST_WORDS]}
@@ -68,7 +70,7 @@ def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure
 
 
 def _changes(before: dict[str, int], after: dict[str, int]) -> list[tuple[str, int, int]]:
-    return [(each, number_, after.get(each, 0)) for each, number_ in before.items()]
+    return [(printable(each), number_, after.get(each, 0)) for each, number_ in before.items()]
 
 
 def _before_and_after(key: str, what: str, of: str, found: Sequence[tuple[str, int, int]]) -> Figure:
@@ -84,11 +86,12 @@ def _before_and_after(key: str, what: str, of: str, found: Sequence[tuple[str, i
             {"fold": ["before", "after"], "as": ["side", "texts"]},
             {"calculate": f"datum.side == 'before' ? '{_ALL}' : '{_DISTINCT}'", "as": "of"},
         ],
+        "height": HEIGHT + (80 if are_upright([each for each, *_ in found]) else 0),
         "mark": {"type": "bar"},
         "encoding": {
-            "x": {**name("name", what), "axis": {"labelAngle": 0 if len(found) <= 6 else -90}},
+            "x": columns_of("name", what, [each for each, *_ in found]),
             "xOffset": name("of", order=sides),
-            "y": number("texts", "texts", zero=True, axis={"format": "~s"}),
+            "y": number("texts", "texts", zero=True, axis=SHORT),
             "color": coloured("of", sides)["color"],
         },
     }
@@ -104,10 +107,10 @@ def _bars(key: str, title: str, what: str, counted: str, of: str, found: dict[st
     spec = {
         "mark": {"type": "bar"},
         "encoding": {
-            "y": {**name("name"), "axis": {"title": None, "labelLimit": 110, "labelOverlap": False}},
-            "x": number("number", counted, zero=True, axis={"format": "~s"}),
+            "y": rows_of("name", list(found)),
+            "x": number("number", counted, zero=True, axis=SHORT),
         },
-        "height": 60 + 15 * len(found),
+        **bars(16),
     }
     return Figure(
         key=key_of(key, of),

@@ -2,21 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of, time_unit
-from experiments.report.specs import Spec, coloured, name, number
+from experiments.comparing import described
+from experiments.report.figures import Column, Figure, Plot, Section, Value, measure_columns, time_unit
+from experiments.report.sections.scaling import IDEAL, scaling_plots
+from experiments.report.specs import Spec, bars, coloured, name, number, rows_of
 from experiments.results import ArmResult, ExperimentResult
 
 _OWN, _TARGET = "by time", "by time to the target"
 
 
-def experiment(found: ExperimentResult, *, one: bool) -> Section:
-    """The section of an experiment; `one`: whether it is the only one of the page."""
+def experiment(found: ExperimentResult) -> Section:
+    """The section of an experiment."""
     figures = [_arms(found), _times(found), *_speed_ups(found), *_bounds(found)]
     target = f" Its target is {found.target}." if found.target else ""
     baseline = f" Speed-ups are to {' or '.join(found.baseline)}." if found.baseline else ""
     runs = f" Each arm runs {found.repeats} times, in turns." if found.repeats > 1 else ""
     return Section(
-        key="experiment" if one else key_of("experiment", found.name),
+        key="experiment",
         title=f"The experiment {found.name}",
         figures=[each for each in figures if each is not None],
         text=f"{found.about.rstrip('.')}.{target}{baseline}{runs}",
@@ -24,32 +26,33 @@ def experiment(found: ExperimentResult, *, one: bool) -> Section:
 
 
 def _arms(found: ExperimentResult) -> Figure:
+    trains = found.kind == "training"
     measures = list(dict.fromkeys(measure for arm in found.arms for measure in arm.measures))
     columns = [
         Column(key="arm", head="arm"),
         Column(key="place", head="on"),
-        Column(key="ranks", head="ranks" if found.kind == "training" else "cores"),
+        Column(key="ranks", head=_ranks(found)),
         Column(key="runs", head="runs"),
         Column(key="seconds", head="time, s", form=",.1f"),
-        Column(key="rate", head="rows/s" if found.kind == "training" else "bytes/s", form=",.0f"),
+        Column(key="rate", head="rows/s" if trains else "MB/s", form=",.0f" if trains else ",.1f"),
         Column(key="target", head="to the target, s", form=",.1f"),
         Column(key="speed_up", head="speed-up", form=".2f"),
         Column(key="efficiency", head="efficiency", form=".0%"),
         Column(key="target_speed_up", head="speed-up to the target", form=".2f"),
         Column(key="target_efficiency", head="efficiency to the target", form=".0%"),
         Column(key="of_bound", head="share of own rates", form=".0%"),
-        *(Column(key=f"measure_{place}", head=each, form=".4f") for place, each in enumerate(measures)),
+        *measure_columns(measures),
         Column(key="dollars", head="a run, $", form=",.2f"),
         Column(key="remark", head="remark"),
     ]
     rows: list[list[Value]] = [
         [
             arm.name,
-            arm.place or "this machine",
+            arm.place or ("this machine" if found.cores and (arm.runs or arm.finished) else None),
             arm.ranks,
             arm.finished,
             arm.seconds and arm.seconds.median,
-            arm.rate and arm.rate.median,
+            arm.rate and arm.rate.median / (1 if trains else 1e6),
             arm.to_target and arm.to_target.median,
             arm.speed_up,
             arm.efficiency,
@@ -62,15 +65,13 @@ def _arms(found: ExperimentResult) -> Figure:
         ]
         for arm in found.arms
     ]
-    empty = [place for place in range(len(columns)) if all(row[place] in (None, "") for row in rows)]
-    kept = [place for place in range(len(columns)) if place not in empty]
     return Figure(
         key="arms",
         title="Arms",
-        columns=[columns[place] for place in kept],
-        rows=[[row[place] for place in kept] for row in rows],
-        text="Times and rates are medians of the finished runs, of training without evaluation.",
-    )
+        columns=columns,
+        rows=rows,
+        text=f"Times and rates are medians of the finished runs{', of training without evaluation' if trains else ''}.",
+    ).without_empty_columns()
 
 
 def _times(found: ExperimentResult) -> Figure | None:
@@ -86,9 +87,9 @@ def _times(found: ExperimentResult) -> Figure | None:
     ]
     sides = list(dict.fromkeys(str(row[1]) for row in rows))
     spec: Spec = {
-        "height": 60 + 20 * len(rows),
+        **bars(20),
         "encoding": {
-            "y": {**name("arm", order=[arm.name for arm in timed]), "axis": {"title": None, "labelLimit": 120}},
+            "y": rows_of("arm", [arm.name for arm in timed]),
             **({"yOffset": name("side", order=sides)} if len(sides) > 1 else {}),
         },
         "layer": [
@@ -124,25 +125,29 @@ def _colours(sides: Sequence[str]) -> Mapping[str, Spec]:
 
 
 def _speed_ups(found: ExperimentResult) -> list[Figure]:
-    """By ranks, where the arms differ in these; those whose ranks share cores are left out."""
-    rows: list[list[Value]] = [
-        [arm.ranks, side, _how(arm), speed_up, efficiency, float(arm.ranks)]
+    """By ranks, where the arms differ in these; arms without an efficiency are left out."""
+    shown = [
+        (arm, arm.ranks, what, speed_up, efficiency)
         for arm in found.arms
         if arm.ranks
-        for side, speed_up, efficiency in (
+        for what, speed_up, efficiency in (
             (_OWN, arm.speed_up, arm.efficiency),
             (_TARGET, arm.target_speed_up, arm.target_efficiency),
         )
         if speed_up is not None and efficiency is not None
     ]
-    ranks = sorted({int(row[0]) for row in rows if isinstance(row[0], int)})
-    if len(ranks) < 2:
+    counts = sorted({ranks for _, ranks, *_ in shown})
+    if len(counts) < 2:
         return []
-    sides = list(dict.fromkeys(f"{row[1]}, {row[2]}" for row in rows))
-    rows = [[row[0], f"{row[1]}, {row[2]}", *row[3:]] for row in rows]
-    x = number("ranks", "ranks", log=True, axis={"values": ranks})
+    places = [(ranks, _side(found, arm, what)) for arm, ranks, what, *_ in shown]
+    apart = _differing([arm for arm, *_ in shown]) if len({*places}) < len(places) else ()
+    rows: list[list[Value]] = [
+        [arm.name, ranks, _side(found, arm, what, apart), speed_up, efficiency, float(ranks)]
+        for arm, ranks, what, speed_up, efficiency in shown
+    ]
     columns = [
-        Column(key="ranks", head="ranks"),
+        Column(key="arm", head="arm"),
+        Column(key="ranks", head=_ranks(found)),
         Column(key="side", head="what"),
         Column(key="speed_up", head="speed-up", form=".2f"),
         Column(key="efficiency", head="efficiency", form=".0%"),
@@ -154,44 +159,27 @@ def _speed_ups(found: ExperimentResult) -> list[Figure]:
             title="Speed-up",
             columns=columns,
             rows=rows,
-            plots=[
-                Plot(
-                    title="Speed-up by ranks",
-                    description="The speed-up to the baseline against the ranks; the dashed line is the ideal.",
-                    spec={
-                        "encoding": {"x": x},
-                        "layer": [_ideal("ideal"), _points(number("speed_up", "speed-up", log=True), sides)],
-                    },
-                ),
-                Plot(
-                    title="Efficiency by ranks",
-                    description="The speed-up divided by the ranks, against the number of ranks.",
-                    spec={
-                        "encoding": {"x": x},
-                        "layer": [
-                            _points(number("efficiency", "efficiency", zero=True, axis={"format": ".0%"}), sides)
-                        ],
-                    },
-                ),
-            ],
+            plots=scaling_plots(counts, of=_ranks(found), sides=list(dict.fromkeys(str(row[2]) for row in rows))),
+            text=f"{IDEAL.format(_ranks(found))} Arms that have no efficiency are left out.",
         )
     ]
 
 
-def _how(arm: ArmResult) -> str:
-    return "ranks that sleep" if arm.sleeps else "ranks that compute"
+def _ranks(found: ExperimentResult) -> str:
+    """What the arms have more or less of."""
+    return "ranks" if found.kind == "training" else "cores"
 
 
-def _ideal(field: str) -> Spec:
-    mark = {"type": "line", "strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6, "aria": False}
-    return {"mark": mark, "encoding": {"y": number(field, "speed-up", log=True)}}
+def _side(found: ExperimentResult, arm: ArmResult, what: str, apart: Sequence[str] = ()) -> str:
+    """The line that an arm's point is of; `apart`: settings by which lines are told apart."""
+    how = "" if found.kind == "preprocessing" else "asleep" if arm.sleeps else "computing"
+    return ", ".join(filter(None, (what, how, described({name: arm.settings.get(name) for name in apart}))))
 
 
-def _points(y: Spec, sides: Sequence[str]) -> Spec:
-    return {
-        "mark": {"type": "line", "point": {"filled": True, "size": 50}},
-        "encoding": {"y": y, **coloured("side", sides)},
-    }
+def _differing(arms: Sequence[ArmResult]) -> list[str]:
+    """The settings in which the arms are not all alike."""
+    names = dict.fromkeys(name for arm in arms for name in arm.settings)
+    return [name for name in names if len({repr(arm.settings.get(name)) for arm in arms}) > 1]
 
 
 def _bounds(found: ExperimentResult) -> list[Figure]:
@@ -200,11 +188,11 @@ def _bounds(found: ExperimentResult) -> list[Figure]:
     if len(rows) < 2:
         return []
     spec: Spec = {
-        "height": 60 + 20 * len(rows),
+        **bars(),
         "mark": {"type": "bar"},
         "encoding": {
-            "y": {**name("arm", order=[str(row[0]) for row in rows]), "axis": {"title": None, "labelLimit": 120}},
-            "x": number("share", "share of the sum of own rates", zero=True, axis={"format": ".0%"}),
+            "y": rows_of("arm", [str(row[0]) for row in rows]),
+            "x": number("share", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
         },
     }
     plot = Plot(

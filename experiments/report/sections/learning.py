@@ -6,13 +6,29 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-from corpus.display import printable
-from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
-from experiments.report.specs import Spec, lines, name, number
-from experiments.report.subjects import MOST_LINES, Subject, groups
-from experiments.runs import Run, full_steps, numbers
+from corpus.display import plural, printable
+from experiments.report.drawing import HEIGHT
+from experiments.report.figures import (
+    MOST_POINTS,
+    Column,
+    Figure,
+    Plot,
+    Section,
+    Value,
+    key_of,
+    measure_columns,
+    thinned,
+    time_unit,
+)
+from experiments.report.specs import Spec, are_upright, columns_of, counted, lines, measured, name, number, rows_of
+from experiments.report.subjects import MOST_LINES, Subject, groups, one_of_each
+from experiments.runs import Count, Run, full_steps, numbers
 
-_MOST_CLASSES_DRAWN, _MOST_CLASSES_WRITTEN, _MOST_PAIRS, _MOST_MATRICES = 30, 8, 60, 4
+_MOST_CLASSES_DRAWN, _MOST_PAIRS, _MOST_MATRICES = 30, 60, 4
+_FEWEST_POINTS = 8
+"""Of a run, however many there are."""
+_MOST_LETTERS_WRITTEN = 30
+"""In a row of the confusion matrix."""
 
 
 def learning(subjects: Sequence[Subject]) -> Section:
@@ -20,24 +36,28 @@ def learning(subjects: Sequence[Subject]) -> Section:
     subjects = [each for each in subjects if not each.run.sleeps]
     drawn = [each for group in list(groups(subjects).values())[:MOST_LINES] for each in group]
     left_out = len(subjects) - len(drawn)
-    text = f"The first {MOST_LINES} kinds of runs are drawn; {left_out} runs are left out." if left_out else ""
+    text = f"The first {MOST_LINES} kinds of runs are drawn; {plural(left_out, 'run')} left out. " if left_out else ""
     figures = [figure for figure in (_losses(drawn), _measures(drawn)) if figure is not None]
-    matrices = [(each, matrix) for each in drawn[:_MOST_MATRICES] if (matrix := _matrix(each.run))]
+    judged = [each for each in subjects if _matrix(each.run)]
+    chosen = one_of_each(judged, _MOST_MATRICES)
+    if len(judged) > len(chosen):
+        text += f"Confusion is shown of {len(chosen)} of {len(judged)} runs."
+    matrices = [(each, matrix) for each in chosen if (matrix := _matrix(each.run))]
     figures += [_confusion(each, matrix, several=len(subjects) > 1) for each, matrix in matrices]
-    return Section(key="learning", title="What was learnt", figures=figures, text=text)
+    return Section(key="learning", title="What was learnt", figures=figures, text=text.strip())
 
 
 def _losses(subjects: Sequence[Subject]) -> Figure | None:
-    seconds, unit = time_unit(max((each.run.seconds for each in subjects), default=0.0))
+    seconds, unit = time_unit(max((each.run.passed(each.run.last) for each in subjects), default=0.0))
     paid = any(each.run.dollars for each in subjects)
     rows: list[list[Value]] = []
     for subject in subjects:
         run = subject.run
         an_epoch = run.latest.steps / max(1, run.latest.epochs)
         full = full_steps(run)
-        for part in thinned(len(full), max(12, MOST_POINTS // max(1, len(subjects)))):
+        for part in thinned(len(full), max(_FEWEST_POINTS, MOST_POINTS // max(1, len(subjects)))):
             steps = full[part.start : part.stop]
-            last, passed = steps[-1], _passed(run, steps[-1].time)
+            last, passed = steps[-1], run.passed(steps[-1].time)
             rows.append(
                 [
                     *_who(subject, subjects),
@@ -53,10 +73,10 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
     axes = [
         ("step", "step", "step"),
         ("epoch", "epoch", "epoch"),
-        ("time", f"time of training, {unit}", "time"),
+        ("time", f"time since the start, {unit}", "time"),
         *([("dollars", "cost so far, $", "dollar")] if paid else []),
     ]
-    y = number("loss", "loss of the training rows")
+    y = measured("loss", "loss of the training rows")
     plots = [
         Plot(
             title=f"Loss by {short}",
@@ -74,7 +94,9 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
         Column(key="loss", head="loss", form=".4f"),
     ]
     text = (
-        "Each point is the mean of the recorded steps since the point before, without short batches at ends of epochs."
+        "Each point is the mean of the recorded steps since the point before, without short batches at ends of epochs. "
+        "Time has evaluation in it, and nothing of what passed between two starts."
+        f"{' The cost is spread evenly over it.' if paid else ''}"
     )
     return Figure(key="loss", title="Loss", columns=columns, rows=rows, plots=plots, text=text)
 
@@ -86,11 +108,11 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
         return None
     measures = list(dict.fromkeys(measure for _, epoch in epochs for measure in numbers(epoch.validation)))
     measures = [each for each in measures if each != "majority"]
-    seconds, unit = time_unit(max(each.run.seconds for each in subjects))
+    seconds, unit = time_unit(max(each.run.passed(each.run.last) for each in subjects))
     paid = any(each.run.dollars for each in subjects)
     rows: list[list[Value]] = []
     for subject, epoch in epochs:
-        found, passed = numbers(epoch.validation), _passed(subject.run, epoch.time)
+        found, passed = numbers(epoch.validation), subject.run.passed(epoch.time)
         rows.append(
             [
                 *_who(subject, subjects),
@@ -107,22 +129,22 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
         Column(key="time", head=f"time, {unit}", form=",.2f"),
         *([Column(key="dollars", head="cost so far, $", form=",.2f")] if paid else []),
         Column(key="training_loss", head="loss, training rows", form=".4f"),
-        *(Column(key=f"measure_{place}", head=each, form=".4f") for place, each in enumerate(measures)),
+        *measure_columns([each if each != "loss" else "loss, validation rows" for each in measures]),
     ]
     axes = [
-        ("epoch", "epoch", "epoch"),
-        ("time", f"time of training, {unit}", "time"),
-        *([("dollars", "cost so far, $", "dollar")] if paid else []),
+        (counted("epoch", "epoch", max(epoch.epoch for _, epoch in epochs)), "epoch"),
+        (number("time", f"time since the start, {unit}"), "time"),
+        *([(number("dollars", "cost so far, $"), "dollar")] if paid else []),
     ]
     drawn = sorted(enumerate(measures), key=lambda each: each[1] == "loss")[:2]
     plots = [
         Plot(
             title=f"{measure.capitalize().replace('_', ' ')} by {short}",
             description=f"The {measure} on the validation rows after each epoch against the {short}, a line a run.",
-            spec=_curves(number(key, title), number(f"measure_{place}", measure.replace("_", " ")), subjects),
+            spec=_curves(axis, measured(f"measure_{place}", measure.replace("_", " ")), subjects),
         )
         for place, measure in drawn
-        for key, title, short in axes
+        for axis, short in axes
     ]
     text = "Measures are those on the validation rows after each epoch."
     return Figure(
@@ -150,12 +172,6 @@ def _who_columns(subjects: Sequence[Subject]) -> list[Column]:
     return [*group, Column(key="run", head="run")]
 
 
-def _passed(run: Run, moment: float) -> float:
-    """Seconds of the run's sessions until then, without the time between them."""
-    sessions = run.sessions
-    return sum(max(0.0, min(moment, each.until) - each.start.time) for each in sessions)
-
-
 def _paid(run: Run, passed: float) -> float | None:
     """Dollars until then, as if each second of the run cost the same."""
     whole = sum(each.until - each.start.time for each in run.sessions)
@@ -166,7 +182,7 @@ class _Matrix(BaseModel):
     """The confusion matrix of a record: names of classes, and rows by label and prediction."""
 
     classes: Annotated[list[str], Field(min_length=2)]
-    counts: list[list[Annotated[int, Field(ge=0)]]]
+    counts: list[list[Count]]
 
 
 def _matrix(run: Run) -> _Matrix | None:
@@ -187,21 +203,22 @@ def _confusion(subject: Subject, matrix: _Matrix, *, several: bool) -> Figure:
         for prediction, count in enumerate(row)
     ]
     few = len(classes) <= _MOST_CLASSES_DRAWN
-    text = ""
+    text = "The stronger the colour, the more of the label's rows have that prediction."
     if not few:
         wrong = [row for row in rows if row[0] != row[1] and row[2]]
         rows = sorted(wrong, key=lambda row: -(row[2] if isinstance(row[2], int) else 0))[:_MOST_PAIRS]
         text = f"The {len(rows)} most frequent mistakes of {len(classes)} classes."
     of = f", {subject.name}" if several else ""
+    title = f"Confusion on the test rows{of}"
     plot = Plot(
-        title=f"Labels and predictions{of}",
-        description="A square for each label and prediction of the test rows, the darker the larger the share of the "
-        "label's rows with that prediction.",
-        spec=_matrix_spec(classes),
+        title=title,
+        description="A square for each label and prediction of the test rows, of a stronger colour the larger the "
+        "share of the label's rows with that prediction.",
+        spec=_matrix_spec(classes, most=max(map(max, counts))),
     )
     return Figure(
         key=key_of("confusion", subject.name) if several else "confusion",
-        title=f"Confusion on the test rows{of}",
+        title=title,
         columns=[
             Column(key="label", head="label"),
             Column(key="prediction", head="prediction"),
@@ -214,20 +231,19 @@ def _confusion(subject: Subject, matrix: _Matrix, *, several: bool) -> Figure:
     )
 
 
-def _matrix_spec(classes: Sequence[str]) -> Spec:
+def _matrix_spec(classes: Sequence[str], *, most: int) -> Spec:
+    """`most`: the largest number; numbers are written where there is a place for it."""
     shades = {"field": "share", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.04, 0.6]}}
     layers: list[Spec] = [
         {"mark": {"type": "rect", "color": "var(--c1)"}, "encoding": {"opacity": {**shades, "legend": None}}}
     ]
-    if len(classes) <= _MOST_CLASSES_WRITTEN:
+    if len(classes) * len(f"{most:,}") <= _MOST_LETTERS_WRITTEN:
         layers.append({"mark": {"type": "text", "aria": False}, "encoding": {"text": {"field": "rows", "format": ","}}})
     return {
+        "height": HEIGHT + (80 if are_upright(classes) else 0),
         "encoding": {
-            "x": {
-                **name("prediction", "prediction", order=classes),
-                "axis": {"labelAngle": 0 if len(classes) < 5 else -90},
-            },
-            "y": name("label", "label", order=classes),
+            "x": columns_of("prediction", "prediction", classes),
+            "y": rows_of("label", classes, "label", letters=14),
         },
         "layer": layers,
     }

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from statistics import median
 
+from experiments.comparing import figures
 from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
-from experiments.report.specs import ROW, Spec, coloured, lines, name, number
-from experiments.report.subjects import Subject
+from experiments.report.specs import ROW, Spec, bars, coloured, lines, name, number, rows_of
+from experiments.report.subjects import Subject, one_of_each
 from experiments.runs import Run, Step, full_steps
 
 _MOST_RANKS, _MOST_RUNS = 8, 4
@@ -16,26 +17,31 @@ _MIXED = 1.15
 
 def ranks(subjects: Sequence[Subject]) -> Section:
     """The section of shares and rates of ranks."""
-    several = [each for each in subjects if each.run.latest.world_size > 1 and each.run.steps]
-    figures = [_shares(each, one=len(subjects) == 1) for each in several[:_MOST_RUNS]]
+    several = [each for each in subjects if each.run.latest.world_size > 1 and _whole_splits(each.run)]
+    drawn = one_of_each(several, _MOST_RUNS)
+    found = [_shares(each, one=len(subjects) == 1) for each in drawn]
     mixed = [each for each in several if _is_mixed(each.run)]
     if mixed:
-        figures.append(_mixed(mixed))
-    text = f"Shares of the first {_MOST_RUNS} runs are drawn." if len(several) > _MOST_RUNS else ""
-    return Section(key="ranks", title="What each rank did", figures=figures, text=text)
+        found.append(_mixed(mixed))
+    text = f"Shares of {_MOST_RUNS} of {len(several)} runs are drawn." if len(several) > _MOST_RUNS else ""
+    return Section(key="ranks", title="What each rank did", figures=found, text=text)
+
+
+def _whole_splits(run: Run) -> list[Step]:
+    """The full steps with a share of each of the ranks that the run has now."""
+    return [step for step in full_steps(run) if len(step.split) == run.latest.world_size]
 
 
 def _shares(subject: Subject, *, one: bool) -> Figure:
     run, count = subject.run, subject.run.latest.world_size
-    begin = run.begin.time
-    seconds, unit = time_unit(run.seconds)
-    kept = [step for step in full_steps(run) if len(step.split) == count]
+    seconds, unit = time_unit(run.passed(run.last))
+    kept = _whole_splits(run)
     parts = thinned(len(kept), MOST_POINTS // min(count, _MOST_RANKS))
     time_column = Column(key="time", head=f"time, {unit}", form=",.2f")
     rows: list[list[Value]]
     if count <= _MOST_RANKS:
         rows = [
-            [(kept[part.stop - 1].time - begin) / seconds, f"rank {rank}", share]
+            [run.passed(kept[part.stop - 1].time) / seconds, f"rank {rank}", share]
             for part in parts
             for rank, share in enumerate(_mean_shares(kept[part.start : part.stop]))
         ]
@@ -46,10 +52,12 @@ def _shares(subject: Subject, *, one: bool) -> Figure:
             [f"rank {rank}" for rank in range(count)],
             by="rank",
         )
-        told = "A line for each rank: its share of the rows of a global batch over time."
+        told, text = "A line for each rank: its share of the rows of a global batch over time.", ""
     else:
-        found = [(kept[part.stop - 1].time, sorted(_mean_shares(kept[part.start : part.stop]))) for part in parts]
-        rows = [[(at - begin) / seconds, each[0], median(each), each[-1]] for at, each in found]
+        found = [
+            (run.passed(kept[part.stop - 1].time), sorted(_mean_shares(kept[part.start : part.stop]))) for part in parts
+        ]
+        rows = [[at / seconds, each[0], median(each), each[-1]] for at, each in found]
         columns = [
             time_column,
             Column(key="least", head="smallest share", form=".2%"),
@@ -58,6 +66,7 @@ def _shares(subject: Subject, *, one: bool) -> Figure:
         ]
         spec = _band(f"time since the start, {unit}")
         told = f"The smallest, the median and the largest share of {count} ranks of a global batch over time."
+        text = "The line is the median of the ranks' shares; the band goes from the smallest to the largest."
     of = "" if one else f", {subject.name}"
     plot = Plot(title=f"Shares of the ranks{of}", description=told, spec=spec)
     return Figure(
@@ -65,7 +74,8 @@ def _shares(subject: Subject, *, one: bool) -> Figure:
         title=f"Shares of the ranks{of}",
         columns=columns,
         rows=rows,
-        plots=[plot] if rows else [],
+        plots=[plot],
+        text=text,
     )
 
 
@@ -91,17 +101,15 @@ def _band(x_title: str) -> Spec:
 
 
 def _is_mixed(run: Run) -> bool:
-    rates = run.latest.own_rates
+    rates = run.own_rates
     return len(rates) > 1 and min(rates) > 0 and max(rates) / min(rates) > _MIXED
 
 
 def _mixed(subjects: Sequence[Subject]) -> Figure:
     rows: list[list[Value]] = []
     for subject in subjects:
-        run, summary = subject.run, subject.run.summary or {}
-        rates, reached = run.latest.own_rates, summary.get("samples_per_second")
-        if not isinstance(reached, int | float):
-            reached = run.steps[-1].rows_per_second
+        run = subject.run
+        rates, reached = run.own_rates, figures(run)["rows_per_second"]
         rows.append(
             [
                 subject.name,
@@ -115,15 +123,15 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
         )
     bounds = ("reached", "most without balancing")
     spec: Spec = {
-        "height": 60 + 34 * len(rows),
+        **bars(14),
         "transform": [
             {"fold": ["share", "equal"], "as": ["which", "part"]},
             {"calculate": f"datum.which == 'share' ? '{bounds[0]}' : '{bounds[1]}'", "as": "bound"},
         ],
         "mark": {"type": "bar"},
         "encoding": {
-            "x": number("part", "share of the sum of the ranks' own rates", zero=True, axis={"format": ".0%"}),
-            "y": {**name("run", order=[each.name for each in subjects]), "axis": {"title": None, "labelLimit": 110}},
+            "x": number("part", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
+            "y": rows_of("run", [each.name for each in subjects]),
             "yOffset": name("bound", order=bounds),
             "color": coloured("bound", bounds)["color"],
         },

@@ -6,7 +6,8 @@ from experiments import causes
 from experiments.causes import Cause
 from experiments.report.drawing import COLOURS
 from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
-from experiments.report.specs import Spec, name, number
+from experiments.report.sections.predicted import predicted
+from experiments.report.specs import Spec, bars, name, number, rows_of
 from experiments.report.subjects import Subject
 
 _MOST_BARS, _MOST_DETAILED = 24, 6
@@ -26,8 +27,8 @@ _ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
 _REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
 _TEXT = (
     "Computing is what the ranks' rows take at the speed that the ranks had. Waiting is for ranks that were slower "
-    "than their shares; the all-reduce is the sum of gradients over the ranks. What an earlier start of a run left "
-    "untold is not told apart."
+    "than their shares; the all-reduce is the sum of gradients over the ranks. What a start that was cut off "
+    "left untold is not told apart."
 )
 
 
@@ -39,6 +40,8 @@ def time_and_money(subjects: Sequence[Subject]) -> Section:
     figures = [_time(found)]
     if any(cause.dollars for _, listed in found for cause in listed):
         figures.append(_money(found))
+    if (beside := predicted(subjects)) is not None:
+        figures.append(beside)
     left_out = len(subjects) - len(found)
     text = f"{_TEXT} {left_out} more runs are left out." if left_out else _TEXT
     return Section(key="time", title="Where the time went", figures=figures, text=text)
@@ -92,7 +95,12 @@ def _figure(
         else Plot(
             title=title,
             description=f"A waterfall of the run's {key}: a bar for each cause, each from where the one above it ends.",
-            spec=_waterfall(f"{key}, {unit}", most=sum(amounts[0]) if amounts else 0.0, form=form),
+            spec=_waterfall(
+                [cause.name for cause in found[0][1]],
+                f"{key}, {unit}",
+                most=sum(amounts[0]) if amounts else 0.0,
+                form=form,
+            ),
         )
     )
     return Figure(key=key, title=title, columns=columns, rows=rows, plots=[plot])
@@ -117,40 +125,28 @@ def _kind(cause: str) -> str:
     return _KINDS.get(plain, "rest" if plain in _REST else "starting")
 
 
-def _waterfall(title: str, *, most: float, form: str) -> Spec:
-    label = {"text": {"field": "amount", "format": form}, "y": name("cause")}
-    near = f"datum.until <= {0.7 * most}"
+def _waterfall(names: Sequence[str], title: str, *, most: float, form: str) -> Spec:
+    """`most`: where the last bar ends; beyond it there is a place for its number."""
+    x = {**number("since", title), "scale": {"domain": [0, 1.3 * most or 1], "nice": False}}
     return {
+        **bars(),
+        "encoding": {"y": rows_of("cause", names, letters=30)},
         "layer": [
             {
                 "mark": {"type": "bar"},
-                "encoding": {
-                    "x": number("since", title, zero=True),
-                    "x2": {"field": "until"},
-                    "y": {**name("cause"), "axis": {"title": None, "labelLimit": 160}},
-                    "color": _by_kind(legend=False),
-                },
+                "encoding": {"x": x, "x2": {"field": "until"}, "color": _by_kind(legend=False)},
             },
             {
-                "transform": [{"filter": near}],
                 "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 11},
-                "encoding": {"x": number("until", title), **label},
+                "encoding": {"x": {**x, "field": "until"}, "text": {"field": "amount", "format": form}},
             },
-            {
-                "transform": [{"filter": f"!({near})"}],
-                "mark": {"type": "text", "align": "right", "dx": -4, "fontSize": 11},
-                "encoding": {"x": number("since", title), **label},
-            },
-        ]
+        ],
     }
 
 
 def _bars(names: Sequence[str], title: str) -> Spec:
     return {
-        "height": {"step": 22} if len(names) > 8 else 60 + 24 * len(names),
-        "autosize": {"type": "fit-x", "contains": "padding"}
-        if len(names) > 8
-        else {"type": "fit", "contains": "padding"},
+        **bars(),
         "transform": [
             {"aggregate": [{"op": "sum", "field": "amount", "as": "sum"}], "groupby": ["run", "kind"]},
             {"calculate": f"indexof({list(_ORDER)}, datum.kind)", "as": "place"},
@@ -159,7 +155,7 @@ def _bars(names: Sequence[str], title: str) -> Spec:
         "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 1},
         "encoding": {
             "x": {**number("sum", title), "stack": "zero"},
-            "y": {**name("run", order=names), "axis": {"title": None, "labelLimit": 110}},
+            "y": rows_of("run", names),
             "color": _by_kind(legend=True),
             "order": {"field": "place", "type": "quantitative"},
             "description": {"field": "told", "type": "nominal"},
@@ -169,4 +165,4 @@ def _bars(names: Sequence[str], title: str) -> Spec:
 
 def _by_kind(*, legend: bool) -> Spec:
     scale = {"domain": list(_ORDER), "range": COLOURS}
-    return {**name("kind"), "scale": scale, **({"legend": {"columns": 3}} if legend else {"legend": None})}
+    return {**name("kind"), "scale": scale, **({"legend": {"columns": 2}} if legend else {"legend": None})}

@@ -171,7 +171,7 @@ def test_runs_on_clusters_are_priced_before_there_are_any(
         (["losses"], "either --local or --deployment NAME"),
         (["losses", "--local", "--deployment", "x"], "either --local or --deployment NAME"),
         (["losses", "--local"], "'losses' compares trainings; give --data"),
-        (["losses", "--local", "--data", "d.h5", "--input", "x"], "'losses' compares trainings; give --data"),
+        (["losses", "--local", "--data", "d.h5", "--input", "x"], "made by `shoal preprocess`, and no --input"),
         (["preprocessing", "--local", "--data", "d.h5"], "'preprocessing' compares preprocessing; give --input"),
         (["losses", "--local", "--data", "d.h5", "--region", "x"], "--region goes with --deployment"),
         (["losses", "--local", "--data", "d.h5", "--rates", "x"], "--rates goes with --local and --dry-run"),

@@ -76,6 +76,24 @@ def experiment(folder: Path) -> Path:
     return folder
 
 
+def preprocessings(folder: Path) -> Path:
+    """The output of an experiment on half and all of the input, on 1 and 2 cores; one arm cannot run."""
+    arms = [
+        {"name": f"{share:.0%} on {cores}", "local": {"workers": cores}, "share": share}
+        for share in (0.5, 1.0)
+        for cores in (1, 2)
+    ]
+    told = {"about": "More cores.", "kind": "preprocessing", "repeats": 1, "baseline": "50% on 1", "arms": arms}
+    write_kept(folder, Kept(name="more-cores", experiment=Experiment.model_validate(told), cores=2))
+    for arm in arms:
+        cores, share = arm["local"]["workers"], arm["share"]  # type: ignore[index]
+        taken = folder / f"{share:.0%}-on-{cores}".replace("%", "") / "1"
+        taken.mkdir(parents=True)
+        found = {"seconds": 10 * share / cores, "bytes": 1e8 * share, "workers": cores}  # type: ignore[operator]
+        (taken / "preprocessing.json").write_text(json.dumps(found))
+    return folder
+
+
 def dataset(folder: Path, **changes: Any) -> Path:
     """The counts of a dataset, without the dataset."""
     folder.mkdir(parents=True)

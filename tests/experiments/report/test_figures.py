@@ -3,10 +3,11 @@
 import csv
 import io
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.report.figures import Column, Figure, key_of, thinned, time_unit
+from experiments.report.figures import Column, Figure, key_of, shortened, thinned, time_unit
 
 COLUMNS = [Column(key="name", head="name, of"), Column(key="number", head="number", form=",.1f")]
 VALUES = st.one_of(st.none(), st.integers(-1000, 1000), st.floats(-1e6, 1e6), st.text(max_size=12))
@@ -47,3 +48,15 @@ def test_times_are_told_in_the_unit_that_is_read_best() -> None:
 
 def test_a_key_is_made_of_letters_and_digits_alone() -> None:
     assert key_of("confusion", "../A run <1>") == "confusion-a-run-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("as short", "as short"),
+        ("a name with its number 1", "a nam…ber 1"),
+        ("模型データ長い名前", "模…前"),
+    ],
+)
+def test_a_text_that_is_too_wide_loses_its_middle(text: str, told: str) -> None:
+    assert shortened(text, 12) == told

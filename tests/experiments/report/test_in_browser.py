@@ -6,6 +6,7 @@ import pytest
 
 from experiments.report.writing import report
 from tests.browser.browser import Seen, View, look
+from tests.experiments import records
 from tests.experiments.report import examples
 
 
@@ -18,11 +19,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     examples.launched(
         folder / "mixed, and with a long name that no plot has the place for", dollars=3.5, rates=[2e3, 1e3]
     )
-    examples.training(folder / "many", ranks=12)
+    examples.training(folder / "\u6a21\u578b\u30c7\u30fc\u30bf with wide letters, and 12 ranks", ranks=12)
     examples.dataset(folder / "data")
     examples.experiment(folder / "experiment")
+    examples.preprocessings(folder / "preprocessing")
     path = folder / "report.html"
-    path.write_text(report([folder, folder / "data", folder / "experiment"], now=0.0).page)
+    path.write_text(report([folder], now=0.0).page)
     return path
 
 
@@ -31,7 +33,7 @@ def seen(page: Path) -> dict[str, Seen]:
     """What the page shows, by how it is looked at."""
     views = {
         "wide": View(
-            page=page, count=["figure", "figure svg", "figure svg:not(:has([data-told], [data-points]))"], tabs=8
+            page=page, count=["figure", "figure svg", "figure svg:not(:has([data-told], [data-points]))"], tabs=12
         ),
         "dark": View(page=page, scheme="dark", hover=["#time-time [data-told*='two: starting']", "#learning-loss svg"]),
         "narrow": View(page=page, width=375, height=700),
@@ -59,6 +61,10 @@ def test_no_text_of_a_plot_lies_over_another(seen: dict[str, Seen]) -> None:
     assert {name: each.overlapping for name, each in seen.items() if each.overlapping} == {}
 
 
+def test_no_plot_cuts_a_text_off(seen: dict[str, Seen]) -> None:
+    assert {name: each.cut for name, each in seen.items() if each.cut} == {}
+
+
 def test_no_page_scrolls_sideways(seen: dict[str, Seen]) -> None:
     assert [name for name, each in seen.items() if each.sideways] == []
 
@@ -70,7 +76,7 @@ def test_pointing_at_a_mark_says_what_it_stands_for(seen: dict[str, Seen]) -> No
 
 
 def test_the_keyboard_reaches_links_tables_and_numbers(seen: dict[str, Seen]) -> None:
-    assert {each.role for each in seen["wide"].focused} >= {"link", "region"}
+    assert {each.role for each in seen["wide"].focused} >= {"link", "group"}
 
 
 def test_the_page_is_small(page: Path) -> None:
@@ -82,3 +88,15 @@ def test_the_page_of_many_runs_is_small(tmp_path: Path) -> None:
         rates = [1000.0 - 50 * rank for rank in range(1 + number % 8)]
         examples.launched(tmp_path / f"run-{number}", dollars=2.0 + number, rates=rates, hidden=16 * (number // 8))
     assert len(report([tmp_path], now=0.0).page.encode()) < 500_000
+
+
+def test_a_cause_that_takes_nearly_all_the_time_has_its_number_beside_its_bar(tmp_path: Path) -> None:
+    lines = [
+        records.start(100),
+        records.step(1, 101),
+        {**records.step(20, 102), "rows_per_second": 640.0, "balanced": 0.99},
+    ]
+    page = tmp_path / "page.html"
+    page.write_text(report([records.write(tmp_path / "one", *lines)], now=0.0).page)
+    (seen,) = look([View(page=page)])
+    assert (seen.overlapping, seen.cut) == ([], [])

@@ -1,5 +1,6 @@
 """`shoal report DIR...`: a page of runs that ended, that go on, that were cut off, and of datasets."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,7 @@ from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
+from experiments.errors import ExperimentError
 from experiments.report.writing import report
 from jobs.pipeline import preprocess_locally
 from tests.experiments import records
@@ -41,10 +43,10 @@ class Outline(HTMLParser):
             self.rows.append([])
         if tag in ("td", "th"):
             self.rows[-1].append("")
-        self._in = tag
+        self._in = self._in if tag == "span" else tag
 
-    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002
-        self._in = None
+    def handle_endtag(self, tag: str) -> None:
+        self._in = self._in if tag == "span" else None
 
     def handle_data(self, data: str) -> None:
         if self._in in ("h1", "h2", "h3"):
@@ -102,8 +104,93 @@ def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: 
     assert arms["1 rank"][-1] == ""
     assert "ranks sleep" in arms["1 K80"][-1]
     assert "0 of 2 runs finished" in arms["later"][-1]
-    drawn = [row for row in outline.rows if row[1:3] == ["by time, ranks that compute", "1.00"]]
-    assert drawn == [["1", "by time, ranks that compute", "1.00", "100%", "1"]]
+    drawn = [row for row in outline.rows if row[2:4] == ["by time, computing", "1.00"]]
+    assert drawn == [["1 rank", "1", "by time, computing", "1.00", "100%", "1"]]
+
+
+def test_an_arm_that_has_no_run_is_said_to_be_nowhere(tmp_path: Path) -> None:
+    rows = page_of(examples.experiment(tmp_path / "out")).rows
+    assert {row[0]: row[1] for row in rows if len(row) > 8 and row[0] in ("1 rank", "later")} == {
+        "1 rank": "this machine",
+        "later": "-",
+    }
+
+
+def test_preprocessings_are_compared_by_cores_and_megabytes_a_line_for_each_share(tmp_path: Path) -> None:
+    page = report([examples.preprocessings(tmp_path / "out")], now=0.0).page
+    rows = Outline(page).rows
+    assert ["arm", "on", "cores", "runs", "time, s", "MB/s", "speed-up", "efficiency"] in rows
+    assert ["100% on 2", "this machine", "2", "1", "5.0", "20.0", "2.00", "100%"] in rows
+    assert {row[2] for row in rows if len(row) == 6 and row[0].endswith(("on 1", "on 2"))} == {
+        "by time, share 0.5",
+        "by time, share 1",
+    }
+    assert "Speed-up by cores" in page
+    assert "ranks" not in page.partition("<main>")[2]
+
+
+def test_runs_of_an_experiment_are_compared_in_its_section_alone(tmp_path: Path) -> None:
+    outline = page_of(examples.experiment(tmp_path / "out"))
+    assert outline.headings.count("Speed-up") == 1
+
+
+def test_a_folder_of_several_is_the_runs_experiments_and_datasets_in_it(tmp_path: Path) -> None:
+    examples.training(tmp_path / "alone")
+    examples.experiment(tmp_path / "compared" / "more-ranks")
+    examples.dataset(tmp_path / "data")
+    outline = page_of(tmp_path, tmp_path / "alone", tmp_path / "data", tmp_path / "compared")
+    sections = ["The experiment more-ranks", "What ran", "Where the time went", "Beside each other", "What was learnt"]
+    assert [each for each in outline.headings if each in (*sections, "The data")] == [*sections, "The data"]
+    assert sum(row[1:2] in (["finished"], ["finished, asleep"]) for row in outline.rows) == 7
+
+
+def test_arms_with_the_same_name_in_two_experiments_are_told_apart(tmp_path: Path) -> None:
+    examples.experiment(tmp_path / "one")
+    examples.experiment(tmp_path / "two")
+    page = report([tmp_path], now=0.0).page
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    groups = {row[0] for row in Outline(page).rows if row[1:2] and row[1].endswith("1-rank/1")}
+    assert groups == {"one, 1 rank", "two, 1 rank"}
+
+
+@pytest.mark.parametrize("names", [("a b", "a-b"), ("模型", "データ"), ("<x>", "&x;")])
+def test_runs_with_hostile_names_have_their_own_places_in_the_page(tmp_path: Path, names: tuple[str, str]) -> None:
+    for name in names:
+        examples.training(tmp_path / name)
+    page = report([tmp_path], now=0.0).page
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'aria-labelledby="(\S*) \S*"', page)) <= set(ids)
+    downloads = re.findall(r'download="([^"]*)"', page)
+    assert len(downloads) == len(set(downloads))
+
+
+def test_what_mixed_ranks_reached_is_of_the_rates_that_the_summary_has(tmp_path: Path) -> None:
+    folder = examples.training(tmp_path / "mixed", rates=[3000.0, 1000.0])
+    last = json.loads((folder / "record.jsonl").read_text().splitlines()[-1])
+    (folder / "summary.json").write_text(json.dumps({**last, "own_rates": [3000.0, 2000.0]}))
+    assert ["mixed", "steps", "3,000 + 2,000", "5,000", "3,000", "60%", "80%"] in page_of(folder).rows
+
+
+def test_the_time_between_two_starts_is_no_time_of_the_shares(tmp_path: Path) -> None:
+    lines = [records.start(100), records.step(5, 104), records.end(105, stopped=True)]
+    lines += [records.start(900, from_step=5), records.step(10, 904), records.end(905)]
+    rows = page_of(records.write(tmp_path / "resumed", *lines)).rows
+    assert [row[0] for row in rows if row[1:2] == ["rank 0"]] == ["4.00", "9.00"]
+
+
+def test_a_run_whose_ranks_changed_in_number_has_the_shares_of_those_that_it_has_now(tmp_path: Path) -> None:
+    lines = [records.start(100), records.step(5, 104), records.start(110, from_step=5, world_size=3)]
+    assert "Shares of the ranks" not in page_of(records.write(tmp_path / "grown", *lines)).headings
+
+
+def test_of_many_repeated_runs_one_of_each_kind_has_its_confusion_drawn(tmp_path: Path) -> None:
+    for hidden in (16, 32):
+        for seed in (1, 2, 3):
+            examples.training(tmp_path / f"{hidden}-{seed}", seed=seed, hidden=hidden)
+    found = [each for each in page_of(tmp_path).headings if each.startswith("Confusion")]
+    assert found == [f"Confusion on the test rows, {name}" for name in ("16-1", "32-1", "16-2", "16-3")]
 
 
 def test_nothing_is_said_to_be_learnt_by_ranks_that_sleep(tmp_path: Path) -> None:
@@ -149,6 +236,85 @@ def test_a_dataset_has_its_histograms_and_whether_a_run_learnt_from_it(tmp_path:
     assert page.count("No run of this report learnt from it.") == 1
     for heading in ("Texts by rating", "Texts by class", "Lengths of texts", "Most frequent words"):
         assert f"{heading}, other" in Outline(page).headings
+
+
+def test_a_single_run_has_its_settings_where_it_ran_and_what_it_noted(tmp_path: Path) -> None:
+    folder = examples.launched(tmp_path / "one", dollars=2.0)
+    told = json.loads((folder / "launch.json").read_text())
+    told["nodes"] = [{"instance_type": "g5.xlarge", "gpus": 1}] * 2
+    (folder / "launch.json").write_text(json.dumps(told))
+    lines = (folder / "record.jsonl").read_text().splitlines()
+    note = {"kind": "note", "time": 103.0, "text": "rank 1\nwas slow"}
+    records.write(folder, lines[0], note, *lines[1:])
+    rows = page_of(folder).rows
+    assert ["where", "deployment, 2 x g5.xlarge"] in rows
+    assert ["began, UTC", "1970-01-01 00:01"] in rows
+    assert ["learning_rate", "0.008"] in rows
+    assert ["one", "3.0", "rank 1 was slow"] in rows
+
+
+def test_a_run_that_was_cut_off_has_its_starts_and_the_steps_that_it_did_twice(tmp_path: Path) -> None:
+    lines = [records.start(100), records.step(8, 104), records.checkpoint(5, 103), records.start(900, from_step=5)]
+    rows = page_of(records.write(tmp_path / "resumed", *lines, records.step(10, 904), records.end(905))).rows
+    assert ["starts", "2"] in rows
+    assert ["steps done twice", "3"] in rows
+    assert "starts" not in [row[0] for row in page_of(records.whole(tmp_path / "whole")).rows]
+
+
+def test_what_a_launch_was_predicted_to_take_stands_beside_what_it_took(tmp_path: Path) -> None:
+    folder = examples.launched(tmp_path / "one", dollars=2.0, seconds=400)
+    told = json.loads((folder / "launch.json").read_text())
+    wanted = {"low": 90.0, "middle": 150.0, "high": 200.0}
+    predicted = {"seconds": {**wanted, "middle": 500.0}, "stages": [{"name": "train", "seconds": wanted}]}
+    (folder / "launch.json").write_text(json.dumps({**told, "predicted": predicted}))
+    rows = page_of(folder).rows
+    assert ["one", "train", "150.0", "90.0", "200.0", "180.0", "+20%"] in rows
+    assert ["one", "all", "500.0", "90.0", "200.0", "400.0", "-20%"] in rows
+    (folder / "launch.json").write_text(json.dumps({**told, "predicted": {"seconds": "few"}}))
+    assert "Predicted and measured" not in page_of(folder).headings
+
+
+def test_the_cost_of_some_of_the_runs_is_said_to_be_of_these(tmp_path: Path) -> None:
+    examples.launched(tmp_path / "paid", dollars=2.0)
+    examples.training(tmp_path / "here", hidden=16)
+    assert report([tmp_path], now=0.0).summary["cost of 1 run"] == "$2.00"
+
+
+@pytest.mark.parametrize(
+    ("summary", "seconds"),
+    [
+        ('{"seconds": "many", "own_rates": 3}', "11.5"),
+        ('{"samples_per_second": [1]}', "11.5"),
+        ("[]", "10.0"),
+        ("{", "10.0"),
+    ],
+)
+def test_what_a_damaged_summary_lacks_is_taken_from_the_record(tmp_path: Path, summary: str, seconds: str) -> None:
+    folder = records.whole(tmp_path / "one")
+    (folder / "summary.json").write_text(summary)
+    assert ["training, s", seconds] in page_of(folder).rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"lengths": {"long": 3}}, "lengths.long"),
+        ({"ratings": {"before": {"1": 2**70}, "after": {}}}, "ratings.before.1"),
+        ({"texts": -1}, "texts"),
+    ],
+)
+def test_counts_that_cannot_be_are_named(tmp_path: Path, changes: dict[str, object], field: str) -> None:
+    with pytest.raises(ExperimentError, match=rf"counts\.json is not what `shoal preprocess` counts: {field}"):
+        report([examples.dataset(tmp_path / "counted", **changes)], now=0.0)
+
+
+def test_more_datasets_or_classes_than_are_shown_are_said_to_be_left_out(tmp_path: Path) -> None:
+    many = {f"{label}": 100 + label for label in range(30)}
+    for number in range(6):
+        examples.dataset(tmp_path / f"{number}", labels={"before": many, "after": many})
+    page = report([tmp_path], now=0.0).page
+    assert "The first 4 datasets are shown; 2 more are left out." in page
+    assert page.count("The 20 most frequent of 30 classes.") == 4
 
 
 def test_what_files_say_is_text_and_no_part_of_the_page(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""What launches were predicted to take, beside what they took."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from corpus.display import printable
+from experiments.report.figures import Column, Figure, Value
+from experiments.report.subjects import Subject
+
+_ALL = "all"
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Range(BaseModel):
+    low: Seconds
+    middle: Seconds
+    high: Seconds
+
+
+class _Part(BaseModel):
+    name: str = _ALL
+    seconds: _Range
+
+
+class _Predicted(_Part):
+    """What is read of `predicted` in launch.json."""
+
+    stages: list[_Part] = []
+
+
+class _Took(BaseModel):
+    name: str
+    seconds: Seconds
+
+
+class _Launch(BaseModel):
+    """What is read of a launch that was predicted."""
+
+    seconds: Seconds
+    stages: list[_Took] = []
+    predicted: _Predicted
+
+
+def predicted(subjects: Sequence[Subject]) -> Figure | None:
+    """The table of all launches that were predicted, a row for each stage; None where none was."""
+    rows = [[each.name, *cells] for each in subjects for cells in _rows(each.run.launch)]
+    if not rows:
+        return None
+    columns = [
+        Column(key="run", head="run"),
+        Column(key="stage", head="stage"),
+        Column(key="predicted", head="predicted, s", form=",.1f"),
+        Column(key="low", head="at least, s", form=",.1f"),
+        Column(key="high", head="at most, s", form=",.1f"),
+        Column(key="took", head="took, s", form=",.1f"),
+        Column(key="off", head="off by", form="+.0%"),
+    ]
+    return Figure(key="predicted", title="Predicted and measured", columns=columns, rows=rows)
+
+
+def _rows(launch: Mapping[str, Any]) -> list[list[Value]]:
+    """The stages of a launch, and all of them together; empty where it was not predicted, or cannot be read."""
+    try:
+        found = _Launch.model_validate(launch)
+    except ValidationError:
+        return []
+    took = {_ALL: found.seconds, **{each.name: each.seconds for each in found.stages}}
+    return [
+        [printable(part.name), wanted.middle, wanted.low, wanted.high, seconds, _off(wanted.middle, seconds)]
+        for part in (*found.predicted.stages, found.predicted)
+        for wanted, seconds in [(part.seconds, took.get(part.name))]
+    ]
+
+
+def _off(middle: float, seconds: float | None) -> float | None:
+    return seconds / middle - 1 if seconds is not None and middle else None

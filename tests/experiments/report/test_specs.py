@@ -1,0 +1,41 @@
+"""Names and axes as plots show them."""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from experiments.report.drawing import drawn
+from experiments.report.specs import Spec, bars, coloured, counted, measured, number, rows_of
+
+LONG = "a name that no plot has the place for, "
+
+
+def texts(spec: Spec, rows: Sequence[dict[str, object]]) -> list[str]:
+    svg = drawn(spec, rows, title="A plot", description="Of rows.", key="a")  # type: ignore[arg-type]
+    return re.findall("<text[^>]*>([^<]*)<", svg)
+
+
+def test_long_names_beside_bars_keep_their_ends() -> None:
+    names = [f"{LONG}1", f"{LONG}2", "short"]
+    spec = {**bars(), "mark": "bar", "encoding": {"y": rows_of("name", names), "x": number("size", "size")}}
+    found = texts(spec, [{"name": each, "size": 1} for each in names])
+    assert found[-3:] == ["a name tha…ace for, 1", "a name tha…ace for, 2", "short"]
+
+
+@pytest.mark.parametrize("count", [2, 6, 8, 12])
+def test_lines_differ_in_colour_or_in_dashes(count: int) -> None:
+    found = coloured("name", [f"run {number}" for number in range(count)])
+    looks = zip(found["color"]["scale"]["range"], map(tuple, found["strokeDash"]["scale"]["range"]), strict=True)
+    assert len(set(looks)) == count
+
+
+@pytest.mark.parametrize(("most", "named"), [(1, ["1"]), (3, ["1", "2", "3"]), (40, ["0", "10", "20", "30", "40"])])
+def test_whole_numbers_are_named_whole(most: int, named: list[str]) -> None:
+    spec = {"mark": "line", "encoding": {"x": counted("at", "at", most), "y": {"field": "at", "axis": None}}}
+    assert texts(spec, [{"at": at} for at in range(1, most + 1)])[:-1] == named
+
+
+def test_a_measure_that_never_changes_is_named_at_its_axis() -> None:
+    spec = {"mark": "line", "encoding": {"x": number("at", "at"), "y": measured("loss", "loss")}}
+    assert "0.45" in texts(spec, [{"at": at, "loss": 0.45} for at in (1, 2)])
