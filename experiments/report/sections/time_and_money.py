@@ -1,6 +1,7 @@
 """Where every second and dollar went, by causes (experiments/causes.py): a waterfall of one run, bars of several."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from experiments import causes
 from experiments.causes import Cause
@@ -38,8 +39,10 @@ def time_and_money(subjects: Sequence[Subject]) -> Section:
     if len(found) > _MOST_DETAILED:
         found = [(run, _by_kinds(listed)) for run, listed in found]
     figures = [_time(found)]
-    if any(cause.dollars for _, listed in found for cause in listed):
-        figures.append(_money(found))
+    paid = [(run, [each for each in listed if each.dollars is not None]) for run, listed in found]
+    if any(cause.dollars for _, listed in paid for cause in listed):
+        is_whole = all(cause.dollars is not None for _, listed in found for cause in listed)
+        figures.append(_money([(run, listed) for run, listed in paid if listed], is_whole=is_whole))
     if (beside := predicted(subjects)) is not None:
         figures.append(beside)
     left_out = len(subjects) - len(found)
@@ -54,9 +57,13 @@ def _time(found: Sequence[tuple[str, list[Cause]]]) -> Figure:
     return _figure("time", "Time by cause", found, amounts, unit=unit, form=",.1f")
 
 
-def _money(found: Sequence[tuple[str, list[Cause]]]) -> Figure:
+def _money(found: Sequence[tuple[str, list[Cause]]], *, is_whole: bool) -> Figure:
+    """`is_whole`: whether there is no other run and no other cause, of which the dollars are not known."""
     amounts = [[cause.dollars or 0.0 for cause in listed] for _, listed in found]
-    return _figure("money", "Money by cause", found, amounts, unit="$", form=",.2f")
+    cents = max(map(sum, amounts)) < 1
+    figure = _figure("money", "Money by cause", found, amounts, unit="$", form=",.4f" if cents else ",.2f")
+    text = "" if is_whole else "Only what is known: a launch tells what it cost, and not what launches before it did."
+    return replace(figure, text=text)
 
 
 def _figure(

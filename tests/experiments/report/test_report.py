@@ -89,6 +89,17 @@ def test_paid_runs_have_their_money_by_cause_and_the_front_of_price_against_time
     assert told == {"cheap": "on the front", "fast": "on the front", "neither": "beaten"}
 
 
+def test_what_is_not_known_to_have_cost_anything_is_no_cause_of_cost(tmp_path: Path) -> None:
+    lines = [records.start(100), records.step(8, 104), records.start(900, from_step=8), records.step(10, 904)]
+    folder = records.write(tmp_path / "resumed", *lines, records.end(905))
+    stages = [{"name": "train", "seconds": 20.0, "dollars": 0.0125}]
+    (folder / "launch.json").write_text(json.dumps({"began": 890.0, "seconds": 20.0, "stages": stages, "cost": 0.0125}))
+    rows = page_of(folder).rows
+    money = rows[[row[3:4] for row in rows].index(["money, $"]) :][:4]
+    assert [row[3] for row in money if row[1].startswith("earlier")] == []
+    assert money[-1][-1] == "0.0125"
+
+
 def test_mixed_ranks_stand_beside_the_bound_of_their_own_rates(tmp_path: Path) -> None:
     outline = page_of(examples.training(tmp_path / "mixed", rates=[3000.0, 1000.0]))
     assert "Ranks of different speed" in outline.headings
