@@ -57,6 +57,7 @@ def shoal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[i
     return status, printed.out, printed.err
 
 
+@pytest.mark.slow
 def test_all_arms_that_can_run_here_are_run_and_compared(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,8 @@ from tests.browser.browser import Seen, View, look
 from tests.experiments import records
 from tests.experiments.report import examples
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
