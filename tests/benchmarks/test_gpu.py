@@ -312,6 +312,7 @@ print(modules["exchanges"].measure(torch.device("cpu"), small).said)
 """
 
 
+@pytest.mark.slow
 def test_torch_and_numpy_are_all_that_parts_need() -> None:
     done = run_without(ABSENT, TINY)
     assert done.returncode == 0, done.stderr

@@ -161,6 +161,7 @@ def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Callable[..., Depl
 # What goes wrong
 
 
+@pytest.mark.slow
 def test_a_service_that_refuses_keeps_no_other_from_saving_money(
     deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +238,7 @@ def test_without_signs_nodes_count_as_at_work(
     assert (small.desired(), small.cluster_state()) == ([1, 1], "TERMINATED")
 
 
+@pytest.mark.slow
 def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:

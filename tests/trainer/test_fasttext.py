@@ -69,6 +69,7 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
     assert (good.label, bad.label, unread.label) == (1, 0, None)
 
 
+@pytest.mark.slow
 def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, alone: Path, tmp_path: Path) -> None:
     found = trained(launch, texts, tmp_path, *STEPS, "--balance", "3,1", ranks=2)
     assert found["rows_of_ranks"][0] > 2 * found["rows_of_ranks"][1]

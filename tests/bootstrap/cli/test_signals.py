@@ -96,6 +96,7 @@ def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, 
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     running = subprocess.Popen(

@@ -189,6 +189,7 @@ def test_resources_of_others_in_the_network_are_deleted_and_those_outside_stay()
     assert all(name in there[kind] for kind, name in (*made[theirs], ("vpc", theirs)))
 
 
+@pytest.mark.slow
 def test_a_resource_without_a_region_may_belong_to_a_deployment_of_another_region() -> None:
     planter = Planter("twin")
     planter.role()

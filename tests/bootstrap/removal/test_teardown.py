@@ -153,6 +153,7 @@ def test_a_change_set_that_was_never_executed_is_deleted() -> None:
     assert destroy("reviewed")[0].stack == "deleted"
 
 
+@pytest.mark.slow
 def test_ctrl_c_reports_that_aws_continues_and_the_next_destroy_follows_it() -> None:
     made = Made("going", {**RESOURCES, **slow.resources(12, to="Delete")}, Capabilities=["CAPABILITY_IAM"])
     assert made.settled() == "CREATE_COMPLETE"
@@ -279,6 +280,7 @@ def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -
     assert destroy("protected")[0].stack == "deleted"
 
 
+@pytest.mark.slow
 def test_an_update_is_waited_for() -> None:
     made = Made("updated", {"Vpc": VPC})
     made.settled()

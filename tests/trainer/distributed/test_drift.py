@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_ranks_that_round_otherwise_have_the_same_weights_after_each_epoch_and_that_is_said_once(
     launch, dataset: Path, tmp_path: Path
 ) -> None:
