@@ -5,9 +5,10 @@ stopped; of those that were cut off, and of a run that goes on, the record tells
 one cause. Do not count the time from the latest launch to its first line twice: it is in what the launch took.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from experiments.runs import Run, Session
 
@@ -41,22 +42,24 @@ class Cause:
     """None where it is not known, or nothing is paid."""
 
 
+class _Part(NamedTuple):
+    """A launch, or a session of one that is not known."""
+
+    began: float
+    launch: Mapping[str, Any]
+    sessions: list[Session]
+
+
 def causes(run: Run) -> list[Cause]:
     """The causes of a run, in the order in which they first come; their seconds sum to all that the run took."""
-    began = run.launch.get("began")
-    first = next((at for at, each in enumerate(run.sessions) if each.start.time >= began), None) if _is(began) else None
-    split = len(run.sessions) - 1 if first is None else first
-    before = _added(_of_sessions(_until(began, run.sessions[:split])))
-    inside = _added(_of_sessions(run.sessions[split:]))
-    found = [Cause(name=_EARLIER + name, seconds=seconds, dollars=None) for name, seconds in before.items()]
-    stages = _stages(run)
-    if not any(stage.name == _TRAIN for stage in stages):
-        whole = run.launch.get("seconds")
-        dollars = run.dollars if not stages else None
-        stages = [Cause(name=_TRAIN, seconds=whole if _is(whole) else sum(inside.values()), dollars=dollars)]
-    for stage in stages:
-        found += _divided(stage, inside) if stage.name == _TRAIN else [stage]
-    return found
+    *earlier, latest = _parts(run)
+    before: dict[str, Cause] = {}
+    for each in (cause for part in earlier for cause in _of_part(part)):
+        same = before.get(each.name)
+        dollars = [one.dollars for one in (same, each) if one is not None and one.dollars is not None]
+        seconds = each.seconds + (same.seconds if same else 0.0)
+        before[each.name] = Cause(name=each.name, seconds=seconds, dollars=sum(dollars) if dollars else None)
+    return [*(replace(each, name=_EARLIER + each.name) for each in before.values()), *_of_part(latest)]
 
 
 def goodput(run: Run) -> float | None:
@@ -84,12 +87,45 @@ def _divided(stage: Cause, inside: Mapping[str, float]) -> list[Cause]:
     ]
 
 
-def _until(began: object, sessions: tuple[Session, ...]) -> Sequence[Session]:
-    """The sessions before a launch that began then: after the last of them nothing ran until that moment."""
-    if not sessions or not _is(began):
-        return sessions
-    *others, last = sessions
-    return [*others, replace(last, down=min(last.down, max(0.0, began - last.until)))]
+def _parts(run: Run) -> list[_Part]:
+    """The launches of a run with their sessions, and the sessions of other launches, in order."""
+    latest = run.sessions[-1].start.time
+    parts = [
+        _Part(began if _is(began := launch.get("began")) else latest, launch, sessions=[]) for launch in run.launches
+    ]
+    for at, session in enumerate(run.sessions):
+        following = run.sessions[at + 1].start.time if at + 1 < len(run.sessions) else None
+        own = next((part for part in parts if _holds(part, session.start.time)), None)
+        if own is None:
+            parts.append(own := _Part(session.start.time, launch={}, sessions=[]))
+        then = next((part for part in parts if following and part is not own and _holds(part, following)), None)
+        if then is not None:  # after the session nothing ran until that launch began
+            session = replace(session, down=min(session.down, max(0.0, then.began - session.until)))
+        own.sessions.append(session)
+    return sorted(parts, key=lambda part: part.began)
+
+
+def _holds(part: _Part, moment: float) -> bool:
+    """Whether a launch went on at a moment since 1970."""
+    seconds = part.launch.get("seconds")
+    return bool(part.launch) and part.began <= moment <= part.began + (seconds if _is(seconds) else math.inf)
+
+
+def _of_part(part: _Part) -> list[Cause]:
+    """The stages of a launch, the training among them by its causes."""
+    inside = _added(_of_sessions(part.sessions))
+    stages = _stages(part.launch)
+    if not any(stage.name == _TRAIN for stage in stages) and (inside or not stages):
+        whole, cost = part.launch.get("seconds"), part.launch.get("cost")
+        is_all = not stages
+        stages.append(
+            Cause(
+                name=_TRAIN,
+                seconds=whole if is_all and _is(whole) else sum(inside.values()),
+                dollars=cost if is_all and _is(cost) else None,
+            )
+        )
+    return [cause for stage in stages for cause in (_divided(stage, inside) if stage.name == _TRAIN else [stage])]
 
 
 def _of_sessions(sessions: Sequence[Session]) -> Iterator[tuple[str, float]]:
@@ -122,9 +158,9 @@ def _in_full(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
     return [(cause, max(0.0, seconds)) for cause, seconds in found]
 
 
-def _stages(run: Run) -> list[Cause]:
-    """The stages of the run's latest launch, as far as they are what they should be."""
-    listed = run.launch.get("stages")
+def _stages(launch: Mapping[str, Any]) -> list[Cause]:
+    """The stages of a launch, as far as they are what they should be."""
+    listed = launch.get("stages")
     return [
         Cause(name=each["name"], seconds=each["seconds"], dollars=each["dollars"] if _is(each.get("dollars")) else None)
         for each in (listed if isinstance(listed, list) else ())

@@ -13,8 +13,6 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple
 
-import orjson
-
 from corpus.display import plural
 from experiments.comparing import common_measures
 from experiments.errors import ExperimentError
@@ -22,8 +20,10 @@ from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
 from experiments.plans.parts import Arm, Kind, Target
 from experiments.plans.planned import run_folder
 from experiments.progress import seconds_to
-from experiments.runs import RECORD, Run, read_run
+from experiments.runs import RECORD, Run, read_all, read_run
+from trainer.output.files import read_json
 
+_AGAIN = "remove its folder, and run the experiment again"
 _OF_A_ROW = ("preset", "model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision")
 """Settings by which a row is more or less work."""
 
@@ -92,6 +92,8 @@ class ExperimentResult:
     cores: int | None
     """Of the machine; None for deployments."""
     arms: tuple[ArmResult, ...]
+    problems: tuple[str, ...]
+    """Sentences on runs that cannot be read, and are left out."""
 
 
 class _Measured(NamedTuple):
@@ -116,6 +118,7 @@ class _Found:
     sleeps: bool
     mixed: bool
     ranks: int | None
+    problems: tuple[str, ...] = ()
 
     @property
     def rate(self) -> Spread | None:
@@ -130,7 +133,7 @@ class _Found:
 def read_experiment(folder: Path) -> ExperimentResult:
     """The experiment in the `--output` of `shoal experiment run`, also one that goes on.
 
-    Raises ExperimentError for a folder that holds none, or a record that cannot be read.
+    Raises ExperimentError for a folder that holds none.
     """
     kept = read_kept(folder)
     if kept is None:
@@ -148,27 +151,32 @@ def read_experiment(folder: Path) -> ExperimentResult:
         baseline=experiment.baseline,
         cores=kept.cores,
         arms=tuple(_result(folder, kept, each, baselines) for each in found),
+        problems=tuple(problem for each in found for problem in each.problems),
     )
 
 
 def _read_arm(folder: Path, kept: Kept, arm: Arm) -> _Found:
     folders = [run_folder(folder, arm, repeat) for repeat in range(1, kept.experiment.repeats + 1)]
     if kept.experiment.kind == "preprocessing":
-        done = tuple(each for each in map(_read_preprocessing, folders) if each)
+        done, problems = read_all(_read_preprocessing, [each for each in folders if (each / PREPROCESSING).exists()])
         workers = {each.ranks for each in done}
         ranks = workers.pop() if len(workers) == 1 else None
-        return _Found(arm=arm, runs=(), measured=done, sleeps=False, mixed=False, ranks=ranks)
-    runs = tuple(read_run(each) for each in folders if (each / RECORD).exists())
-    finished = [run for run in runs if run.state == "finished"]
+        return _Found(
+            arm=arm, runs=(), measured=tuple(done), sleeps=False, mixed=False, ranks=ranks, problems=tuple(problems)
+        )
+    runs, problems = read_all(read_run, [each for each in folders if (each / RECORD).exists()])
+    of_run = {run.folder: run for run in runs if run.state == "finished"}
+    measured, more = read_all(lambda each: _measured(of_run[each], kept.experiment.target), list(of_run))
     local = arm.local if kept.is_local else None
     sizes = {run.latest.world_size for run in runs}
     return _Found(
         arm=arm,
-        runs=runs,
-        measured=tuple(_measured(run, kept.experiment.target) for run in finished),
+        runs=tuple(runs),
+        measured=tuple(measured),
         sleeps=any(run.sleeps for run in runs) or bool(local and local.sleep),
         mixed=local.is_mixed if local else any(len({*run.latest.devices}) > 1 for run in runs),
         ranks=sizes.pop() if len(sizes) == 1 else local.world_size if local else None,
+        problems=(*problems, *more),
     )
 
 
@@ -177,9 +185,7 @@ def _measured(run: Run, target: Target | None) -> _Measured:
     try:
         seconds, work = float(summary["seconds"]), float(summary["rows_seen"])
     except (KeyError, TypeError, ValueError):
-        raise ExperimentError(
-            f"the summary of {run.folder} lacks its seconds or rows; remove that folder, and run the experiment again"
-        ) from None
+        raise ExperimentError(f"the summary of {run.folder} lacks its seconds or rows; {_AGAIN}") from None
     bound = summary.get("share_of_ideal")
     return _Measured(
         seconds=seconds,
@@ -191,21 +197,16 @@ def _measured(run: Run, target: Target | None) -> _Measured:
     )
 
 
-def _read_preprocessing(folder: Path) -> _Measured | None:
-    """What a preprocessing took; None where it is not finished."""
+def _read_preprocessing(folder: Path) -> _Measured:
+    """What a preprocessing took."""
     path = folder / PREPROCESSING
+    content = read_json(path)
+    if content is None:
+        raise ExperimentError(f"{path} cannot be read; {_AGAIN}")
     try:
-        content = orjson.loads(path.read_bytes())
-        found = _Measured(
-            seconds=float(content["seconds"]), work=float(content["bytes"]), ranks=int(content["workers"])
-        )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ExperimentError(
-            f"{path} cannot be read ({error}); remove its folder, and run the experiment again"
-        ) from error
-    return found
+        return _Measured(seconds=float(content["seconds"]), work=float(content["bytes"]), ranks=int(content["workers"]))
+    except (ValueError, TypeError, KeyError):
+        raise ExperimentError(f"{path} lacks the seconds, bytes or workers of its run; {_AGAIN}") from None
 
 
 def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]) -> ArmResult:

@@ -6,10 +6,10 @@ resumed run repeats those after its latest checkpoint, and only the last of them
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from experiments.errors import ExperimentError
 
 RECORD, SUMMARY, LAUNCH = "record.jsonl", "summary.json", "launch.json"
-_DEEP = 4
-"""Folders below the given one that are searched for runs."""
 
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900: no later one is a date."""
+
+_T = TypeVar("_T")
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -137,7 +137,9 @@ class Run:
     summary: Mapping[str, Any] | None
     """None of a run that has not ended."""
     launch: Mapping[str, Any]
-    """What the command that started it knew: nodes, cost, stages; empty where nothing is known."""
+    """What the latest command that ran it knew: nodes, cost, stages; empty where nothing is known."""
+    launches: tuple[Mapping[str, Any], ...]
+    """What each of the commands that ran it knew, `launch` last; those that were killed are not there."""
     last: float
     """The time of the last line, since 1970."""
     left_out: int
@@ -202,9 +204,14 @@ class Run:
 
     @property
     def dollars(self) -> float | None:
-        """What its nodes cost; None where that is not known, or nothing was paid."""
-        cost = self.launch.get("cost")
-        return float(cost) if isinstance(cost, int | float) else None
+        """What its nodes cost, of all launches that tell it; None where none does, or nothing was paid."""
+        costs = [costs["cost"] for costs in map(numbers, self.launches) if "cost" in costs]
+        return sum(costs) if costs else None
+
+    @property
+    def launched(self) -> float:
+        """Seconds of all its launches; from its first start to its last line where they are not known."""
+        return sum(numbers(each).get("seconds", 0.0) for each in self.launches) or self.seconds
 
 
 def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
@@ -221,28 +228,16 @@ def full_steps(run: Run) -> list[Step]:
     return [step for step in run.steps if 2 * sum(step.split) >= run.latest.global_batch]
 
 
-def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The folders of runs among these and below them, each once, in order.
-
-    Raises ExperimentError for a path without one.
-    """
-    found: dict[Path, Path] = {}
-    for path in paths:
-        if not path.exists():
-            raise ExperimentError(f"{path} does not exist; give the --output of `shoal train`, or a folder of several")
-        below = find_below([path], RECORD)
-        if not below:
-            raise ExperimentError(
-                f"{path} has no {RECORD}, and no folder in it has one; give the --output of `shoal train`"
-            )
-        found |= {each.resolve(): each for each in below}
-    return list(found.values())
-
-
-def find_below(paths: Sequence[Path], name: str) -> list[Path]:
-    """The folders with a file of this name among these and below them, each once, in order."""
-    found = [each for path in paths if path.is_dir() for each in sorted(_below(path, name, _DEEP))]
-    return list({each.resolve(): each for each in found}.values())
+def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[_T], list[str]]:
+    """What `read` gives for each of these folders, and the sentence of each ExperimentError that it raises."""
+    found: list[_T] = []
+    problems: list[str] = []
+    for folder in folders:
+        try:
+            found.append(read(folder))
+        except ExperimentError as error:
+            problems.append(str(error))
+    return found, problems
 
 
 def read_run(folder: Path) -> Run:
@@ -263,6 +258,7 @@ def read_run(folder: Path) -> Run:
         )
     summary = _json_object(folder / SUMMARY)
     end = summary if summary is not None else content.end
+    launch = _json_object(folder / LAUNCH)
     return Run(
         folder=folder,
         starts=tuple(content.starts),
@@ -273,10 +269,17 @@ def read_run(folder: Path) -> Run:
         sessions=(*content.sessions, content.session(content.steps, end=end)),
         test=content.test,
         summary=end,
-        launch=_json_object(folder / LAUNCH) or {},
+        launch=launch or {},
+        launches=_launches(launch) if launch else (),
         last=content.last,
         left_out=content.left_out,
     )
+
+
+def _launches(latest: dict[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """A launch after those before it, as far as they are what they should be."""
+    earlier = latest.get("earlier")
+    return (*(each for each in (earlier if isinstance(earlier, list) else ()) if isinstance(each, dict)), latest)
 
 
 class _Content:
@@ -362,15 +365,6 @@ class _Content:
         return Session(
             start=start, until=self.last, computing=computing, lost=lost, repeated=repeated, down=down, end=end
         )
-
-
-def _below(folder: Path, name: str, deep: int) -> Iterator[Path]:
-    if (folder / name).is_file():
-        yield folder
-    elif deep:
-        for each in folder.iterdir():
-            if each.is_dir() and not each.is_symlink():
-                yield from _below(each, name, deep - 1)
 
 
 def _json_object(path: Path) -> dict[str, Any] | None:

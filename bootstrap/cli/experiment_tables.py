@@ -108,8 +108,11 @@ def content(found: "ExperimentResult") -> dict[str, Any]:
 
 
 def _warnings(found: "ExperimentResult") -> list[str]:
-    """What keeps the runs from being compared."""
-    return warnings([run for arm in found.arms for run in arm.runs])
+    """What keeps the runs from being compared, and runs that are left out."""
+    return [
+        *warnings([run for arm in found.arms for run in arm.runs]),
+        *(f"left out: {each}" for each in found.problems),
+    ]
 
 
 def _arm_content(arm: "ArmResult") -> dict[str, Any]:

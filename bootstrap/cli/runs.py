@@ -23,9 +23,12 @@ from bootstrap.errors import UsageError
 @json_option
 def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
     """Run `shoal runs`."""
-    from experiments import comparing, runs
+    from experiments import comparing, finding, runs
+    from experiments.errors import ExperimentError
 
-    found = [runs.read_run(folder) for folder in runs.find_runs(folders)]
+    found, problems = runs.read_all(runs.read_run, finding.find_runs(folders))
+    if not found:
+        raise ExperimentError(problems[0])
     settings = comparing.differing_settings(found)
     listed = [
         {"folder": str(each.folder), "settings": own, **comparing.figures(each)}
@@ -54,8 +57,12 @@ def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
         right=range(3, len(measures) + 6),
         ruled=True,
     )
-    warnings = comparing.warnings(found)
-    show({"runs": listed}, "\n".join([text, "", *warnings] if warnings else [text]), as_json=as_json)
+    warnings = [*comparing.warnings(found), *(f"left out: {each}" for each in problems)]
+    show(
+        {"runs": listed, "warnings": warnings},
+        "\n".join([text, "", *warnings] if warnings else [text]),
+        as_json=as_json,
+    )
     return 0
 
 

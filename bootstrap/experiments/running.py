@@ -57,9 +57,11 @@ def plan_runs(file: ExperimentFile, place: Place, *, output: Path, names: Sequen
         first, why = left_out[0]
         raise ExperimentError(f"no arm of '{file.name}' can run there: '{first.name}', because {why}")
     before = read_kept(output)
+    runs = tuple(planned_runs(arms, file.experiment.repeats, output))
     if before is not None:
         require_same(before, _kept(file, place, arms), output)
-    runs = tuple(planned_runs(arms, file.experiment.repeats, output))
+    elif foreign := next((run.folder for run in runs if run.folder.exists()), None):
+        raise ExperimentError(f"{foreign} is there, and is not of this experiment; choose another --output")
     return RunningPlan(file=file, place=place, output=output, arms=arms, left_out=left_out, runs=runs)
 
 

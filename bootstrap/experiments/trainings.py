@@ -9,8 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-import orjson
-
 from bootstrap.experiments.places import Deployments
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_locally
@@ -20,19 +18,20 @@ from corpus.dataset import open_dataset
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range
 from experiments.errors import ExperimentError
+from experiments.finding import find_runs
 from experiments.plans.parts import Arm, Experiment
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, price_asleep, training_price
 from experiments.plans.settings import config_of
 from experiments.prediction.estimate import Estimate
-from experiments.runs import LAUNCH, find_runs, read_run
+from experiments.prediction.rates import is_alike
+from experiments.runs import LAUNCH, numbers, read_run
 from trainer.config import TrainConfig
-from trainer.output.files import CHECKPOINT_PATTERN, CHECKPOINTS, finished_summary, was_stopped
+from trainer.output.files import CHECKPOINT_PATTERN, CHECKPOINTS, finished_summary, read_json, was_stopped
 
 _READ_AHEAD = 1 << 20
 _OFF = 0.1
 """By what share a run's time is expected to differ from those of other repeats."""
-_OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "exchange")
 
 
 class LocalTrainings:
@@ -69,14 +68,9 @@ class LocalTrainings:
         if run.arm.local.sleep:
             return price_asleep(run.arm.local, config, self._size)
         ranks = run.arm.local.world_size
-        alike = [
-            each.folder
-            for each in self._rates
-            if each.latest.world_size == ranks
-            and all(each.latest.config.get(name) == getattr(config, name) for name in _OF_THE_MODEL)
-        ]
+        alike = [each.folder for each in self._rates if is_alike(each, config.plain(), ranks)]
         if not alike:
-            hint = "shoal calibrate --local with its ranks and model, and --rates"
+            hint = "shoal calibrate --local with its ranks, model and --threads, and --rates"
             return cannot_tell(f"no rates of such ranks; {hint}", dollars=free)
         try:
             found = predict_run(config, ranks=ranks, rates=alike)
@@ -162,11 +156,7 @@ def _is_finished(run: PlannedRun, data: str | None) -> bool:
 
 def _launch_seconds(folder: Path) -> float | None:
     """What the launch of a finished run took; None where that is not known."""
-    try:
-        seconds = orjson.loads((folder / LAUNCH).read_bytes())["seconds"] if finished_summary(folder) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return float(seconds) if isinstance(seconds, int | float) else None
+    return numbers(read_json(folder / LAUNCH) or {}).get("seconds") if finished_summary(folder) else None
 
 
 def _signal(summary: dict[str, object]) -> str | None:

@@ -58,7 +58,7 @@ def train_locally(
         raise failure_in(log_text, f"the log is {config.output / LOG}")
     took = {"seconds": time.monotonic() - since}
     told = {**took, "predicted": predicted} if predicted else took
-    write_launch(config.output, where="this machine", began=began, **told)
+    write_launch(config.output, goes_on=config.resume, where="this machine", began=began, **told)
     summary |= {"launch": told} if predicted else {}
     return {**summary, "stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else summary
 

@@ -9,7 +9,7 @@ from typing import Any
 from bootstrap.errors import ShoalError
 from experiments.runs import LAUNCH
 from trainer.classification.metrics import MEASURES, MEASURES_OF_TWO
-from trainer.output.files import SUMMARY, write_json
+from trainer.output.files import SUMMARY, read_json, write_json
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
@@ -34,10 +34,14 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     return content
 
 
-def write_launch(folder: Path, **content: Any) -> None:
+def write_launch(folder: Path, *, goes_on: bool, **content: Any) -> None:
     """Write beside a run's record what only the command that launched it knows: when it `began` (seconds since 1970),
     `seconds` of the whole launch, what was `predicted` of it, and of a deployment the nodes, the `stages` (name,
-    seconds, dollars) and the cost. Reports read it (experiments/runs.py)."""
+    seconds, dollars) and the cost; of a run that `goes_on`, also that of its `earlier` launches. Reports read it
+    (experiments/runs.py)."""
+    if goes_on and (before := read_json(folder / LAUNCH)):
+        earlier = before.pop("earlier", [])
+        content["earlier"] = [*(earlier if isinstance(earlier, list) else ()), before]
     with suppress(OSError):  # a report says of what is missing that it is not known
         write_json(folder / LAUNCH, content)
 

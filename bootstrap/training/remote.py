@@ -108,7 +108,7 @@ def train_on_deployment(
     }
     launch |= {"predicted": predicted} if predicted else {}
     held = [{**vars(node), "launched": node.launched.isoformat()} for node in nodes]
-    write_launch(output, where=deployment.name, nodes=held, **launch)
+    write_launch(output, goes_on=config.resume, where=deployment.name, nodes=held, **launch)
     summary = read_summary(output) if output / SUMMARY in fetched else None
     if stop_request and summary is None:
         bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")

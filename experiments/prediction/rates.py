@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.errors import ExperimentError
-from experiments.runs import Run, Step, find_runs, read_run
+from experiments.finding import find_runs
+from experiments.runs import Run, Step, read_run
 from trainer.balancing.speed import TimeModel, fit_time_model
 from trainer.balancing.split import finish_time
 
@@ -23,9 +24,9 @@ _COLD = 3
 _OFF = 0.1
 """By what share a time is expected to be off that follows from runs on the same machines."""
 
-_OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams", "optimiser")
+_OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams", "optimiser", "exchange")
 """Settings on which the time of a step depends."""
-_OF_THE_RANKS = ("slow", "sleep", "exchange", "threads")
+_OF_THE_RANKS = ("slow", "sleep", "threads")
 
 
 class Node(NamedTuple):
@@ -109,11 +110,19 @@ def read_rates(paths: Sequence[Path]) -> Rates:
     return rates_of([read_run(folder) for folder in find_runs(paths)])
 
 
+def is_alike(run: Run, config: Mapping[str, Any], ranks: int) -> bool:
+    """Whether a run had so many ranks, and all settings of `config` (as a record has them) that a step's time is by."""
+    return run.latest.world_size == ranks and _settings(run.latest.config) == _settings(config)
+
+
 def _kind(run: Run) -> tuple[Any, ...]:
     """What two runs must have in common."""
-    config = run.latest.config
-    settings = (repr(config.get(name)) for name in (*_OF_THE_MODEL, *_OF_THE_RANKS))
-    return (run.latest.world_size, *run.latest.devices, *_nodes(run), *settings)
+    return (run.latest.world_size, *run.latest.devices, *_nodes(run), *_settings(run.latest.config))
+
+
+def _settings(config: Mapping[str, Any]) -> list[str]:
+    """The settings that the time of a step depends on."""
+    return [repr(config.get(name)) for name in (*_OF_THE_MODEL, *_OF_THE_RANKS)]
 
 
 def _nodes(run: Run) -> tuple[Node, ...]:

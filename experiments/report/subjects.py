@@ -13,10 +13,11 @@ from corpus.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
 from experiments.comparing import described, differing_settings
 from experiments.errors import ExperimentError
+from experiments.finding import find_below, find_runs
 from experiments.plans.kept import NAME as EXPERIMENT
 from experiments.report.figures import shortened
 from experiments.results import ExperimentResult, read_experiment
-from experiments.runs import RECORD, Count, Run, find_below, find_runs, read_run
+from experiments.runs import RECORD, Count, Run, read_all, read_run
 
 _MOST_LETTERS = 36
 MOST_LINES = 8
@@ -81,21 +82,26 @@ class Found:
     subjects: Sequence[Subject]
     experiments: Sequence[ExperimentResult]
     data: Sequence[DataCounts]
+    problems: Sequence[str]
+    """Sentences on runs that cannot be read, and are left out."""
 
 
 def find_subjects(folders: Sequence[Path]) -> Found:
     """The runs, experiments and datasets in these folders.
 
-    Raises ExperimentError for a folder with none of them, and for what cannot be read.
+    Raises ExperimentError for a folder with none of them, and where nothing of a kind can be read.
     """
     experiments = [read_experiment(folder) for folder in find_below(folders, EXPERIMENT)]
     data = [read_counts(folder) for folder in find_below(folders, COUNTS_NAME) if not _is_within(folder, experiments)]
     searched = [folder for folder in folders if not _holds(folder, experiments, data)]
-    inside = [run.folder for each in experiments for arm in each.arms for run in arm.runs]
-    others = find_runs(searched) if searched else []
-    runs = [read_run(folder) for folder in {each.resolve(): each for each in (*inside, *others)}.values()]
-    arms = _arms(experiments)
-    return Found(subjects=_named(runs, arms), experiments=experiments, data=data)
+    known = {run.folder.resolve(): run for each in experiments for arm in each.arms for run in arm.runs}
+    others = {each.resolve(): each for each in (find_runs(searched) if searched else ())}
+    more, problems = read_all(read_run, [each for resolved, each in others.items() if resolved not in known])
+    runs = [*known.values(), *more]
+    if problems and not (runs or experiments or data):
+        raise ExperimentError(problems[0])
+    problems += [each for found in experiments for each in found.problems if each not in problems]
+    return Found(subjects=_named(runs, _arms(experiments)), experiments=experiments, data=data, problems=problems)
 
 
 def _is_within(folder: Path, experiments: Sequence[ExperimentResult]) -> bool:

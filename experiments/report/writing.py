@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from corpus.display import plural
 from experiments.causes import goodput
@@ -18,7 +18,9 @@ class Report(NamedTuple):
 
     page: str
     summary: Mapping[str, str]
-    """Its headline figures."""
+    """Its headline figures, in words."""
+    runs: Sequence[Mapping[str, Any]]
+    """The figures of each run, for programs."""
     warnings: Sequence[str]
 
 
@@ -28,10 +30,13 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     Raises ExperimentError for a folder with neither, and for what cannot be read.
     """
     content = find_subjects(folders)
-    found, warned = _headlines(content), warnings([each.run for each in content.subjects])
+    runs = [each.run for each in content.subjects]
+    found = _headlines(content)
+    warned = [*warnings(runs), *(f"left out: {each}" for each in content.problems)]
     written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
     text = page(f"Shoal: {_title(content)}", list(found.items()), sections(content), warnings=warned, written=written)
-    return Report(text, found, warned)
+    told = [{"folder": str(run.folder), **figures(run), "goodput": goodput(run)} for run in runs]
+    return Report(text, found, told, warned)
 
 
 def _title(content: Found) -> str:

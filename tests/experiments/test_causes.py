@@ -96,6 +96,50 @@ def test_a_start_that_was_stopped_is_told_apart_in_full(tmp_path: Path) -> None:
     assert sum(found.values()) == pytest.approx(28.0)
 
 
+def test_each_launch_has_its_own_stages_and_dollars(tmp_path: Path) -> None:
+    def launch(began: float, train: float, cost: float) -> dict[str, Any]:
+        stages = [
+            {"name": "start the nodes", "seconds": 10.0, "dollars": 1.0},
+            {"name": "train", "seconds": train, "dollars": cost - 1.0},
+        ]
+        return {"began": began, "seconds": train + 10.0, "stages": stages, "cost": cost}
+
+    stopped = records.end(114, **MEASURED, stopped=True)
+    lines = (records.start(100), records.step(10, 106), stopped, records.start(1010, from_step=10))
+    run = run_of(
+        tmp_path,
+        *lines,
+        records.step(20, 1020),
+        records.end(1024, **MEASURED),
+        launch={**launch(1000, 15.0, 3.0), "earlier": [launch(90, 14.0, 2.5), "what is none"]},
+    )
+    found = {each.name: each for each in causes.causes(run)}
+    assert (run.dollars, run.launched) == (5.5, 49.0)
+    assert found["earlier: start the nodes"].dollars == 1.0
+    assert found[f"earlier: {causes.COMPUTING}"].dollars == pytest.approx(1.5 * 6 / 14)
+    assert found[causes.COMPUTING].dollars == pytest.approx(2.0 * 6 / 15)
+    assert sum(each.seconds for each in found.values()) == pytest.approx(49.0)
+    assert sum(each.dollars or 0.0 for each in found.values()) == pytest.approx(5.5)
+
+
+def test_a_launch_without_steps_took_time_and_money_too(tmp_path: Path) -> None:
+    early = {"began": 10.0, "seconds": 40.0, "cost": 0.5}
+    run = finished(tmp_path, began=95.0, seconds=20.0, cost=2.0, earlier=[early])
+    found = {each.name: each for each in causes.causes(run)}
+    assert found[f"earlier: {causes.STARTING}"].dollars == 0.5
+    assert sum(each.seconds for each in found.values()) == pytest.approx(60.0)
+
+
+def test_of_a_run_that_goes_on_again_the_launch_before_is_told_apart(tmp_path: Path) -> None:
+    stopped = records.end(114, **MEASURED, stopped=True)
+    lines = (records.start(100), records.step(10, 106), stopped, records.start(140, from_step=10))
+    run = run_of(tmp_path, *lines, records.step(20, 150), launch={"began": 95.0, "seconds": 20.0, "cost": 3.0})
+    found = {each.name: each for each in causes.causes(run)}
+    assert found[f"earlier: {causes.STARTING}"].seconds == pytest.approx(6.5)
+    assert sum(each.dollars or 0.0 for each in found.values()) == pytest.approx(3.0)
+    assert sum(each.seconds for each in found.values()) == pytest.approx(30.0)
+
+
 def test_of_a_run_that_goes_on_computing_is_known_and_the_rest_is_not_told_apart(tmp_path: Path) -> None:
     run = run_of(tmp_path, records.start(100), records.step(15, 101), records.step(15, 102))
     found = seconds_of(run)
@@ -114,7 +158,18 @@ LINES = st.lists(
     ),
     max_size=12,
 )
-LAUNCHES = st.sampled_from([None, {}, {"seconds": 40.0}, {"stages": "none", "began": 50.0}, {"stages": [{"name": 3}]}])
+STAGE = {"name": "end the nodes", "seconds": 2.0, "dollars": 0.5}
+LAUNCHES = st.sampled_from(
+    [
+        None,
+        {},
+        {"seconds": 40.0},
+        {"stages": "none", "began": 50.0},
+        {"stages": [{"name": 3}]},
+        {"began": 50.0, "seconds": 40.0, "earlier": [{"began": 9e3}, {"seconds": 5.0}, {"stages": [STAGE]}]},
+        {"earlier": 3},
+    ]
+)
 
 
 @settings(max_examples=80)

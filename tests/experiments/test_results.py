@@ -135,9 +135,11 @@ def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
     found = {arm.name: arm for arm in read_experiment(tmp_path).arms}
     assert (found["z"].ranks, found["z"].speed_up, found["z"].efficiency) == (2, 1.6, 0.8)
     assert found["a"].settings == {"share": 0.5}
-    (tmp_path / "a/1/preprocessing.json").write_text("{}")
-    with pytest.raises(ExperimentError, match=r"preprocessing\.json cannot be read"):
-        read_experiment(tmp_path)
+    for damaged, why in (("{}", "lacks the seconds, bytes or workers"), ("[", "cannot be read")):
+        (tmp_path / "a/1/preprocessing.json").write_text(damaged)
+        result = read_experiment(tmp_path)
+        assert why in result.problems[0]
+        assert [arm.finished for arm in result.arms] == [0, 1]
 
 
 def test_a_folder_that_holds_none_or_a_damaged_one_is_named(tmp_path: Path) -> None:

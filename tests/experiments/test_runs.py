@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.cli.main import main
-from experiments import comparing, runs
+from experiments import comparing, finding, runs
 from experiments.errors import ExperimentError
 from tests.experiments import records
 
@@ -101,15 +101,35 @@ def _is_checked(line: bytes) -> bool:
 def test_a_folder_of_folders_gives_all_runs_below_it_once(tmp_path: Path) -> None:
     for name in ("b/two", "a", "b/one"):
         records.whole(tmp_path / name)
-    found = runs.find_runs([tmp_path, tmp_path / "a"])
+    found = finding.find_runs([tmp_path, tmp_path / "a"])
     assert [each.relative_to(tmp_path).as_posix() for each in found] == ["a", "b/one", "b/two"]
+
+
+def test_folders_are_sorted_by_their_numbers(tmp_path: Path) -> None:
+    for name in ("run-10", "run-9", "a", "8"):
+        records.whole(tmp_path / name)
+    assert [each.name for each in finding.find_runs([tmp_path])] == ["8", "a", "run-9", "run-10"]
+
+
+def test_a_run_that_cannot_be_read_is_left_out_of_several_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records.whole(tmp_path / "whole")
+    records.write(tmp_path / "damaged", "{}")
+    for command in ("runs", "report"):
+        assert main([command, str(tmp_path), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert [Path(each["folder"]).name for each in told["runs"]] == ["whole"]
+        assert "damaged/record.jsonl has no line of kind 'start'" in told["warnings"][0]
+        assert main([command, str(tmp_path / "damaged")]) == 1
+        assert "has no line of kind 'start'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("name", ["nothing", "empty"])
 def test_a_folder_without_a_run_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ExperimentError, match=f"{name}.*shoal train"):
-        runs.find_runs([tmp_path / name])
+        finding.find_runs([tmp_path / name])
 
 
 def test_shoal_runs_says_in_a_sentence_that_there_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,7 +129,7 @@ def _ranks(number_: int) -> str:
 
 
 def _price(subjects: Sequence[Subject]) -> Figure | None:
-    paid = [(each, each.run.dollars, _launched(each)) for each in subjects if each.run.dollars]
+    paid = [(each, each.run.dollars, each.run.launched) for each in subjects if each.run.dollars]
     if len(paid) < 2:
         return None
     seconds, unit = time_unit(max(took for _, _, took in paid))
@@ -203,9 +203,3 @@ def _label(place: int, text: str, align: str) -> Spec:
         "mark": {"type": "text", "align": align, "dx": 8 if align == "left" else -8, "aria": False},
         "encoding": {"text": {"value": shortened(text, _LETTERS)}},
     }
-
-
-def _launched(subject: Subject) -> float:
-    """Seconds of the whole launch, or, where they are not known, of the run."""
-    seconds = subject.run.launch.get("seconds")
-    return float(seconds) if isinstance(seconds, int | float) else subject.run.seconds

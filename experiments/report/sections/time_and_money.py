@@ -62,7 +62,7 @@ def _money(found: Sequence[tuple[str, list[Cause]]], *, is_whole: bool) -> Figur
     amounts = [[cause.dollars or 0.0 for cause in listed] for _, listed in found]
     cents = max(map(sum, amounts)) < 1
     figure = _figure("money", "Money by cause", found, amounts, unit="$", form=",.4f" if cents else ",.2f")
-    text = "" if is_whole else "Only what is known: a launch tells what it cost, and not what launches before it did."
+    text = "" if is_whole else "Only what is known: a launch tells what it cost when it has ended."
     return replace(figure, text=text)
 
 

@@ -166,6 +166,18 @@ def test_runs_on_clusters_are_priced_before_there_are_any(
     assert "Left out: 'half', because it names no topology." in out
 
 
+def test_folders_of_something_else_are_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = tmp_path / "out/all/1/precious"
+    there.parent.mkdir(parents=True)
+    there.write_text("mine")
+    (tmp_path / "reviews.json").write_text("x")
+    file = written(tmp_path, PREPROCESSING)
+    status, _, err = shoal(capsys, file, "--local", "--input", tmp_path / "reviews.json", "--output", tmp_path / "out")
+    assert (status, "out/all/1 is there, and is not of this experiment" in "".join(err.split("\n"))) == (1, True)
+    assert there.read_text() == "mine"
+    assert not (tmp_path / "out/experiment.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

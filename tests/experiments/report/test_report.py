@@ -385,3 +385,12 @@ def test_wrong_use_is_a_sentence(
     examples.dataset(tmp_path / "counted", ratings={"before": 3, "after": {}})
     assert main(["report", *arguments]) != 0
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_programs_get_the_figures_of_each_run_as_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = examples.launched(tmp_path / "paid", dollars=2.0)
+    assert main(["report", str(folder), "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (run["folder"], run["state"], run["dollars"]) == (str(folder), "finished", 2.0)
+    assert 0 < run["goodput"] < 1
+    assert 0 < run["measures"]["accuracy"] < 1
