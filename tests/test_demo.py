@@ -96,10 +96,8 @@ def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.M
         life.run([], tmp_path, say=lambda _: None, before_proof=plant)
 
 
-@pytest.mark.parametrize(
-    "stage",
-    ["cdk deploy", *(pytest.param(f"shoal {verb}", marks=pytest.mark.slow) for verb in ("preprocess", "train"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["cdk deploy", "shoal preprocess", "shoal train"])
 def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
     running = start("--output", tmp_path / "out")
     assert running.stderr is not None

@@ -34,6 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "results", done.stdout
 
 
+@pytest.mark.slow
 def test_the_example_makes_a_model_and_predicts(made: tuple[Path, str]) -> None:
     _, printed = made
     first, second, *predictions = printed.splitlines()
@@ -42,6 +43,7 @@ def test_the_example_makes_a_model_and_predicts(made: tuple[Path, str]) -> None:
     assert [line[4:6] for line in predictions] == ["  ", "  "]
 
 
+@pytest.mark.slow
 def test_a_finished_training_that_is_resumed_returns_its_summary(made: tuple[Path, str]) -> None:
     folder, _ = made
     summary = trainer.train(folder / "data" / "dataset.h5", folder / "model", resume=True)
@@ -50,6 +52,7 @@ def test_a_finished_training_that_is_resumed_returns_its_summary(made: tuple[Pat
         trainer.train(folder / "data" / "dataset.h5", folder / "model")
 
 
+@pytest.mark.slow
 def test_predictions_come_in_the_order_of_the_texts(made: tuple[Path, str]) -> None:
     model = trainer.load_model(made[0] / "model")
     texts = ["good", "", "bad", "good"]

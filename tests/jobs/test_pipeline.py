@@ -54,7 +54,8 @@ def test_generated_input_makes_the_oracles_dataset(
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-@pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["inline", "local"])
 def test_real_reviews_make_the_oracles_dataset(tmp_path: Path, runner: str) -> None:
     merged = preprocess(REVIEWS, tmp_path, runner=runner)
     assert_equals_oracle(tmp_path, [gzip.decompress(path.read_bytes()) for path in REVIEWS])

@@ -287,7 +287,8 @@ def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_whe
     assert load_model(tmp_path).about["test"]["accuracy"] == judged["accuracy"]
 
 
-@pytest.mark.parametrize("ranks", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [0, 2])
 def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
     launch, dataset: Path, tmp_path: Path, ranks: int
 ) -> None:
@@ -299,6 +300,7 @@ def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
     assert summary(tmp_path)["accuracy"] == lines(tmp_path, "end")[0]["accuracy"] > 0.5
 
 
+@pytest.mark.slow
 def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: Path) -> None:
     process = launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:20", *LEARNING)
     while process.poll() is None and not (tmp_path / "record.jsonl").exists():

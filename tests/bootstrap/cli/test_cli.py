@@ -193,11 +193,16 @@ NO_ACCOUNT = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 ABOUT_ONE = (
-    ("preprocess", "--deployment", "ours", "--input", "x"),
     ("status", "ours"),
-    ("logs", "ours"),
-    ("destroy", "ours", "--yes"),
-    ("deploy", "starter", "--yes"),
+    *(
+        pytest.param(each, marks=pytest.mark.slow)
+        for each in (
+            ("preprocess", "--deployment", "ours", "--input", "x"),
+            ("logs", "ours"),
+            ("destroy", "ours", "--yes"),
+            ("deploy", "starter", "--yes"),
+        )
+    ),
 )
 
 

@@ -57,6 +57,7 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     assert [step for step, _ in curves["test/accuracy"]] == [resumed["steps"]]
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     write_reviews(tmp_path / "many.json", texts=60_000)

@@ -32,6 +32,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
         yield embedded
 
 
+@pytest.mark.slow
 def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -> None:
     nothing = inventory()
     neighbour = Planter("a-b")
@@ -155,6 +156,7 @@ def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch: py
     assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
+@pytest.mark.slow
 def test_resources_of_others_in_the_network_are_deleted_and_those_outside_stay() -> None:
     ec2 = boto3.client("ec2")
     theirs, ours = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"], Planter("host").vpc()

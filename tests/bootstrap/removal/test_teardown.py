@@ -190,6 +190,7 @@ def test_a_deployment_of_another_region_is_named_and_does_not_count_as_gone() ->
     assert command("destroy", "far", "--yes") == 0
 
 
+@pytest.mark.slow
 def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,7 +120,8 @@ def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -
         return remote.train_on_deployment(one.deployment, config, dataset=DATASET, output=output, bars=bars)
 
 
-@pytest.mark.parametrize("how", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_second_ctrl_c_ends_the_command_and_reports_what_continues(aws, person, tmp_path, how) -> None:
     person.presses = ["AWS has not answered since", "the ranks are asked to stop as soon as AWS answers"]
     with pytest.raises(Abandoned):

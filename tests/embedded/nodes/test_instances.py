@@ -186,6 +186,7 @@ def test_a_command_that_takes_too_long_is_stopped(group, two):
     assert (outcome["Status"], outcome["StatusDetails"]) == ("TimedOut", "ExecutionTimedOut")
 
 
+@pytest.mark.slow
 def test_a_command_whose_node_died_is_in_progress_until_its_time_is_over(group, two, eventually):
     marker = group.root(two[0]) / "sleeping"
     parameters = {"executionTimeout": ["8"]}
