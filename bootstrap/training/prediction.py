@@ -63,7 +63,7 @@ def work_of(config: TrainConfig, address: str, ranks: int) -> TrainingWork:
         test=test,
         epochs=config.epochs_for(steps_per_epoch(rows, batch)),
         global_batch=batch,
-        balanced=config.balance != "off",
+        balance=config.balance,
         checkpoint_minutes=config.checkpoint_minutes,
     )
 

@@ -1,13 +1,17 @@
 """The time of a training from the rates of its ranks: each step takes as long as its slowest rank."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from corpus.display import plural
 from corpus.rules import VALIDATION_SHARE
 from corpus.settings import Settings
+from experiments.errors import ExperimentError
 from experiments.prediction.rates import Rates
+from trainer.balancing.balancers import parse_balance
 from trainer.balancing.split import equal_finish_split, finish_time, proportional_split
 from trainer.order import steps_per_epoch
 from trainer.presets import GLOBAL_BATCH
@@ -25,8 +29,8 @@ class TrainingWork:
     """Rows judged at the end."""
     epochs: int
     global_batch: int
-    balanced: bool = True
-    """Whether ranks get rows by their speed; else all as many."""
+    balance: str = "steps"
+    """As `shoal train` takes it: how the rows of a step are split."""
     checkpoint_minutes: float = 5.0
 
     @property
@@ -74,10 +78,13 @@ def work_on(rows: int, epochs: int, global_batch: int | None) -> TrainingWork:
 
 
 def predict_training(work: TrainingWork, rates: Rates) -> TrainingTime:
-    """The seconds of a training by ranks with these rates."""
+    """The seconds of a training by ranks with these rates. Raises ExperimentError for shares of other ranks."""
     steps = steps_per_epoch(work.rows, work.global_batch)
     last = work.rows - (steps - 1) * work.global_batch
-    computing = work.epochs * ((steps - 1) * _computing(work, rates, work.global_batch) + _computing(work, rates, last))
+    computing = sum(
+        epochs * ((steps - 1) * _computing(rates, work.global_batch, shares) + _computing(rates, last, shares))
+        for epochs, shares in _shares(work, len(rates.ranks))
+    )
     others = work.epochs * ((steps - 1) * rates.others.seconds(work.global_batch) + rates.others.seconds(last))
     judged = work.epochs * work.validation + work.test
     minutes = (computing + others) / 60
@@ -91,8 +98,21 @@ def predict_training(work: TrainingWork, rates: Rates) -> TrainingTime:
     )
 
 
-def _computing(work: TrainingWork, rates: Rates, rows: int) -> float:
+def _shares(work: TrainingWork, ranks: int) -> list[tuple[float, Sequence[float] | None]]:
+    """Numbers of epochs, and the shares of the ranks in their steps; None for shares by speed."""
+    shares, every = parse_balance(work.balance)
+    if shares and len(shares) != ranks:
+        raise ExperimentError(
+            f"--balance {work.balance} has {plural(len(shares), 'share')} for {plural(ranks, 'rank')}; give one for each"
+        )
+    if shares or work.balance == "off":
+        return [(work.epochs, shares or [1.0] * ranks)]
+    equal = min(work.epochs, every or 0.0)  # until speeds are known
+    return [(equal, [1.0] * ranks), (work.epochs - equal, None)]
+
+
+def _computing(rates: Rates, rows: int, shares: Sequence[float] | None) -> float:
     """Seconds of the slowest rank in a step of so many rows."""
     fixed, per_row = np.array(rates.ranks, dtype=np.float64).T.copy()
-    split = equal_finish_split(rows, fixed, per_row) if work.balanced else proportional_split(rows, np.ones(len(fixed)))
+    split = equal_finish_split(rows, fixed, per_row) if shares is None else proportional_split(rows, np.array(shares))
     return finish_time(split, fixed, per_row)

@@ -97,9 +97,21 @@ def test_a_short_step_counts_as_often_as_it_was_made_however_few_are_recorded(tm
 
 def test_without_balancing_the_slower_rank_decides(tmp_path: Path) -> None:
     rates = rates_of([a_run(tmp_path / "a", batch=64, rows=5_000), a_run(tmp_path / "b", batch=512, rows=20_000)])
-    equal = predict_training(work(256, 25_600, balanced=False), rates)
+    equal = predict_training(work(256, 25_600, balance="off"), rates)
     assert equal.computing == pytest.approx(EPOCHS * 100 * LINES[1].seconds(128), rel=0.05)
     assert predict_training(work(256, 25_600), rates).computing < equal.computing
+
+
+def test_by_the_last_epochs_speeds_all_epochs_but_the_first_are_balanced(tmp_path: Path) -> None:
+    rates = rates_of([a_run(tmp_path / "a", batch=64, rows=5_000), a_run(tmp_path / "b", batch=512, rows=20_000)])
+    equal, balanced, by_epoch, by_many, fixed = (
+        predict_training(work(256, 25_600, balance=how), rates).computing
+        for how in ("off", "steps", "epoch:1", "epoch:1000", "1,1")
+    )
+    assert by_epoch == pytest.approx((equal + (EPOCHS - 1) * balanced) / EPOCHS)
+    assert (by_many, fixed) == (equal, equal)
+    with pytest.raises(ExperimentError, match="--balance 3,1,1 has 3 shares for 2 ranks"):
+        predict_training(work(256, 25_600, balance="3,1,1"), rates)
 
 
 @given(rows=st.integers(1, 5000), more=st.integers(0, 5000), batch=st.integers(2, 600))
