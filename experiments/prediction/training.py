@@ -103,7 +103,7 @@ def _shares(work: TrainingWork, ranks: int) -> list[tuple[float, Sequence[float]
     shares, every = parse_balance(work.balance)
     if shares and len(shares) != ranks:
         raise ExperimentError(
-            f"--balance {work.balance} has {plural(len(shares), 'share')} for {plural(ranks, 'rank')}; give one for each"
+            f"--balance {work.balance} has {plural(len(shares), 'share')} for {plural(ranks, 'rank')}; give one each"
         )
     if shares or work.balance == "off":
         return [(work.epochs, shares or [1.0] * ranks)]

@@ -110,7 +110,7 @@ def test_by_the_last_epochs_speeds_all_epochs_but_the_first_are_balanced(tmp_pat
     )
     assert by_epoch == pytest.approx((equal + (EPOCHS - 1) * balanced) / EPOCHS)
     assert (by_many, fixed) == (equal, equal)
-    with pytest.raises(ExperimentError, match="--balance 3,1,1 has 3 shares for 2 ranks"):
+    with pytest.raises(ExperimentError, match="--balance 3,1,1 has 3 shares for 2 ranks; give one each"):
         predict_training(work(256, 25_600, balance="3,1,1"), rates)
 
 
