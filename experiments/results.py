@@ -257,6 +257,9 @@ def _remark(kept: Kept, found: _Found, *, shares_cores: bool) -> str:
         remarks.append("ranks sleep")
     if shares_cores and found.ranks and kept.cores:
         remarks.append(f"{plural(found.ranks, 'rank')} on {plural(kept.cores, 'core')}: no efficiency")
+    reached = sum(each.to_target is not None for each in found.measured)
+    if kept.experiment.target and not found.sleeps and reached < len(found.measured):
+        remarks.append(f"{reached} of {plural(len(found.measured), 'run')} reached the target")
     if len(found.measured) < kept.experiment.repeats:
         remarks.append(f"{len(found.measured)} of {plural(kept.experiment.repeats, 'run')} finished")
     return "; ".join(remarks)

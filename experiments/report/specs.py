@@ -12,6 +12,8 @@ ROW: Mapping[str, str] = {"field": "row", "type": "nominal"}
 """As the `description` of a mark: what is said of it is its row of the table (page.js)."""
 SHORT: Mapping[str, str] = {"labelExpr": "format(datum.value, '~s')"}
 """An axis of large numbers, such as 0, 500, 1.5k."""
+SHARES: Mapping[str, Any] = {"format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1]}
+"""An axis of shares of a whole, with as many labels as have a place in a small plot."""
 _LEGEND_ROW, _LETTERS_OF_AXIS = 15, 36
 _MOST_VALUES = 6
 """Whole numbers that are all named at an axis; of more Vega names round ones."""

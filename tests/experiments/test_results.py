@@ -89,6 +89,16 @@ def test_an_arm_that_computes_another_model_is_faster_or_slower_but_not_more_eff
     assert found == {"a": (1.0, 1.0), "z": (2.0, 1.0), "large": (0.5, None)}
 
 
+def test_runs_that_did_not_reach_the_target_are_counted(tmp_path: Path) -> None:
+    arms = [{"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"sleep": [100]}}]
+    kept = Kept(name="mine", experiment=experiment(*arms, repeats=1, target={"loss": 0.1}), cores=2, data="d")
+    write_kept(tmp_path, kept)
+    trained(tmp_path / "a/1", 10)
+    trained(tmp_path / "z/1", 10, rates=(100.0,))
+    found = {arm.name: (arm.to_target, arm.remark) for arm in read_experiment(tmp_path).arms}
+    assert found == {"a": (None, "0 of 1 run reached the target"), "z": (None, "ranks sleep")}
+
+
 def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_path: Path) -> None:
     losses = [0.9, 0.1, 0.9, 0.9, 0.6, 0.4, 0.3, 0.2, 0.1]
     steps = [records.step(2 * number, 100 + number, loss=loss) for number, loss in enumerate(losses, 1)]

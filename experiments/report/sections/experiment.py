@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from experiments.comparing import described
 from experiments.report.figures import Column, Figure, Plot, Section, Value, measure_columns, time_unit
 from experiments.report.sections.scaling import IDEAL, scaling_plots
-from experiments.report.specs import Spec, bars, coloured, name, number, rows_of
+from experiments.report.specs import SHARES, Spec, bars, coloured, name, number, rows_of
 from experiments.results import ArmResult, ExperimentResult
 
 _OWN, _TARGET = "by time", "by time to the target"
@@ -192,7 +192,7 @@ def _bounds(found: ExperimentResult) -> list[Figure]:
         "mark": {"type": "bar"},
         "encoding": {
             "y": rows_of("arm", [str(row[0]) for row in rows]),
-            "x": number("share", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
+            "x": number("share", "share of own rates, added up", zero=True, axis=SHARES),
         },
     }
     plot = Plot(

@@ -5,7 +5,7 @@ from statistics import median
 
 from experiments.comparing import figures
 from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
-from experiments.report.specs import ROW, Spec, bars, coloured, lines, name, number, rows_of
+from experiments.report.specs import ROW, SHARES, Spec, bars, coloured, lines, name, number, rows_of
 from experiments.report.subjects import Subject, one_of_each
 from experiments.runs import Run, Step, full_steps
 
@@ -48,7 +48,7 @@ def _shares(subject: Subject, *, one: bool) -> Figure:
         columns = [time_column, Column(key="rank", head="rank"), Column(key="share", head="share", form=".1%")]
         spec = lines(
             number("time", f"time since the start, {unit}"),
-            number("share", "share of the global batch", zero=True, axis={"format": ".0%"}),
+            number("share", "share of the global batch", zero=True, axis=SHARES),
             [f"rank {rank}" for rank in range(count)],
             by="rank",
         )
@@ -130,7 +130,7 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
         ],
         "mark": {"type": "bar"},
         "encoding": {
-            "x": number("part", "share of own rates, added up", zero=True, axis={"format": ".0%"}),
+            "x": number("part", "share of own rates, added up", zero=True, axis=SHARES),
             "y": rows_of("run", [each.name for each in subjects]),
             "yOffset": name("bound", order=bounds),
             "color": coloured("bound", bounds)["color"],
