@@ -35,6 +35,8 @@ COMMANDS = (
     "calibrate",
     "predict",
     "export",
+    "evaluate",
+    "neighbours",
     "experiment",
     "runs",
     "report",

@@ -1,0 +1,105 @@
+"""`shoal evaluate`: how good vectors of words are, by what people said of pairs of words, and by analogies."""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bootstrap.cli.command import command, option
+from bootstrap.cli.output import json_option, percent, show, table
+from bootstrap.cli.vectors import model_option, open_vectors
+from bootstrap.errors import UsageError
+from bootstrap.progress import Bars
+
+if TYPE_CHECKING:
+    from trainer.embeddings.analogy import AnalogyResult
+    from trainer.embeddings.similarity import SimilarityResult
+
+
+@command(
+    short_help="judge vectors of words by similarity and analogies",
+    help="Compare vectors of words with what people said of pairs of words (Spearman's rank correlation of the scores "
+    "with the cosines), and let them answer analogies: which word is to c as b is to a (3CosAdd and 3CosMul, all but "
+    "the three given words)? Pairs and questions with a word that has no vector are left out, and counted.",
+    epilog="""\
+\b
+Examples:
+  shoal evaluate --model vectors.bin --similarity EN-WS-353-ALL.txt
+  shoal evaluate --model vectors.txt --analogy questions-words.txt --json
+""",
+)
+@model_option
+@option(
+    "--similarity", several=True, type=click.Path(), metavar="FILE", help="sets of pairs: two words and a score a line"
+)
+@option(
+    "--analogy",
+    several=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="sets of analogies: Google's, four words a line; or MSR's, a file .questions with its .answers beside it",
+)
+@json_option
+def run(*, model: str, similarity: Sequence[str], analogy: Sequence[str], as_json: bool) -> int:
+    """Run `shoal evaluate`."""
+    if not (similarity or analogy):
+        raise UsageError("there is nothing to judge by; give --similarity FILE..., --analogy FILE..., or both")
+    from trainer.embeddings.analogy import analogies, read_questions, total
+    from trainer.embeddings.similarity import read_pairs
+    from trainer.embeddings.similarity import similarity as judged
+
+    pairs = {name: read_pairs(name) for name in similarity}
+    questions = {name: read_questions(name) for name in analogy}
+    vectors = open_vectors(model)
+    by_pairs = {name: judged(vectors, each) for name, each in pairs.items()}
+    by_questions: dict[str, dict[str, AnalogyResult]] = {}
+    with Bars(unit="question") as bars:
+        for name, each in questions.items():
+            bars.stage(PurePosixPath(name).name, len(each))
+            by_questions[name] = dict(analogies(vectors, each, bars.at))
+    content = {
+        "model": model,
+        "words": len(vectors.words),
+        "size": vectors.matrix.shape[1],
+        "similarity": {name: each._asdict() for name, each in by_pairs.items()},
+        "analogy": {
+            name: {"all": _plain(total(each)), "sections": {section: _plain(one) for section, one in each.items()}}
+            for name, each in by_questions.items()
+        },
+    }
+    parts = [_pairs_table(by_pairs)] if by_pairs else []
+    parts += [_questions_table(name, each, total(each)) for name, each in by_questions.items()]
+    show(content, "\n\n".join(parts), as_json=as_json)
+    return 0
+
+
+def _pairs_table(found: "dict[str, SimilarityResult]") -> str:
+    rows = [
+        (
+            PurePosixPath(name).name,
+            "-" if each.spearman is None else f"{each.spearman:.3f}",
+            f"{each.known:,}",
+            f"{each.pairs:,}",
+        )
+        for name, each in found.items()
+    ]
+    return table(rows, ("similarity", "Spearman", "known", "pairs"), right=(1, 2, 3), ruled=True)
+
+
+def _questions_table(name: str, found: "dict[str, AnalogyResult]", whole: "AnalogyResult") -> str:
+    sections = found if len(found) > 1 else {}
+    rows = [
+        (section, _share(each.add), _share(each.mul), f"{each.known:,}", f"{each.questions:,}")
+        for section, each in {**sections, "all": whole}.items()
+    ]
+    heads = (PurePosixPath(name).name, "3CosAdd", "3CosMul", "known", "questions")
+    return table(rows, heads, right=(1, 2, 3, 4), ruled=True)
+
+
+def _plain(found: "AnalogyResult") -> dict[str, Any]:
+    return {"add": found.add, "mul": found.mul, "known": found.known, "questions": found.questions}
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else percent(value)

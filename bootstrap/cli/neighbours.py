@@ -1,0 +1,36 @@
+"""`shoal neighbours`: the words whose vectors are nearest to those of given ones."""
+
+from collections.abc import Sequence
+
+import click
+
+from bootstrap.cli.command import command, option
+from bootstrap.cli.output import json_option, show, table
+from bootstrap.cli.vectors import model_option, open_vectors
+from bootstrap.errors import ShoalError
+
+
+@command(
+    short_help="list the words nearest to given ones",
+    help="List for each word those with the most similar vectors, and the cosines. A word that has no vector is looked "
+    "for in lower case, too.",
+    epilog="Example: shoal neighbours --model vectors.bin guitar album",
+)
+@model_option
+@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@option("--count", type=click.IntRange(min=1), default=10, metavar="N", help="neighbours of each word (default: 10)")
+@json_option
+def run(*, model: str, words: Sequence[str], count: int, as_json: bool) -> int:
+    """Run `shoal neighbours`."""
+    vectors = open_vectors(model)
+    unknown = [word for word in words if vectors.find(word) is None]
+    if unknown:
+        raise ShoalError(f"{model} has no vector of: {', '.join(unknown)}; leave it out, or give another form of it")
+    found = {word: vectors.nearest(word, count) for word in words}
+    parts = [
+        table([(name, f"{cosine:.3f}") for name, cosine in nearest], (word, "cosine"), right=(1,), ruled=True)
+        for word, nearest in found.items()
+    ]
+    content = {word: [{"word": name, "cosine": cosine} for name, cosine in nearest] for word, nearest in found.items()}
+    show({"model": model, "neighbours": content}, "\n\n".join(parts), as_json=as_json)
+    return 0

@@ -1,0 +1,116 @@
+"""Similarity and analogies: what vectors reach, by the definitions, and what their files may be."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.errors import DataError
+from trainer.embeddings.analogy import AnalogyResult, analogies, read_questions, total
+from trainer.embeddings.similarity import read_pairs, similarity, spearman
+from trainer.embeddings.vectors import WordVectors
+
+VALUES = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=20)
+
+
+def plain_rank(values: list[int], own: int) -> float:
+    """The mean place of a value among all."""
+    return sum(each < own for each in values) + (sum(each == own for each in values) + 1) / 2
+
+
+@given(VALUES)
+def test_the_rank_correlation_is_that_of_mean_ranks(pairs: list[tuple[int, int]]) -> None:
+    one, other = (list(each) for each in zip(*pairs, strict=True))
+    found = spearman(np.array(one, float), np.array(other, float))
+    if len({*one}) == 1 or len({*other}) == 1:
+        assert found is None
+        return
+    ranks = [[plain_rank(each, own) for own in each] for each in (one, other)]
+    assert found == pytest.approx(np.corrcoef(ranks)[0, 1])
+
+
+def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_bytes(b"# comment\na\tb\t3.0\r\na c 2\nA\td\t1\nb c 0.5\nx y 9\n\n")
+    vectors = WordVectors(["a", "b", "c", "d"], np.array([[1, 0], [3, 1], [1, 1], [-1, 1]], np.float32))
+    pairs = read_pairs(str(path))
+    found = similarity(vectors, pairs)
+    assert (found.known, found.pairs) == (4, 5)
+    assert found.spearman == pytest.approx(0.4)
+    assert similarity(vectors, pairs[:2]) == (None, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "has no pair"),
+        ("a b\n", "line 1: it has not two words and a number"),
+        ("a b 1\na b one\n", "line 2: it has not two words and a number"),
+        ("a b nan\n", "line 1: the score nan is no finite number"),
+    ],
+)
+def test_another_list_of_pairs_is_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+    (tmp_path / "pairs").write_text(content)
+    with pytest.raises(DataError, match=sentence):
+        read_pairs(str(tmp_path / "pairs"))
+
+
+def plain_answer(vectors: WordVectors, a: str, b: str, c: str, *, by_product: bool) -> str:
+    """The answer by the definition, word by word."""
+
+    def cosine(one: str, other: str) -> float:
+        return float(vectors.unit[vectors.numbers[one]] @ vectors.unit[vectors.numbers[other]])
+
+    def value(word: str) -> float:
+        if by_product:
+            return (1 + cosine(word, b)) * (1 + cosine(word, c)) / (1 + cosine(word, a) + 1e-3)
+        return cosine(word, b) - cosine(word, a) + cosine(word, c)
+
+    return max((word for word in vectors.words if word not in (a, b, c)), key=value)
+
+
+def test_answers_are_those_of_the_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.embeddings.analogy._BLOCK_NUMBERS", 30)  # several blocks
+    words = [f"w{number}" for number in range(12)]
+    vectors = WordVectors(words, np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32))
+    asked = list(itertools.permutations(words[:5], 3))[::7]
+    for by_product in (False, True):
+        answers = [plain_answer(vectors, *each, by_product=by_product) for each in asked]
+        lines = [" ".join([*each, answer]) for each, answer in zip(asked, answers, strict=True)]
+        path = tmp_path / "questions.txt"
+        path.write_text(": some\n" + "\n".join(lines[:4]) + "\n: more\n" + "\n".join([*lines[4:], "w1 w2 w3 unknown"]))
+        done: list[int] = []
+        found = analogies(vectors, read_questions(str(path)), done.append)
+        right = [each.right_by_mul if by_product else each.right_by_add for each in found.values()]
+        assert right == [4, len(asked) - 4]
+        assert [(each.known, each.questions) for each in found.values()] == [(4, 4), (len(asked) - 4, len(asked) - 3)]
+        assert total(found).questions == len(asked) + 1
+        assert done[-1] == len(asked) + 1
+
+
+def test_without_a_known_question_there_is_no_share() -> None:
+    assert (AnalogyResult(0, 0, 0, 3).add, AnalogyResult(0, 0, 0, 3).mul) == (None, None)
+
+
+def test_questions_in_two_files_have_the_relations_of_the_answers(tmp_path: Path) -> None:
+    (tmp_path / "set.questions").write_text("good better rough\nyear years law\n")
+    (tmp_path / "set.answers").write_text("JJ_JJR rougher\nNN_NNS laws\n")
+    found = read_questions(str(tmp_path / "set.questions"))
+    assert [each.section for each in found] == ["JJ_JJR", "NN_NNS"]
+    assert found[1][1:] == ("year", "years", "law", "laws")
+    (tmp_path / "set.answers").write_text("JJ_JJR rougher\n")
+    with pytest.raises(DataError, match=r"has 2 lines, and .* has 1"):
+        read_questions(str(tmp_path / "set.questions"))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b": one\n", "has no question"), (b"a b c\n", "line 1: it has 3 words"), (b"\xff", "UTF-8")],
+)
+def test_another_list_of_questions_is_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "questions").write_bytes(content)
+    with pytest.raises(DataError, match=sentence):
+        read_questions(str(tmp_path / "questions"))

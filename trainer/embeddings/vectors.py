@@ -1,0 +1,159 @@
+"""Words with their vectors, and the files of the word2vec program that hold them, as text and as binary.
+
+Both begin with a line of two numbers: of the words, and of the numbers in a vector. Then each word follows, a space,
+and its vector: as text in a line, or as little-endian float32, after which some programs write a newline and others
+none. The order of the words is that of their frequency.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.errors import DataError
+from corpus.reading.storage import readable, writable
+
+Matrix = npt.NDArray[np.float32]
+
+_HEAD = re.compile(rb"([0-9]{1,10}) ([0-9]{1,6})\s*\n")
+_MOST_HEAD_BYTES = 64
+_MOST_WORD_BYTES = 4096
+_FLOAT = np.dtype("<f4")
+_NOT_VECTORS = "a file of vectors begins with the number of its words and that of the numbers in a vector"
+
+
+class WordVectors:
+    """Words, each with a vector."""
+
+    def __init__(self, words: Sequence[str], matrix: Matrix) -> None:
+        """`words` (n,), which differ; `matrix` (n, size)."""
+        self.words, self.matrix = words, matrix
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The row of each word."""
+        return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def unit(self) -> Matrix:
+        """(n, size): the vectors at length 1; one that is zero stays so."""
+        lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
+        return self.matrix / np.where(lengths > 0, lengths, 1.0).astype(np.float32)
+
+    def find(self, word: str) -> int | None:
+        """The row of a word, or else of its lower-case form; None for an unknown one."""
+        found = self.numbers.get(word)
+        return self.numbers.get(word.lower()) if found is None else found
+
+    def nearest(self, word: str, count: int) -> list[tuple[str, float]]:
+        """The words with the highest cosines to a known word, at most so many, without itself; each with its cosine.
+
+        Raises KeyError for an unknown word.
+        """
+        number = self.find(word)
+        if number is None:
+            raise KeyError(word)
+        cosines = self.unit @ self.unit[number]
+        cosines[number] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[: min(count, len(self.words) - 1)]
+        return [(self.words[each], float(cosines[each])) for each in best.tolist()]
+
+
+def read_vectors(address: str) -> WordVectors:
+    """The vectors of a word2vec file, text or binary, a path or s3://...
+
+    Raises DataError for a file that cannot be read, or is another one.
+    """
+    with readable(address) as path:
+        try:
+            with path.open("rb") as file:
+                count, size = _read_head(file, address)
+                begin = file.tell()
+                binary = _is_binary(file, size)
+                file.seek(begin)
+                limit = path.stat().st_size // (size * (_FLOAT.itemsize if binary else 2) + 2)
+                if count > limit:
+                    raise DataError(
+                        f"{address} says that it has {count:,} words with vectors of {size}, and is too short; "
+                        "get it again"
+                    )
+                matrix = np.empty((count, size), np.float32)
+                read = _read_binary if binary else _read_text
+                words = list(read(file, matrix, address))
+        except OSError as error:
+            raise DataError(f"cannot read {address}: {error.strerror}") from error
+    if len(set(words)) < len(words):
+        raise DataError(f"{address} has a word twice; a file of vectors has each word once")
+    return WordVectors(words, matrix)
+
+
+def write_text(address: str, vectors: WordVectors) -> None:
+    """Write vectors as text, whole or not at all. Raises DataError."""
+    with writable(address) as path, path.open("w", encoding="utf-8") as file:
+        file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n")
+        for word, vector in zip(vectors.words, vectors.matrix, strict=True):
+            file.write(f"{word} {' '.join(map(str, vector.tolist()))}\n")
+
+
+def write_binary(address: str, vectors: WordVectors) -> None:
+    """Write vectors as binary, whole or not at all. Raises DataError."""
+    with writable(address) as path, path.open("wb") as file:
+        file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode())
+        for word, vector in zip(vectors.words, vectors.matrix.astype(_FLOAT), strict=True):
+            file.write(word.encode() + b" " + vector.tobytes() + b"\n")
+
+
+def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
+    found = _HEAD.fullmatch(file.readline(_MOST_HEAD_BYTES))
+    count, size = map(int, found.groups()) if found else (0, 0)
+    if not (count and size):
+        raise DataError(f"{address} holds no vectors: {_NOT_VECTORS}")
+    return count, size
+
+
+def _is_binary(file: BinaryIO, size: int) -> bool:
+    """Whether the bytes after the first word are not those of a line of numbers."""
+    line = file.readline(_MOST_WORD_BYTES + 32 * size)
+    fields = line.split()
+    try:
+        return len([float(each) for each in fields[-size:]]) < size or len(fields) != size + 1
+    except ValueError:
+        return True
+
+
+def _read_text(file: BinaryIO, matrix: Matrix, address: str) -> Iterator[str]:
+    count, size = matrix.shape
+    for number in range(count):
+        line = file.readline(_MOST_WORD_BYTES + 32 * size)
+        word, *fields = line.rstrip().split(b" ")
+        try:
+            matrix[number] = np.array(fields, dtype=np.float32).reshape(size)
+        except ValueError:
+            raise DataError(
+                f"{address}, line {number + 2}: there is no word with {size} numbers; get the file again"
+            ) from None
+        yield _decoded(word, address, f"line {number + 2}")
+
+
+def _read_binary(file: BinaryIO, matrix: Matrix, address: str) -> Iterator[str]:
+    count, size = matrix.shape
+    wanted = size * _FLOAT.itemsize
+    for number in range(count):
+        word = bytearray()
+        while (byte := file.read(1)) not in (b" ", b"") and len(word) <= _MOST_WORD_BYTES:
+            word += byte
+        vector = file.read(wanted)
+        if len(vector) < wanted or len(word) > _MOST_WORD_BYTES:
+            raise DataError(f"{address}, word {number + 1} of {count:,}: the file ends there; get it again")
+        matrix[number] = np.frombuffer(vector, _FLOAT)
+        yield _decoded(bytes(word).lstrip(b"\n"), address, f"word {number + 1}")
+
+
+def _decoded(word: bytes, address: str, place: str) -> str:
+    try:
+        return word.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{address}, {place}: the word is not UTF-8; write the file again in UTF-8") from error
