@@ -75,7 +75,7 @@ def analogies(
     sections = {name: number for number, name in enumerate(names)}
     rows = [[sections[each.section], *map(vectors.find, each[1:])] for each in questions]
     known = np.array([row for row in rows if None not in row], dtype=np.int64).reshape(-1, 5)
-    asked = np.bincount([row[0] for row in rows], minlength=len(names))
+    asked = np.bincount([sections[each.section] for each in questions], minlength=len(names))
     of_known = np.bincount(known[:, 0], minlength=len(names))
     right = np.zeros((2, len(names)), dtype=np.int64)
     step = max(1, _BLOCK_NUMBERS // len(vectors.words))
@@ -131,7 +131,7 @@ def _msr(address: str, answers: str) -> Iterator[Question]:
                 f"{address}, line {number}: there are not three words, or in {answers} not a relation and a word; "
                 f"{_FORMAT}"
             )
-        yield Question(answer[0], *words, answer[1])
+        yield Question(answer[0], words[0], words[1], words[2], answer[1])
 
 
 def _words(line: bytes, address: str, number: int) -> list[str]:

@@ -77,4 +77,5 @@ def spearman(one: npt.NDArray[np.floating], other: npt.NDArray[np.floating]) -> 
 
 def _ranks(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
+    means: npt.NDArray[np.float64] = np.cumsum(counts) - (counts - 1) / 2
+    return means[places]

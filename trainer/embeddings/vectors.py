@@ -40,8 +40,10 @@ class WordVectors:
     @cached_property
     def unit(self) -> Matrix:
         """(n, size): the vectors at length 1; one that is zero stays so."""
-        lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
-        return self.matrix / np.where(lengths > 0, lengths, 1.0).astype(np.float32)
+        lengths: Matrix = np.linalg.norm(self.matrix, axis=1, keepdims=True).astype(np.float32)
+        lengths[lengths == 0] = 1.0
+        unit: Matrix = self.matrix / lengths
+        return unit
 
     def find(self, word: str) -> int | None:
         """The row of a word, or else of its lower-case form; None for an unknown one."""
