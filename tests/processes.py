@@ -1,7 +1,9 @@
-"""Which processes a command left behind, wherever they went: they still carry a mark of its environment."""
+"""Which processes a command started or left behind, wherever they went: they still carry a mark of its environment."""
 
 import time
 from pathlib import Path
+
+import psutil
 
 MARK = "TMPDIR"
 """A variable that every process passes on, and below whose folder everything temporary lies."""
@@ -24,4 +26,16 @@ def left_behind(mark: str, patience: float = 10) -> list[str]:
     deadline = time.monotonic() + patience
     while (found := marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.2)
+    return found
+
+
+def rank_processes(rank: int) -> list[psutil.Process]:
+    """The processes below this one that are this rank of a training."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        try:
+            if child.environ().get("RANK") == str(rank):
+                found.append(child)
+        except psutil.NoSuchProcess:
+            continue  # it ended meanwhile
     return found

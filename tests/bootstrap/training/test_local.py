@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from bootstrap.errors import ShoalError
@@ -15,6 +14,7 @@ from bootstrap.training.local import read_summary, train_locally
 from corpus.dataset import RowBlock, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
+from tests.processes import rank_processes
 from trainer.config import Slowdown, TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.errors import TrainingError
@@ -241,9 +241,8 @@ class Screen(Bars):
         super().at(done)
         if self.kills and done > 20 * 64:
             self.kills -= 1
-            for child in psutil.Process().children(recursive=True):
-                if child.environ().get("RANK") == "1":
-                    child.kill()
+            for rank in rank_processes(1):
+                rank.kill()
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from experiments.prediction.rates import Node, rates_of, read_rates
 from tests.events import points
 from tests.experiments.prediction.test_training import a_run
 from tests.fleet import BUCKET, Fleet
+from tests.processes import rank_processes
 from trainer.config import Slowdown, TrainConfig
 from trainer.errors import TrainingError
 
@@ -64,8 +65,7 @@ class Murderer(Bars):
     def at(self, done: int) -> None:
         super().at(done)
         if not self.killed and done > 40 * 256:
-            children = psutil.Process().children(recursive=True)
-            self.killed = [child for child in children if child.environ().get("RANK") == "1"]
+            self.killed = rank_processes(1)
             for rank in self.killed:
                 rank.kill()
 
