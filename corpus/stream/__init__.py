@@ -1,0 +1,1 @@
+"""Text that readers take from files, a bucket or a socket, and leave in parts for trainers."""

@@ -1,0 +1,162 @@
+"""A part of a stream: a file of rows of words that a reader leaves for trainers, with the place in the source after it.
+
+A row has `ROW_TOKENS` tokens, and a part so many rows, always: text is one sequence of words and ends of lines, cut
+into rows. Where a source ends, or is silent for long, the last rows are filled with ends of lines. So trainers know the
+size of parts that do not exist yet.
+
+Tokens are numbers of the part's own words. Readers need no vocabulary then, and know nothing of each other.
+
+A part is a zip archive of numpy's (.npz), written under another name and renamed, so that there are no halves; zip's
+checksums find damage. What is in it is checked nevertheless: it may come from another machine, over a share.
+"""
+
+import io
+import json
+import os
+import re
+import zipfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.errors import DataError
+from corpus.json_values import parse_json_object, require_fields
+
+ROW_TOKENS = 128
+END_OF_LINE = 0
+FIRST_WORD = 1
+"""The token of a part's first word."""
+
+_FORMAT = 1
+_NAME = re.compile(r"part-([0-9]{9})\.npz")
+_MOST_WORD_CHARACTERS = 1000
+_MOST_ROWS = 1 << 22
+
+Tokens = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """How far a reader has come: what it has read of its source, since its very first start."""
+
+    offsets: dict[str, int] = field(default_factory=dict)
+    """For each file or object its bytes, for a socket its lines, that are in this part or in one before."""
+    lines: int = 0
+    words: int = 0
+    text_bytes: int = 0
+    malformed: int = 0
+    """Lines that were left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Some rows of a stream."""
+
+    number: int
+    """Counted from 0, by reader."""
+    words: tuple[str, ...]
+    """The distinct words; the first has the token `FIRST_WORD`."""
+    counts: Counts
+    """(words,): how often each occurs."""
+    tokens: Tokens
+    """(rows, ROW_TOKENS)."""
+    after: Position
+    """Of its reader, after this part."""
+
+
+def part_path(folder: Path, number: int) -> Path:
+    """The file of a reader's part."""
+    return folder / f"part-{number:09}.npz"
+
+
+def part_numbers(folder: Path) -> list[int]:
+    """The numbers of the parts in a reader's folder, ascending; none where there is no folder."""
+    try:
+        names = [entry.name for entry in os.scandir(folder)]
+    except FileNotFoundError:
+        return []
+    return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
+
+
+def write_part(folder: Path, part: Part) -> None:
+    """Write a part to its reader's folder, whole or not at all. Raises OSError."""
+    told = {"format": _FORMAT, "number": part.number, "after": asdict(part.after)}
+    content = io.BytesIO()
+    np.savez(
+        content,
+        head=np.frombuffer(json.dumps(told).encode(), np.uint8),
+        words=np.frombuffer("\n".join(part.words).encode(), np.uint8),
+        counts=part.counts.astype("<i8"),
+        tokens=part.tokens.astype("<i4"),
+    )
+    path = part_path(folder, part.number)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def read_part(path: Path) -> Part:
+    """Read a part. Raises DataError for a file that is no whole part of this version, and OSError."""
+    content = path.read_bytes()  # not np.load of the path: what it opens, it may leave open after an error
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            head, words, counts, tokens = (arrays[name] for name in ("head", "words", "counts", "tokens"))
+        told = parse_json_object(head.astype(np.uint8).tobytes().decode())
+        part = Part(
+            number=told["number"],
+            words=tuple(words.astype(np.uint8).tobytes().decode().split("\n")) if len(words) else (),
+            counts=counts.astype(np.int64),
+            tokens=tokens.astype(np.int32),
+            after=_position(told["after"]),
+        )
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, DataError) as error:
+        raise DataError(
+            f"{path} is not a whole part of a stream: {error}; remove its folder, and read again"
+        ) from error
+    if why := _wrong(part, told.get("format"), path):
+        raise DataError(f"{path} is not a part of a stream of this version: {why}; remove its folder, and read again")
+    return part
+
+
+def _position(told: Any) -> Position:
+    if not isinstance(told, dict):
+        raise DataError("it tells no position")
+    require_fields(Position, told)
+    found = Position(**told)
+    numbers = [found.lines, found.words, found.text_bytes, found.malformed, *found.offsets.values()]
+    if not all(isinstance(each, int) and each >= 0 for each in numbers):
+        raise DataError("its position has something else than numbers from 0")
+    return found
+
+
+def _wrong(part: Part, version: Any, path: Path) -> str | None:
+    """What is wrong with a part; None for nothing."""
+    tokens = part.tokens
+    rules = (
+        (version == _FORMAT, f"it is not of format {_FORMAT}"),
+        (part_path(path.parent, part.number) == path if isinstance(part.number, int) else False, "it has another name"),
+        (tokens.ndim == 2 and tokens.shape[1:] == (ROW_TOKENS,), f"its rows have not {ROW_TOKENS} tokens"),
+        (0 < len(tokens) <= _MOST_ROWS, f"it has {len(tokens):,} rows"),
+        (part.counts.shape == (len(part.words),), "its words and their counts differ in number"),
+        (len(set(part.words)) == len(part.words), "it has a word twice"),
+        (all(0 < len(word) <= _MOST_WORD_CHARACTERS for word in part.words), "it has a word without a sensible length"),
+    )
+    for holds, sentence in rules:
+        if not holds:
+            return sentence
+    if tokens.min() < 0 or tokens.max() >= len(part.words) + FIRST_WORD:
+        return "it has tokens without words"
+    return None if (part.counts > 0).all() else "it has words that do not occur"
