@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = 
 def from_args(args: argparse.Namespace) -> TrainConfig:
     """The configuration that parsed arguments ask for. Raises TrainingError for values that cannot be."""
     given = {each.name: getattr(args, each.name) for each in options(TrainConfig) if each.name in args}
-    for name, made in (("slow", dict), ("sleep", tuple)):
-        if name in given:
-            given[name] = made(given[name])
+    for each in options(TrainConfig):
+        if each.several and each.name in given:
+            given[each.name] = (dict if each.name == "slow" else tuple)(given[each.name])
     return configured(given)
 
 
@@ -39,7 +39,7 @@ def as_arguments(config: TrainConfig) -> list[str]:
             line.append(each.flag)
         elif each.name == "slow":
             line += [flag("slow"), *(f"{rank}:{slowed}" for rank, slowed in value.items())] if value else []
-        elif each.name == "sleep":
+        elif each.several:
             line += [each.flag, *map(str, value)] if value else []
         elif value is not None and value is not False:
             line += [each.flag, str(value)]

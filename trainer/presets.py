@@ -19,6 +19,17 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "word_dropout": 0.0,
     },
     "both": {},
+    "skipgram": {
+        "optimiser": "sgd",
+        "learning_rate": 6.4,
+        "word_rate": 1.0,
+        "rate_scaling": "linear",
+        "momentum": 0.0,
+        "schedule": "linear",
+        "warm_up": 0.0,
+        "clip_norm": 0.0,
+        "embedding": 100,
+    },
 }
 """Defaults by model, where they are not those of the options. docs/training.md has the measurements."""
 

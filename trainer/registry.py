@@ -10,13 +10,17 @@ from dataclasses import dataclass
 
 from trainer.classification import models as classifiers
 from trainer.classification.options import ClassifierOptions
+from trainer.embeddings.options import EmbeddingOptions
 
 _CLASSIFICATION = "trainer.classification.task", "Classification"
 
-MODELS: Mapping[str, tuple[str, str]] = dict.fromkeys(classifiers.MODULES, _CLASSIFICATION)
+MODELS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(classifiers.MODULES, _CLASSIFICATION),
+    "skipgram": ("trainer.embeddings.task", "Embedding"),
+}
 """For each model the module of its task, and the class in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskOptions(ClassifierOptions):
+class TaskOptions(ClassifierOptions, EmbeddingOptions):
     """The options of all tasks."""

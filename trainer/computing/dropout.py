@@ -10,6 +10,7 @@ Values are dropped by making them 0. Whole words are dropped by leaving them out
 """
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -22,12 +23,18 @@ _STRIDE = 2531  # odd, so that all masks come before one comes again, and far fr
 
 def keys(seed: int, step: int, rows: IntArray) -> IntArray:
     """(n,): the mask number of each of `rows` (n,), from 0 to POOL - 1, at a step of the run."""
+    numbers: IntArray = (hashes(seed, step, rows) >> np.uint64(40)).astype(np.int64) % POOL
+    return numbers
+
+
+def hashes(seed: int, step: int, rows: IntArray) -> npt.NDArray[np.uint64]:
+    """(n,): a hash of seed, step and row for each of `rows` (n,)."""
     start = np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0]
     mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start  # SplitMix64 (Steele et al. 2014)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    numbers: IntArray = (mixed >> np.uint64(40)).astype(np.int64) % POOL
-    return numbers
+    found: npt.NDArray[np.uint64] = mixed
+    return found
 
 
 def drops(model: nn.Module) -> bool:

@@ -61,13 +61,13 @@ class GradientComputer:
     `rows`: the number of training rows. `sparse_tables`: the model's parameters whose gradients are of the rows that a
     batch touches alone; these are not set, but made of what `take_means` gives (row_gradients.py). `precision`: that of
     the layers. `timer` is told the phases; its owner begins the steps. `direct`: what computes the same as `loss_of`
-    and autograd in float32.
+    and autograd in float32; it is enough where no other precision is asked for.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        loss_of: LossOf,
+        loss_of: LossOf | None,
         *,
         rows: int,
         sparse_tables: Sequence[Tensor] = (),
@@ -159,7 +159,8 @@ class GradientComputer:
                     loss, sums = piece.loss, list(piece.gradients)
                 else:
                     loss = loss + piece.loss
-                    torch._foreach_add_(sums, list(piece.gradients))
+                    if sums:
+                        torch._foreach_add_(sums, list(piece.gradients))
                 for own, more in zip(self._means, piece.means, strict=True):
                     own.extend(
                         part._replace(gradients=part.gradients / scale) if scale != 1.0 else part for part in more
@@ -176,6 +177,7 @@ class GradientComputer:
     def _piece(self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer) -> Piece:
         if self._direct is not None:
             return self._direct(self.model, numbers, of, step, timer)
+        assert self._loss_of is not None
         with collected_means() as collected:
             loss = self._loss_of(self.model, numbers, step, timer) / of
         timer.end_phase(FORWARD)
@@ -194,6 +196,7 @@ class GradientComputer:
         rows it is zero, and still depends on every parameter."""
         if not len(numbers):
             return torch.stack([parameter.sum() for parameter in self.model.parameters()]).sum() * 0.0
+        assert self._loss_of is not None
         return self._loss_of(self.model, numbers, step, self._timer) / of * self.scale(of)
 
     def scale(self, of: int) -> float:

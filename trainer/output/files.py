@@ -32,6 +32,9 @@ CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
 )
 MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
 """The file names of a model's folder. Only an export writes the last one."""
+BINARY_VECTORS, TEXT_VECTORS = "vectors.bin", "vectors.txt"
+VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS)
+"""The file names of such a folder with vectors of words."""
 _LAST_LINE_BYTES = 1 << 20
 
 
@@ -159,7 +162,9 @@ def _require_replaceable(model: Path) -> None:
     if model.is_symlink() or (model.exists() and not model.is_dir()):
         raise TrainingError(f"{model} is not a folder, and the model's folder has this name; choose another --output")
     try:
-        other = sorted({each.name for each in model.iterdir()} - {*MODEL_FILES}) if model.is_dir() else []
+        other = (
+            sorted({each.name for each in model.iterdir()} - {*MODEL_FILES, *VECTOR_FILES}) if model.is_dir() else []
+        )
     except OSError as error:
         raise TrainingError(f"cannot read {model}: {error.strerror}; choose another --output") from error
     if other:

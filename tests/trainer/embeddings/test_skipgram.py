@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import logsigmoid
+
+from corpus.text import FIRST_WORD
+from trainer.computing.dropout import hashes
+from trainer.computing.row_gradients import rows_of_means
+from trainer.embeddings import skipgram, skipgram_kernels
+from trainer.embeddings.sampling import SHARED, Sampling, sampling
+from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
+
+WORDS, SIZE = 12, 7
+
+texts = st.lists(
+    st.lists(st.integers(0, WORDS + FIRST_WORD - 1), min_size=20, max_size=20), min_size=1, max_size=5
+).map(lambda rows: np.array(rows, np.int32))
+
+
+def rules(window: int = 3, subsample: float = 0.0, negatives: int = 5) -> Sampling:
+    counts = np.arange(WORDS, 0, -1) * 10
+    return sampling(counts, window=window, negatives=negatives, subsample=subsample, power=0.75)
+
+
+def model(seed: int = 0) -> SkipGram:
+    torch.manual_seed(seed)
+    found = SkipGram(WORDS + FIRST_WORD, SIZE)
+    with torch.no_grad():
+        found.centres.normal_()
+        found.contexts.normal_()
+    return found
+
+
+def by_definition(
+    learnt: SkipGram, rows: np.ndarray, keys: np.ndarray, chosen: Sampling
+) -> tuple[torch.Tensor, int, list[torch.Tensor]]:
+    """The loss pair by pair, and its gradients by autograd, in float64."""
+    centres, contexts = (each.detach().double().requires_grad_() for each in (learnt.centres, learnt.contexts))
+    loss, pairs = torch.zeros((), dtype=torch.float64), 0
+    for row, key in zip(rows, keys, strict=True):
+        words, lines, reaches = np.empty((3, len(row)), np.int64)
+        count = skipgram_kernels.keep_words(row, key, chosen.keep, chosen.window, words, lines, reaches)
+        drawn = np.empty(SHARED, np.int64)
+        skipgram_kernels.draw_negatives(key, chosen.noise, drawn)
+        for one in range(count):
+            for other in range(count):
+                if one == other or abs(one - other) > reaches[one] or lines[one] != lines[other]:
+                    continue
+                pairs += 1
+                loss = loss - logsigmoid(centres[words[one]] @ contexts[words[other]])
+                loss = loss - logsigmoid(-(contexts[drawn] @ centres[words[one]])).sum() * chosen.negatives / SHARED
+    gradients = torch.autograd.grad(loss, [centres, contexts]) if pairs else [0 * centres, 0 * contexts]
+    return loss.detach(), pairs, list(gradients)
+
+
+def as_table(means, table: torch.Tensor) -> torch.Tensor:
+    rows, values = rows_of_means(means)
+    return torch.zeros(table.shape).index_add_(0, rows, values)
+
+
+@settings(deadline=None)
+@given(texts, st.integers(1, 6), st.sampled_from([0.0, 1e-2]), st.integers(0, 2**32))
+def test_both_ways_to_compute_have_the_gradients_of_the_definition(rows, window: int, subsample: float, seed: int):
+    chosen, learnt = rules(window, subsample), model()
+    keys = hashes(seed, 3, np.arange(len(rows)))
+    loss, pairs, gradients = by_definition(learnt, rows, keys, chosen)
+    by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0).sums(learnt, rows, keys, scale=1.0)
+    by_torch = skipgram._by_torch(learnt, rows, keys, chosen, 1.0)
+    for found_loss, found_pairs, means in (by_numba, by_torch):
+        assert found_pairs == pairs
+        assert found_loss.item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-4)
+        for table, own, expected in zip((learnt.centres, learnt.contexts), means, gradients, strict=True):
+            assert torch.allclose(as_table(own, table).double(), expected, atol=2e-3, rtol=1e-3)
+    assert by_numba[2][1].ids.sort()[0].unique().equal(by_torch[2][1].ids.sort()[0].unique())
+
+
+@settings(deadline=None)
+@given(texts, st.data())
+def test_the_rows_beside_a_row_change_nothing(rows, data) -> None:
+    chosen, learnt = rules(), model()
+    keys = hashes(1, 2, np.arange(len(rows)))
+    cut = data.draw(st.integers(0, len(rows)))
+    computer = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0)
+    whole, *parts = (
+        computer.sums(learnt, rows[part], keys[part], scale=1.0)
+        for part in (slice(None), slice(0, cut), slice(cut, None))
+    )
+    assert whole[1] == sum(part[1] for part in parts)
+    for number, table in enumerate((learnt.centres, learnt.contexts)):
+        together = sum(as_table(part[2][number], table) for part in parts)
+        assert torch.allclose(as_table(whole[2][number], table), together, atol=1e-4)
+
+
+def test_frequent_words_are_left_out_as_word2vec_does() -> None:
+    counts = np.array([900_000, 99_000, 1_000])
+    chosen = sampling(counts, window=5, negatives=5, subsample=1e-3, power=0.75)
+    share = counts / counts.sum()
+    expected = np.minimum(1, np.sqrt(1e-3 / share) + 1e-3 / share)
+    assert chosen.keep[FIRST_WORD:] / 2**24 == pytest.approx(expected, abs=1e-6)
+    row, (words, lines, reaches) = np.full(10_000, FIRST_WORD, np.int32), np.empty((3, 10_000), np.int64)
+    kept = skipgram_kernels.keep_words(row, np.uint64(977), chosen.keep, 5, words, lines, reaches)
+    assert kept / 10_000 == pytest.approx(expected[0], abs=0.01)
+    assert np.bincount(reaches[:kept], minlength=6)[1:] / kept == pytest.approx(np.full(5, 0.2), abs=0.1)
+
+
+def test_words_are_drawn_in_proportion_to_the_power_of_their_count() -> None:
+    counts = np.array([1000, 100, 10, 1])
+    chosen = sampling(counts, window=5, negatives=5, subsample=0, power=0.75)
+    shares = np.bincount(chosen.noise, minlength=FIRST_WORD + 4)[FIRST_WORD:] / len(chosen.noise)
+    assert shares == pytest.approx(counts**0.75 / (counts**0.75).sum(), rel=1e-4)
+
+
+def test_nothing_is_left_out_without_subsampling() -> None:
+    assert (rules().keep[FIRST_WORD:] == 1 << 24).all()

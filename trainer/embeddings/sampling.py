@@ -1,0 +1,54 @@
+"""What chance decides in skip-gram: which words are left out, how far a word reaches, and with which it is contrasted.
+
+All of it follows from seed, step and row by a hash. The number of ranks, the split and the rows beside a row change
+nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.text import FIRST_WORD
+
+Counts = npt.NDArray[np.int64]
+
+SHARED = 16
+"""Words that are drawn for a row of a text, for all of its pairs. Each counts as many times as makes the drawn words of
+a pair. So a row's pairs are products of small matrices (pSGNScc: Rengasamy et al. 2017). Ten to twenty do as well as
+words of its own for each pair."""
+
+_NOISE_PLACES = 1 << 22
+_KEPT_BITS = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """The rules of chance for a vocabulary of V words, with ids from FIRST_WORD."""
+
+    keep: npt.NDArray[np.uint64]
+    """(FIRST_WORD + V,): how many of 2**24 occurrences of a word are kept."""
+    noise: npt.NDArray[np.int32]
+    """Each id as often as it is to be drawn."""
+    window: int
+    negatives: int
+    """Drawn words a pair."""
+
+
+def sampling(counts: Counts, *, window: int, negatives: int, subsample: float, power: float) -> Sampling:
+    """The rules for words with these `counts` (V,), all above 0; see `EmbeddingOptions`.
+
+    An occurrence of a word with the share f of the text is kept with the probability sqrt(s / f) + s / f for a
+    `subsample` of s, as the word2vec program does.
+    """
+    share = (subsample or np.inf) * counts.sum() / counts
+    kept = np.minimum(1.0, np.sqrt(share) + share)
+    weights = counts.astype(np.float64) ** power
+    ends = np.rint(np.cumsum(weights) * (max(_NOISE_PLACES, len(counts)) / weights.sum())).astype(np.int64)
+    ids = np.arange(FIRST_WORD, FIRST_WORD + len(counts), dtype=np.int32)
+    return Sampling(
+        keep=np.concatenate((np.zeros(FIRST_WORD), kept * (1 << _KEPT_BITS))).astype(np.uint64),
+        noise=np.repeat(ids, np.diff(ends, prepend=0)),
+        window=window,
+        negatives=negatives,
+    )

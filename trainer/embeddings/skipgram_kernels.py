@@ -1,0 +1,165 @@
+"""The loops of skip-gram for CPUs, compiled by numba; skipgram.py calls them, and says what they compute.
+
+A row's vectors are copied to one place, because its words come again and again, and their gradients are collected
+there. Then they are added to the gradients of the piece, which have each word once.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import int64, njit, uint64
+
+from corpus.compiled import compiled, compiled_sums
+
+_MOST_FACTORS = 16
+"""A loss is the logarithm of a product of probabilities, of so many at most: they may be e**-30 each."""
+
+
+@compiled
+def mixed(number: Any) -> Any:
+    """A hash of a 64-bit number (the last steps of SplitMix64; Steele et al. 2014)."""
+    number = (number ^ (number >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return number ^ (number >> uint64(31))
+
+
+@compiled
+def keep_words(row: Any, key: Any, keep: Any, window: Any, words: Any, lines: Any, reaches: Any) -> Any:
+    """Write the words of a row (tokens,) from which it is learnt to `words`, their lines to `lines`, and how many words
+    they reach to each side to `reaches`. Returns the number of these words."""
+    kept, line = 0, 0
+    for place in range(len(row)):
+        word = row[place]
+        if word == 0:
+            line += 1
+        elif word > 1:
+            drawn = mixed(key + uint64(place + 1) * uint64(0x9E3779B97F4A7C15))
+            if (drawn >> uint64(40)) < keep[word]:
+                words[kept], lines[kept] = word, line
+                reaches[kept] = 1 + int64(((drawn & uint64(0xFFFFFFFF)) * uint64(window)) >> uint64(32))
+                kept += 1
+    return kept
+
+
+@compiled
+def draw_negatives(key: Any, noise: Any, negatives: Any) -> None:
+    """Write to `negatives` (shared,) words of `noise`, which has each word as often as it is to be drawn."""
+    for number in range(len(negatives)):
+        drawn = mixed(key ^ (uint64(number + 1) * uint64(0xD1342543DE82EF95)))
+        negatives[number] = noise[((drawn >> uint64(32)) * uint64(len(noise))) >> uint64(32)]
+
+
+@njit(inline="always")
+def _learn_pair(
+    vectors: Any, vector: Any, others: Any, other: Any, sign: Any, weight: Any, by_vectors: Any, by_others: Any
+) -> Any:
+    """Add the gradients of a pair of vectors, times `weight`; returns the probability of its `sign`: 1 if the two are
+    to occur together, else -1."""
+    columns, score = uint64(vectors.shape[1]), np.float32(0.0)
+    for column in range(columns):
+        score += vectors[vector, column] * others[other, column]
+    score = sign * min(max(score, np.float32(-30.0)), np.float32(30.0))
+    small = np.exp(-abs(score))
+    likely, unlikely = np.float32(1.0) / (np.float32(1.0) + small), small / (np.float32(1.0) + small)
+    right, wrong = (likely, unlikely) if score > 0 else (unlikely, likely)
+    gradient = -weight * sign * wrong
+    for column in range(columns):
+        by_vectors[vector, column] += gradient * others[other, column]
+        by_others[other, column] += gradient * vectors[vector, column]
+    return right
+
+
+@compiled
+def _collect(words: Any, count: Any, gradients: Any, places: Any, touched: Any, sums: Any, known: Any) -> Any:
+    """Add `gradients` of `words` to `sums`, where `places` (rows of the table,) says each word's row, or -1. Returns
+    how many words are known then."""
+    columns = uint64(gradients.shape[1])
+    for number in range(count):
+        place = places[words[number]]
+        if place < 0:
+            place, touched[known], places[words[number]] = known, words[number], known
+            known += 1
+            for column in range(columns):
+                sums[uint64(place), column] = gradients[uint64(number), column]
+        else:
+            for column in range(columns):
+                sums[uint64(place), column] += gradients[uint64(number), column]
+    return known
+
+
+@njit(inline="always")
+def _learn_pairs(
+    count: Any, lines: Any, reaches: Any, centres: Any, contexts: Any, by_centres: Any, by_contexts: Any, degrees: Any
+) -> Any:
+    """Add the gradients of a row's pairs, and write to `degrees` how many each centre has. Returns their loss."""
+    loss, one = 0.0, np.float32(1.0)
+    for place in range(count):
+        product, degrees[place] = 1.0, 0
+        for other in range(max(0, place - reaches[place]), min(count, place + reaches[place] + 1)):
+            if other != place and lines[other] == lines[place]:
+                product *= _learn_pair(
+                    centres, uint64(place), contexts, uint64(other), one, one, by_centres, by_contexts
+                )
+                degrees[place] += 1
+                if degrees[place] % _MOST_FACTORS == 0:
+                    loss, product = loss - np.log(product), 1.0
+        loss -= np.log(product)
+    return loss
+
+
+@njit(inline="always")
+def _contrast(
+    count: Any, degrees: Any, per_pair: Any, centres: Any, noises: Any, by_centres: Any, by_noises: Any
+) -> Any:
+    """Add the gradients of a row's centres with the drawn words. Returns their loss."""
+    loss, shared = 0.0, len(noises)
+    for place in range(count):
+        weight, product = np.float32(degrees[place] * per_pair / shared), 1.0
+        if weight:
+            for other in range(shared):
+                product *= _learn_pair(
+                    centres, uint64(place), noises, uint64(other), np.float32(-1.0), weight, by_centres, by_noises
+                )
+                if other % _MOST_FACTORS == _MOST_FACTORS - 1:
+                    loss, product = loss - weight * np.log(product), 1.0
+            loss -= weight * np.log(product)
+    return loss
+
+
+@compiled_sums
+def skipgram_gradients(rows: Any, keys: Any, rules: Any, tables: Any, places: Any, touched: Any, sums: Any) -> Any:
+    """Add up the gradients of `rows` (n, tokens) with `keys` (n,).
+
+    `rules`: (keep, noise, window, negatives of a pair, negatives of a row). `tables`, `places` (all -1), `touched` and
+    `sums`: of centres and of contexts. Returns how many words of each are touched, the loss, and the number of pairs.
+    """
+    keep, noise, window, per_pair, shared = rules
+    length, columns = rows.shape[1], tables[0].shape[1]
+    words, lines, reaches, degrees = np.empty((4, length), np.int64)
+    negatives = np.empty(shared, np.int64)
+    # One call for each: of parts of one array LLVM cannot tell that they do not overlap, which halves the speed.
+    centres, by_centres = np.empty((length, columns), np.float32), np.empty((length, columns), np.float32)
+    contexts, by_contexts = np.empty((length, columns), np.float32), np.empty((length, columns), np.float32)
+    noises, by_noises = np.empty((shared, columns), np.float32), np.empty((shared, columns), np.float32)
+    known, pairs, loss = np.zeros(2, np.int64), 0, 0.0
+    for number in range(len(rows)):
+        count = keep_words(rows[number], keys[number], keep, window, words, lines, reaches)
+        for place in range(count):
+            centres[place], contexts[place] = tables[0][words[place]], tables[1][words[place]]
+        by_centres[:count], by_contexts[:count], by_noises[:] = 0.0, 0.0, 0.0
+        loss += _learn_pairs(count, lines, reaches, centres, contexts, by_centres, by_contexts, degrees)
+        learnt = degrees[:count].sum()
+        if learnt == 0:
+            continue
+        pairs += learnt
+        draw_negatives(keys[number], noise, negatives)
+        for place in range(shared):
+            noises[place] = tables[1][negatives[place]]
+        loss += _contrast(count, degrees, per_pair, centres, noises, by_centres, by_noises)
+        known[0] = _collect(words, count, by_centres, places[0], touched[0], sums[0], known[0])
+        known[1] = _collect(words, count, by_contexts, places[1], touched[1], sums[1], known[1])
+        known[1] = _collect(negatives, shared, by_noises, places[1], touched[1], sums[1], known[1])
+    for kind in range(2):
+        for place in range(known[kind]):
+            places[kind][touched[kind][place]] = -1
+    return known, loss, pairs

@@ -1,0 +1,127 @@
+"""The task of learning vectors of words from text: rows of running words, by the model that `--model` names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpus.text import FIRST_WORD
+from trainer.balancing.claims import Lengths
+from trainer.clock import StepTimer
+from trainer.computing.dropout import hashes
+from trainer.computing.gradients import GradientComputer
+from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks
+from trainer.embeddings.judging import Judges
+from trainer.embeddings.model_folder import write_vectors
+from trainer.embeddings.sampling import Sampling, sampling
+from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, count_pairs
+from trainer.embeddings.text_rows import TextRows, Tokens, read_rows
+from trainer.embeddings.vectors import WordVectors
+from trainer.order import IntArray
+from trainer.output.files import MODEL
+from trainer.task import TEST, Task
+
+_ROWS_OF_A_STEP, _EPOCHS = 8, 5
+_SOME_ROWS = 64
+_HELD_OUT_STEP = 1 << 40
+"""A step that no run comes to: the chance by which the rows are judged that nobody learns from."""
+
+
+class Embedding(Task[TextRows]):
+    """Learns a vector of each word, such that words that occur together have similar ones."""
+
+    precision = "float32"
+
+    @staticmethod
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextRows:  # noqa: ARG004
+        return read_rows(config.data, min_count=config.min_count)
+
+    @staticmethod
+    def adapted(config: TrainConfig, data: TextRows) -> TrainConfig:  # noqa: ARG004
+        if not config.requested_batch(1):
+            config = replace(config, global_batch=_ROWS_OF_A_STEP)
+        return replace(config, epochs=config.epochs or _EPOCHS)
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
+        self._config, self._ranks, self._data = config, ranks, data
+        with ranks.agreement():
+            self._judges = Judges(config.similarity, config.analogy)
+        vocabulary = data.vocabulary
+        self._rules = sampling(
+            vocabulary.counts,
+            window=config.window,
+            negatives=config.negatives,
+            subsample=config.subsample,
+            power=config.noise_power,
+        )
+        self.model: SkipGram = SkipGram(len(self._rules.keep), config.embedding).to(ranks.device)
+        self._pairs_a_row = _pairs_a_row(data, self._rules)
+        self.tables, self.sparse_tables = (), (self.model.centres, self.model.contexts)
+
+    def gradient_computer(self, timer: StepTimer) -> GradientComputer:
+        return GradientComputer(
+            self.model,
+            None,
+            rows=len(self._data.tokens),
+            sparse_tables=self.sparse_tables,
+            device=self._ranks.device,
+            timer=timer,
+            threads=self._ranks.threads,
+            direct=self._gradients(self._data.tokens),
+        )
+
+    def _gradients(self, tokens: Tokens) -> SkipGramGradients:
+        return SkipGramGradients(tokens, self._rules, seed=self._config.seed, pairs_a_row=self._pairs_a_row)
+
+    def lengths(self, rows: IntArray) -> Lengths:
+        return np.full(len(rows), self._data.tokens.shape[1], np.uint16)
+
+    def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:  # noqa: ARG002
+        return ()
+
+    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
+        """The ranks share the rows that are held out; the first judges the vectors by words."""
+        begin = int(split[: self._ranks.rank].sum())
+        numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
+        loss, pairs, _ = self._gradients(self._data.held_out).sums(
+            self.model, self._data.held_out[numbers], hashes(self._config.seed, _HELD_OUT_STEP, numbers), scale=1.0
+        )
+        of_ranks = self._ranks.gather((loss.item(), pairs, stop()))
+        if any(stopped for _, _, stopped in of_ranks):
+            return None
+        losses, counts, _ = zip(*of_ranks, strict=True)
+        words: dict[str, Any] = {}
+        if self._ranks.is_first:
+            words = (self._judges.all_measures if part == TEST else self._judges.quick_measures)(self._vectors())
+        return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
+
+    def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
+        return dict(tested or {})
+
+    def summary_settings(self) -> dict[str, Any]:
+        return {
+            "precision": self.precision,
+            "vocabulary": len(self._data.vocabulary.words),
+            "words": self._data.words,
+        }
+
+    def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
+        config = self._config
+        names = ("window", "negatives", "subsample", "min_count", "noise_power", "seed")
+        about = {"model": config.model, "epoch": epoch, "settings": {name: getattr(config, name) for name in names}}
+        write_vectors(
+            output / MODEL, self._vectors(), config={**about, "digest": self._data.digest}, measures=dict(tested)
+        )
+
+    def _vectors(self) -> WordVectors:
+        return WordVectors(self._data.vocabulary.words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
+
+
+def _pairs_a_row(data: TextRows, rules: Sampling) -> float:
+    """The number of pairs in a row of text, about: in some that are held out, or in the first ones."""
+    rows = data.held_out if len(data.held_out) else data.tokens[:_SOME_ROWS]
+    keys = hashes(0, _HELD_OUT_STEP, np.arange(len(rows)))
+    return max(1.0, count_pairs(rows, keys, rules) / len(rows))

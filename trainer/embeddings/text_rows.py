@@ -1,0 +1,99 @@
+"""The rows of a run on word vectors: the parts that readers left (corpus/stream), with ids of one vocabulary.
+
+Readers know nothing of a vocabulary: a part has words of its own. Every rank makes the same vocabulary of the same
+parts, and replaces the parts' tokens by its ids: 0 at the end of a line, 1 for a word without a vector, then the words,
+the most frequent first.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.display import plural
+from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part
+from corpus.stream.parts import FIRST_WORD as FIRST_OF_PART
+from corpus.text import FIRST_WORD, UNKNOWN
+from trainer.embeddings.sampling import Counts
+from trainer.errors import TrainingError
+from trainer.task import TEST, TRAINING, VALIDATION
+
+Tokens = npt.NDArray[np.int32]
+
+_MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
+"""Rows that are not learnt from, but judged by: one of so many, and no more than the first number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """The words that have vectors, the most frequent first."""
+
+    words: tuple[str, ...]
+    counts: Counts
+
+    @classmethod
+    def of(cls, counted: Counter[str], *, min_count: int, where: Path) -> "Vocabulary":
+        """The words that occur often enough; equally frequent ones in their own order. Raises TrainingError if there
+        are none."""
+        kept = sorted((-count, word) for word, count in counted.items() if count >= min_count)
+        if not kept:
+            raise TrainingError(
+                f"no word of the {plural(counted.total(), 'word')} in {where} occurs {plural(min_count, 'time')}; "
+                "lower --min-count, or read more text"
+            )
+        return cls(words=tuple(word for _, word in kept), counts=-np.array([count for count, _ in kept], np.int64))
+
+    def ids(self, part: Part) -> Tokens:
+        """(rows, tokens): a part's rows with the ids of this vocabulary."""
+        known = {word: number for number, word in enumerate(self.words, FIRST_WORD)}
+        table = np.full(len(part.words) + FIRST_OF_PART, UNKNOWN, np.int32)
+        table[END_OF_LINE] = 0
+        table[FIRST_OF_PART:] = [known.get(word, UNKNOWN) for word in part.words]
+        return table[part.tokens]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRows:
+    """All rows of a text that has an end."""
+
+    vocabulary: Vocabulary
+    tokens: Tokens
+    """(rows, tokens), of which those that are held out are empty."""
+    held_out: Tokens
+    """(m, tokens)."""
+    words: int
+    """Running words in all rows, with those that have no vector."""
+    digest: str
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Rows by part."""
+        return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
+
+
+def read_rows(stream: Path, *, min_count: int) -> TextRows:
+    """All rows of a stream whose readers have come to the end. Raises TrainingError and DataError."""
+    parts = [
+        path
+        for folder in sorted(stream.glob("reader-*"))
+        for path in (part_path(folder, number) for number in part_numbers(folder))
+    ]
+    if not parts:
+        raise TrainingError(f"{stream} has no text: no reader has left a part there; give --input FILE...")
+    counted: Counter[str] = Counter()
+    digest = blake2b(digest_size=16)
+    for path in parts:
+        part = read_part(path)
+        counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
+        digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
+    vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
+    tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in parts])
+    held = np.arange(_HELD_OUT_EVERY - 1, len(tokens), _HELD_OUT_EVERY)[:_MOST_HELD_OUT]
+    held_out = tokens[held].copy()
+    tokens[held] = END_OF_LINE
+    return TextRows(
+        vocabulary=vocabulary, tokens=tokens, held_out=held_out, words=counted.total(), digest=digest.hexdigest()
+    )
