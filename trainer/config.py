@@ -5,6 +5,7 @@ environment of a rank must be set before its process starts: whoever launches ra
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -138,6 +139,9 @@ class ModelOptions(Section):
     seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
+_MODE = re.compile("sync|average:([1-9][0-9]{0,5})")
+
+
 @dataclass(frozen=True, kw_only=True)
 class OptimisationOptions(Section):
     """The number and size of steps, and the optimiser."""
@@ -194,14 +198,34 @@ class OptimisationOptions(Section):
         "share of all steps in which the learning rate rises to its highest value", default=0.05, must=SHARE
     )
     clip_norm: float = option("shorten gradients longer than this; 0: never", default=1.0, must=AT_LEAST_0)
+    mode: str = option(
+        "how ranks learn together. sync: each step sums their gradients; average:K: each rank takes K steps by itself, "
+        "of --global-batch or --rank-batch rows of its own, and then all bring their vectors together (skipgram)",
+        default="sync",
+        must=Bound(
+            "sync, or average:K with a number of steps, such as average:50", lambda mode: bool(_MODE.fullmatch(mode))
+        ),
+        metavar="MODE",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.local_steps and self.optimiser != "sgd":
+            raise TrainingError(
+                f"--mode is {self.mode}, with steps of each rank by sgd, but --optimiser is {self.optimiser}; take "
+                "--optimiser sgd, or --mode sync"
+            )
         if self.global_batch is not None and self.rank_batch is not None:
             raise TrainingError(
                 "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
                 "other those of each; give one"
             )
+
+    @property
+    def local_steps(self) -> int:
+        """The steps that each rank takes by itself within a step of the run; 0 where all take each step together."""
+        found = _MODE.fullmatch(self.mode)
+        return int(found[1] or 0) if found else 0
 
     def batch_for(self, world_size: int) -> int:
         """Rows of a global batch."""
@@ -209,6 +233,9 @@ class OptimisationOptions(Section):
 
     def requested_batch(self, world_size: int) -> int | None:
         """Rows of a global batch if they were given, else None."""
+        if self.local_steps:
+            own = self.rank_batch or self.global_batch
+            return own and own * self.local_steps * world_size
         return self.rank_batch * world_size if self.rank_batch else self.global_batch
 
     def epochs_for(self, steps: int) -> int:
@@ -351,6 +378,11 @@ class TrainConfig(
             raise TrainingError(
                 f"--char-ngrams is {self.char_ngrams}, but --model {self.model} has none; leave it out, or take "
                 "--model fasttext"
+            )
+        if self.mode != "sync" and self.model != "skipgram":
+            raise TrainingError(
+                f"--mode is {self.mode}, and --model {self.model} learns by --mode sync alone; leave it out, or take "
+                "--model skipgram"
             )
         if self.exchange == "ddp" and self.model != "lstm":
             raise TrainingError(

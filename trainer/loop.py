@@ -15,7 +15,7 @@ import torch
 
 from trainer import start
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
-from trainer.computing.optimiser import Optimiser, learning_rate
+from trainer.computing.optimiser import Optimiser
 from trainer.computing.sleeping import sleeping_where_asked
 from trainer.config import Slowdown, TrainConfig
 from trainer.distributed import drift, failures, memory
@@ -135,6 +135,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                         optimiser.clear()
                         timer.end_phase(ORDER)
                         slowness = slowdown.at(done)
+                        rate = task.step_rate(config, done, steps, order.size(0))
                         loss, computed = compute(own, size, done, slowness), len(own)
                         for number in planner.claim_pieces(plan, f"at step {done + 1}"):
                             piece = rows[plan.piece_rows(lengths, number)]
@@ -154,7 +155,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                             stop=stop.made,
                             save=ranks.is_first and checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
                         )
-                        optimiser.step(learning_rate(config, done, steps, order.size(0)))
+                        optimiser.step(rate)
                         timer.end_phase(UPDATE)
                         throughput.add_own_rows(computed, claimed=computed - len(own))
                         progress.step, done = progress.step + 1, done + 1

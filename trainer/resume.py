@@ -85,11 +85,13 @@ def _batch_notes(state: dict[str, Any], config: TrainConfig, ranks: int) -> list
     has, asked = state["global_batch"], config.requested_batch(ranks)
     if asked is None or asked == has:
         return []
-    if config.rank_batch is None:
+    own = config.rank_batch or (config.global_batch if config.local_steps else None)
+    if own is None:
         given = f"--global-batch is {asked}"
     else:
-        given = f"--rank-batch {config.rank_batch} makes steps of {plural(asked, 'row')} on {plural(ranks, 'rank')}"
-        if config.rank_batch == state["config"].get("rank_batch"):
+        name = "rank_batch" if config.rank_batch else "global_batch"
+        given = f"{flag(name)} {own} makes steps of {plural(asked, 'row')} on {plural(ranks, 'rank')}"
+        if own == state["config"].get(name):
             return [f"{given}, but the run keeps its own, of {plural(has, 'row')}"]
     raise TrainingError(
         f"{given}, but the run in {config.output} has steps of {plural(has, 'row')}; leave it out, or start in another "

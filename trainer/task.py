@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from trainer.balancing.claims import Lengths
 from trainer.clock import StepTimer
 from trainer.computing.gradients import GradientComputer
+from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
@@ -71,6 +72,10 @@ class Task(ABC, Generic[DataT]):
     @abstractmethod
     def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:
         """The model's weights are drawn from torch's generator. Raises TrainingError, the same on all ranks."""
+
+    def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
+        """The learning rate of a step of `size` rows, of `steps` in the whole run; asked before its gradients."""
+        return learning_rate(config, step, steps, size)
 
     @abstractmethod
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:

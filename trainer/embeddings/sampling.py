@@ -18,6 +18,11 @@ SHARED = 16
 a pair. So a row's pairs are products of small matrices (pSGNScc: Rengasamy et al. 2017). Ten to twenty do as well as
 words of its own for each pair."""
 
+STEADY = 10.0
+"""A step of SGD on a batch in which a word is to occur more often takes the gradient of its vectors so many times
+instead of each time. All of these gradients were found for one vector: added up, they would throw a frequent word's far
+beyond where the first of them led. Batches of 8 to 64 rows then learn the same; 20 let batches of 64 rows diverge."""
+
 _NOISE_PLACES = 1 << 22
 _KEPT_BITS = 24
 
@@ -30,13 +35,21 @@ class Sampling:
     """(FIRST_WORD + V,): how many of 2**24 occurrences of a word are kept."""
     noise: npt.NDArray[np.int32]
     """Each id as often as it is to be drawn."""
+    expected: npt.NDArray[np.float32]
+    """(2, FIRST_WORD + V): how often a word is to be a centre in a row, and how often a context, or drawn."""
     window: int
     negatives: int
     """Drawn words a pair."""
 
+    def steadiness(self, rows: int, *, steady: float = STEADY, least: float = 0.0) -> npt.NDArray[np.float32] | None:
+        """(2, FIRST_WORD + V): the factors of the gradients of centres and contexts in a batch of so many rows, which
+        are `least` or more: 1 for words that are to occur `steady` times or less. None if all are 1."""
+        factors = np.clip(steady / np.maximum(rows * self.expected, steady), least, 1.0).astype(np.float32)
+        return None if (factors == 1.0).all() else factors
 
-def sampling(counts: Counts, *, window: int, negatives: int, subsample: float, power: float) -> Sampling:
-    """The rules for words with these `counts` (V,), all above 0; see `EmbeddingOptions`.
+
+def sampling(counts: Counts, *, rows: int, window: int, negatives: int, subsample: float, power: float) -> Sampling:
+    """The rules for words with these `counts` (V,), all above 0, in so many rows of text; see `EmbeddingOptions`.
 
     An occurrence of a word with the share f of the text is kept with the probability sqrt(s / f) + s / f for a
     `subsample` of s, as the word2vec program does.
@@ -46,7 +59,11 @@ def sampling(counts: Counts, *, window: int, negatives: int, subsample: float, p
     weights = counts.astype(np.float64) ** power
     ends = np.rint(np.cumsum(weights) * (max(_NOISE_PLACES, len(counts)) / weights.sum())).astype(np.int64)
     ids = np.arange(FIRST_WORD, FIRST_WORD + len(counts), dtype=np.int32)
+    as_centres = counts * kept / rows
+    expected = np.zeros((2, FIRST_WORD + len(counts)), np.float32)
+    expected[:, FIRST_WORD:] = as_centres, as_centres + SHARED * weights / weights.sum()
     return Sampling(
+        expected=expected,
         keep=np.concatenate((np.zeros(FIRST_WORD), kept * (1 << _KEPT_BITS))).astype(np.uint64),
         noise=np.repeat(ids, np.diff(ends, prepend=0)),
         window=window,

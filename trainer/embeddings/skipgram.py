@@ -11,6 +11,7 @@ On a CPU numba computes (skipgram_kernels.py), elsewhere torch (`_by_torch`). Bo
 together.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from corpus.text import FIRST_WORD
-from trainer.clock import BACKWARD, ROWS, StepTimer
+from trainer.clock import BACKWARD, StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.gradients import Piece
 from trainer.computing.row_gradients import Means, new_table
@@ -29,13 +30,17 @@ from trainer.embeddings.sampling import SHARED, Sampling
 from trainer.embeddings.text_rows import Tokens
 from trainer.order import IntArray
 
-_STEADY = 30.0
+_LARGEST = 30.0
 """Products of vectors count as this at most: the sigmoid is then 1 to thirteen digits."""
 
 
 _GOLDEN, _OF_NOISE = 0x9E3779B97F4A7C15 - (1 << 64), 0xD1342543DE82EF95 - (1 << 64)
 _FACTORS = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
 """Numbers of skipgram_kernels.py, as signed ones."""
+
+
+Keys = npt.NDArray[np.uint64]
+Factors = npt.NDArray[np.float32] | None
 
 
 class SkipGram(nn.Module):
@@ -56,29 +61,37 @@ class SkipGram(nn.Module):
 class SkipGramGradients:
     """The gradients of rows of words, as `DirectGradients`."""
 
-    def __init__(self, tokens: Tokens, rules: Sampling, *, seed: int, pairs_a_row: float) -> None:
+    def __init__(self, tokens: Tokens, rules: Sampling, *, seed: int, pairs_a_row: float, steady: bool) -> None:
         """`tokens` (rows, n): ids, 0 at the end of a line, 1 for a word without a vector. `pairs_a_row`: how many pairs
-        a row has, about."""
-        self._tokens, self._rules, self._seed, self._pairs_a_row = tokens, rules, seed, pairs_a_row
+        a row has, about. `steady`: whether frequent words' gradients are smaller in large batches (sampling.STEADY)."""
+        self.tokens = tokens
+        self._rules, self._seed, self._pairs_a_row, self._steady = rules, seed, pairs_a_row, steady
         self._scratch: list[Any] = []
+        self._factors: tuple[int, Factors] = 0, None
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
         """See `DirectGradients`."""
         assert isinstance(model, SkipGram)
-        rows, keys = self._tokens[numbers], hashes(self._seed, step, numbers)
-        timer.end_phase(ROWS)
-        loss, _, means = self.sums(model, rows, keys, scale=1.0 / of)
+        loss, means = self.of_rows(model, numbers, of, step)
         timer.end_phase(BACKWARD)
-        return Piece(loss / (of * self._pairs_a_row), (), [[each] for each in means])
+        return Piece(loss, (), [[each] for each in means])
 
-    def sums(self, model: SkipGram, rows: Tokens, keys: Any, *, scale: float) -> tuple[Tensor, int, list[Means]]:
+    def of_rows(self, model: SkipGram, numbers: IntArray, of: int, step: int) -> tuple[Tensor, list[Means]]:
+        """What the training rows `numbers` (n,) add to the loss, and to the gradients of centres and contexts, in a
+        global batch of `of` rows."""
+        loss, _, means = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
+        if self._factors[0] != of:
+            self._factors = of, self._rules.steadiness(of) if self._steady else None
+        return loss / (of * self._pairs_a_row), scaled(means, self._factors[1], 1.0 / of)
+
+    def sums(self, model: SkipGram, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         """The sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of their pairs, and the gradients
-        of centres and contexts, times `scale`."""
+        of centres and contexts."""
         if model.centres.is_cpu:
-            return self._by_numba(model, rows, keys, scale)
-        return _by_torch(model, rows, keys, self._rules, scale)
+            return self._by_numba(model, rows, keys)
+        return _by_torch(model, rows, keys, self._rules)
 
-    def _by_numba(self, model: SkipGram, rows: Tokens, keys: Any, scale: float) -> tuple[Tensor, int, list[Means]]:
+    def _by_numba(self, model: SkipGram, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         tables = model.centres.detach().numpy(), model.contexts.detach().numpy()
         places = self._scratch.pop() if self._scratch else tuple(np.full(len(tables[0]), -1, np.int32) for _ in tables)
         most = len(rows) * rows.shape[1], len(rows) * (rows.shape[1] + SHARED)
@@ -88,19 +101,28 @@ class SkipGramGradients:
         known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, tables, places, touched, sums)
         self._scratch.append(places)  # of a thread; lists are safe to share
         means = [
-            _single(torch.from_numpy(ids[:count]), torch.from_numpy(own[:count] * own.dtype.type(scale)))
+            _single(torch.from_numpy(ids[:count]), torch.from_numpy(own[:count]))
             for ids, own, count in zip(touched, sums, known, strict=True)
         ]
         return torch.tensor(loss, dtype=model.centres.dtype), int(pairs), means
 
 
-def count_pairs(rows: Tokens, keys: npt.NDArray[np.uint64], rules: Sampling) -> int:
+def scaled(means: Sequence[Means], factors: Factors, scale: float) -> list[Means]:
+    """Gradients of centres and contexts times `factors` (2, words) of their words, if there are any, and `scale`."""
+    for each, of_words in zip(means, [None, None] if factors is None else factors, strict=True):
+        if of_words is not None:
+            each.gradients.mul_(torch.from_numpy(of_words).to(each.ids.device)[each.ids, None])
+        each.gradients.mul_(scale)
+    return list(means)
+
+
+def count_pairs(rows: Tokens, keys: Keys, rules: Sampling) -> int:
     """The number of pairs in `rows` (n, tokens) with `keys` (n,)."""
     kept = _kept(torch.from_numpy(rows), torch.from_numpy(keys.view(np.int64)), rules)
     return int(_near(*kept).sum())
 
 
-def _by_torch(model: SkipGram, rows: Any, keys: Any, rules: Sampling, scale: float) -> tuple[Tensor, int, list[Means]]:
+def _by_torch(model: SkipGram, rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, int, list[Means]]:
     """The same by torch, for all rows at once."""
     device = model.centres.device
     hashed = torch.from_numpy(keys.view(np.int64)).to(device)
@@ -113,8 +135,8 @@ def _by_torch(model: SkipGram, rows: Any, keys: Any, rules: Sampling, scale: flo
     near = _near(words, lines, reaches)  # (n, longest, longest)
     degrees = near.sum(2)  # (n, longest)
     # Of a score, the gradient is the weight of its loss times the probability of the other answer.
-    scores = (centres @ contexts.mT).clamp(-_STEADY, _STEADY)
-    against = (centres @ noises.mT).clamp(-_STEADY, _STEADY)  # (n, longest, SHARED)
+    scores = (centres @ contexts.mT).clamp(-_LARGEST, _LARGEST)
+    against = (centres @ noises.mT).clamp(-_LARGEST, _LARGEST)  # (n, longest, SHARED)
     weights = (degrees * (rules.negatives / SHARED))[:, :, None].to(against.dtype)
     loss = -(logsigmoid(scores) * near).sum() - (logsigmoid(-against) * weights).sum()
     by_scores, by_against = -torch.sigmoid(-scores) * near, torch.sigmoid(against) * weights
@@ -126,7 +148,7 @@ def _by_torch(model: SkipGram, rows: Any, keys: Any, rules: Sampling, scale: flo
     return (
         loss,
         int(degrees.sum()),
-        [_single(words[used], by_centres[used] * scale), _single(of_contexts, by_contexts * scale)],
+        [_single(words[used], by_centres[used]), _single(of_contexts, by_contexts)],
     )
 
 

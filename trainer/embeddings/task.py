@@ -12,9 +12,11 @@ from trainer.balancing.claims import Lengths
 from trainer.clock import StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.gradients import GradientComputer
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.judging import Judges
+from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
 from trainer.embeddings.sampling import Sampling, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, count_pairs
@@ -52,6 +54,7 @@ class Embedding(Task[TextRows]):
         vocabulary = data.vocabulary
         self._rules = sampling(
             vocabulary.counts,
+            rows=len(data.tokens),
             window=config.window,
             negatives=config.negatives,
             subsample=config.subsample,
@@ -59,6 +62,8 @@ class Embedding(Task[TextRows]):
         )
         self.model: SkipGram = SkipGram(len(self._rules.keep), config.embedding).to(ranks.device)
         self._pairs_a_row = _pairs_a_row(data, self._rules)
+        own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP
+        self._local = LocalSteps(self._gradients(data.tokens), self._rules, rows=own) if config.local_steps else None
         self.tables, self.sparse_tables = (), (self.model.centres, self.model.contexts)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -69,12 +74,24 @@ class Embedding(Task[TextRows]):
             sparse_tables=self.sparse_tables,
             device=self._ranks.device,
             timer=timer,
-            threads=self._ranks.threads,
-            direct=self._gradients(self._data.tokens),
+            threads=self._ranks.threads if self._local is None else Threads(1),
+            direct=self._local or self._gradients(self._data.tokens),
         )
 
+    def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
+        if self._local is None:
+            return super().step_rate(config, step, steps, size)
+        self._local.rate = super().step_rate(config, step, steps, self._local.rows)
+        return 1.0
+
     def _gradients(self, tokens: Tokens) -> SkipGramGradients:
-        return SkipGramGradients(tokens, self._rules, seed=self._config.seed, pairs_a_row=self._pairs_a_row)
+        return SkipGramGradients(
+            tokens,
+            self._rules,
+            seed=self._config.seed,
+            pairs_a_row=self._pairs_a_row,
+            steady=self._config.optimiser == "sgd",
+        )
 
     def lengths(self, rows: IntArray) -> Lengths:
         return np.full(len(rows), self._data.tokens.shape[1], np.uint16)
@@ -87,7 +104,7 @@ class Embedding(Task[TextRows]):
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
         loss, pairs, _ = self._gradients(self._data.held_out).sums(
-            self.model, self._data.held_out[numbers], hashes(self._config.seed, _HELD_OUT_STEP, numbers), scale=1.0
+            self.model, self._data.held_out[numbers], hashes(self._config.seed, _HELD_OUT_STEP, numbers)
         )
         of_ranks = self._ranks.gather((loss.item(), pairs, stop()))
         if any(stopped for _, _, stopped in of_ranks):

@@ -1,0 +1,77 @@
+"""Steps that a rank makes alone, between two times at which the ranks bring their vectors together (--mode average:K).
+
+A step of the run is K steps of each rank, on rows of its own, from the vectors that all ranks had before. What a rank
+gives to the exchange is how far it has moved each vector, as if that were a gradient; the vectors themselves are put
+back. The optimiser then takes the sum over the ranks, at a rate of 1.
+
+The sum of the ranks' ways is a good step for a word that is rare: few of them have moved it at all. That of a frequent
+word would lead too far, because all ranks have moved it in the same direction: of that the mean is taken. Between them
+the factor follows from how often the word is to occur (`Sampling.steadiness`).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from trainer.clock import BACKWARD, StepTimer
+from trainer.computing import row_updates
+from trainer.computing.gradients import Piece
+from trainer.computing.row_gradients import Means, TouchedRows
+from trainer.embeddings.sampling import Sampling
+from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scaled
+from trainer.order import IntArray
+
+STEADY = 20.0
+"""A word that is to occur more often in the steps between two meetings is moved by less than the sum of these ways.
+With 2 ranks and 50 steps of 8 rows, 20 and 50 learn what one rank learns; the sum, or the mean, of all ways less."""
+
+
+class LocalSteps:
+    """Makes steps by SGD, and gives their ways, as `DirectGradients`."""
+
+    def __init__(self, gradients: SkipGramGradients, rules: Sampling, *, rows: int) -> None:
+        """`rows` of each of a rank's own steps."""
+        self._gradients, self._rules, self.rows = gradients, rules, rows
+        self.rate = 0.0
+        """The learning rate of these steps."""
+
+    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+        """The loss, and the ways of the vectors. Between the call and the end nobody else may use the model."""
+        assert isinstance(model, SkipGram)
+        tables = model.centres.detach(), model.contexts.detach()
+        starts = [_Start(table) for table in tables]
+        loss = torch.zeros((), device=tables[0].device)
+        for begin in range(0, len(numbers), self.rows):
+            rows = numbers[begin : begin + self.rows]
+            part, means = self._gradients.of_rows(model, rows, self.rows, step)
+            loss += part * (self.rows / of)
+            for table, start, each in zip(tables, starts, means, strict=True):
+                start.keep(each.ids)
+                row_updates.sgd(table, TouchedRows(each.ids.long(), each.gradients), self.rate, learns=True)
+        ways = [start.way_back() for start in starts]
+        factors = self._rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
+        timer.end_phase(BACKWARD)
+        return Piece(loss, (), [[each] for each in scaled(ways, factors, 1.0)])
+
+
+class _Start:
+    """The rows of a table as they were, of those that are changed."""
+
+    def __init__(self, table: Tensor) -> None:
+        self._table = table
+        self._known = torch.zeros(len(table), dtype=torch.bool, device=table.device)
+        self._ids: list[Tensor] = []
+        self._rows: list[Tensor] = []
+
+    def keep(self, ids: Tensor) -> None:
+        """Keep the rows with these ids (n,), which may be there several times, unless they are kept already."""
+        new = torch.unique(ids[~self._known[ids]])
+        self._known[new] = True
+        self._ids.append(new)
+        self._rows.append(self._table[new])
+
+    def way_back(self) -> Means:
+        """How far the rows have moved, with the sign of a gradient; they are put back."""
+        ids, before = torch.cat(self._ids), torch.cat(self._rows)
+        way = before - self._table[ids]
+        self._table[ids] = before
+        return Means(ids, torch.ones(len(ids), dtype=torch.int64, device=ids.device), way)
