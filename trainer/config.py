@@ -139,7 +139,7 @@ class ModelOptions(Section):
     seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
-_MODE = re.compile("sync|average:([1-9][0-9]{0,5})")
+_MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,12 +200,20 @@ class OptimisationOptions(Section):
     clip_norm: float = option("shorten gradients longer than this; 0: never", default=1.0, must=AT_LEAST_0)
     mode: str = option(
         "how ranks learn together. sync: each step sums their gradients; average:K: each rank takes K steps by itself, "
-        "of --global-batch or --rank-batch rows of its own, and then all bring their vectors together (skipgram)",
+        "of --global-batch or --rank-batch rows of its own, and then all bring their vectors together (skipgram); "
+        "async:K: after K steps a rank brings what it has learnt to those that keep the words, and waits for none "
+        "(skipgram)",
         default="sync",
         must=Bound(
-            "sync, or average:K with a number of steps, such as average:50", lambda mode: bool(_MODE.fullmatch(mode))
+            "sync, or average:K or async:K with a number of steps, such as average:50",
+            lambda mode: bool(_MODE.fullmatch(mode)),
         ),
         metavar="MODE",
+    )
+    staleness: int | None = option(
+        "async: how many times K steps a rank may be ahead of the slowest one (default: 4 for each rank)",
+        default=None,
+        must=AT_LEAST_1,
     )
 
     def __post_init__(self) -> None:
@@ -227,6 +235,11 @@ class OptimisationOptions(Section):
         found = _MODE.fullmatch(self.mode)
         return int(found[1] or 0) if found else 0
 
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether ranks take steps without waiting for each other."""
+        return self.mode.startswith("async")
+
     def batch_for(self, world_size: int) -> int:
         """Rows of a global batch."""
         return self.requested_batch(world_size) or GLOBAL_BATCH
@@ -235,7 +248,7 @@ class OptimisationOptions(Section):
         """Rows of a global batch if they were given, else None."""
         if self.local_steps:
             own = self.rank_batch or self.global_batch
-            return own and own * self.local_steps * world_size
+            return own and own * self.local_steps * (1 if self.is_asynchronous else world_size)
         return self.rank_batch * world_size if self.rank_batch else self.global_batch
 
     def epochs_for(self, steps: int) -> int:

@@ -9,16 +9,18 @@ A result depends on the data, the settings and the seed. The number of ranks, th
 only by the order of floating-point sums: dropout, too, depends on seed, step and row alone (dropout.py).
 """
 
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 
 from trainer import start
-from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
+from trainer.asynchronous import AsynchronousSteps
+from trainer.clock import Activity, Clock, step_timer
 from trainer.computing.optimiser import Optimiser
 from trainer.computing.sleeping import sleeping_where_asked
 from trainer.config import Slowdown, TrainConfig
-from trainer.distributed import drift, failures, memory
+from trainer.distributed import drift, failures, memory, parameter_server
 from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange
 from trainer.distributed.ranks import Ranks, StopRequest
@@ -31,7 +33,10 @@ from trainer.output.throughput import Throughput
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.run_control import RunControl
 from trainer.step_planner import StepPlanner
+from trainer.steps import EpochSteps, Run, SynchronousSteps
 from trainer.task import TEST, TRAINING, VALIDATION, task_class
+
+_STALENESS_A_RANK = 4
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
@@ -73,9 +78,14 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     )
     compute = SummingComputer(alone, timer=timer, bits=config.gradient_bits) if overlapping else alone
     sparse = exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
-    done = order.steps * progress.epoch + progress.step  # steps of the whole run
+
+    def steps_done() -> int:
+        """The steps of the whole run so far."""
+        return order.steps * progress.epoch + progress.step
+
+    done = steps_done()
     with clock.during(Activity.RATES):
-        rates = measure_initial_rates(alone, optimiser, config, total=order.size(0), slowness=slowdown.at(done))
+        rates = measure_initial_rates(alone, optimiser, config, total=order.size(0), slowness=slowdown.at(steps_done()))
     planner, throughput = (
         StepPlanner(config, ranks, order, rates, claims=not overlapping),
         Throughput(progress, clock, rates),
@@ -101,17 +111,20 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         if found is None:
             control.stopped = True
         else:
-            control.require_finite(f"loss on the {part} rows", found["loss"], done - 1)
+            control.require_finite(f"loss on the {part} rows", found["loss"], steps_done() - 1)
         return found
 
     def save() -> None:
         """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
         control.handle(exchange.drain())
         control.save_due = False
-        checkpointer.save(done, awaited=progress.step < order.steps and not control.stopped)
+        checkpointer.save(steps_done(), awaited=progress.step < order.steps and not control.stopped)
 
     clock.turn_to(Activity.OTHER)
-    with Reporter(config, ranks, rows=epochs * order.rows, seen=progress.rows_seen, fresh=not saved) as reporter:
+    with (
+        ExitStack() as stack,
+        Reporter(config, ranks, rows=epochs * order.rows, seen=progress.rows_seen, fresh=not saved) as reporter,
+    ):
         checkpointer = Checkpointer(config, state, reporter, clock, throughput, done if saved else None)
         steps = epochs * order.steps
         control = RunControl(
@@ -120,51 +133,33 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         reporter.start(
             config, ranks, data, order, precision=task.precision, epochs=epochs, done=done, rates=rates, notes=notes
         )
+        run = Run(
+            config=config,
+            ranks=ranks,
+            task=task,
+            order=order,
+            steps=steps,
+            compute=compute,
+            timer=timer,
+            slowdown=slowdown,
+            progress=progress,
+            control=control,
+            throughput=throughput,
+            reporter=reporter,
+            checkpointer=checkpointer,
+            stop=stop,
+            save=save,
+        )
+        epoch_steps: EpochSteps
+        if config.is_asynchronous:
+            stack.enter_context(parameter_server.joined())
+            epoch_steps = AsynchronousSteps(run, bound=config.staleness or _STALENESS_A_RANK * ranks.world_size)
+        else:
+            epoch_steps = SynchronousSteps(run, exchange=exchange, optimiser=optimiser, planner=planner, sparse=sparse)
         failures.mark_begun()
         while progress.epoch < epochs and not control.stopped:
             with clock.during(Activity.TRAINING):
-                while progress.step < order.steps and not control.stopped:
-                    with failures.note_position(f"at step {done + 1}"):
-                        size = order.size(progress.step)
-                        plan = planner.plan(size)
-                        timer.begin(int(plan.share[ranks.rank]))
-                        rows = order.batch(progress.epoch, progress.step)  # (global batch,)
-                        lengths = task.lengths(rows)
-                        own = rows[plan.own_rows(lengths, ranks.rank)]  # (share,)
-                        touched = task.touched_rows(rows) if sparse else None
-                        optimiser.clear()
-                        timer.end_phase(ORDER)
-                        slowness = slowdown.at(done)
-                        rate = task.step_rate(config, done, steps, order.size(0))
-                        loss, computed = compute(own, size, done, slowness), len(own)
-                        for number in planner.claim_pieces(plan, f"at step {done + 1}"):
-                            piece = rows[plan.piece_rows(lengths, number)]
-                            timer.begin_piece(len(piece))
-                            loss += compute(piece, size, done, slowness)
-                            computed += len(piece)
-                        if plan.pieces:
-                            timer.begin_piece(0)
-                        report = exchange.reduce(
-                            step=done,
-                            size=size,
-                            touched=touched,
-                            means=compute.take_means(),
-                            loss=loss,
-                            rows=computed,
-                            piece=compute.piece_rows,
-                            stop=stop.made,
-                            save=ranks.is_first and checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
-                        )
-                        optimiser.step(rate)
-                        timer.end_phase(UPDATE)
-                        throughput.add_own_rows(computed, claimed=computed - len(own))
-                        progress.step, done = progress.step + 1, done + 1
-                        progress.rows_seen += size
-                        reporter.advance(size)
-                        control.handle(report)
-                    if control.save_due:
-                        save()
-                control.handle(exchange.drain())
+                epoch_steps.take_all()
                 if not control.stopped:
                     reporter.weights_synchronised(drift.synchronise(task.model, optimiser, ranks))
                     if control.save_due:
@@ -182,7 +177,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         if tested:
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
-                split, slowness = planner.split(order.size(0)), slowdown.at(done)
+                split, slowness = planner.split(order.size(0)), slowdown.at(steps_done())
                 throughput.add_final_rates(measure_own_rates(alone, optimiser, config, split=split, slowness=slowness))
         summary = {
             **task.summary_measures(tested),
@@ -192,13 +187,14 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "epochs": epochs,
             "validation": progress.validation,
             "stopped": control.stopped,
-            "steps": done,
+            "steps": steps_done(),
             "global_batch": order.global_batch,
             "world_size": ranks.world_size,
             "split": planner.split(order.size(0)).tolist(),
             **task.summary_settings(),
             "digest": data.digest,
             "slept": bool(config.sleep),
+            **epoch_steps.summary(),
         }
         if ranks.is_first:
             if tested and not config.sleep:

@@ -89,6 +89,11 @@ class Task(ABC, Generic[DataT]):
     def touched_rows(self, rows: IntArray) -> Sequence[IntArray]:
         """For each table the rows (m,) that have gradients in a batch of these training rows (n,)."""
 
+    def touched_sparse_rows(self, rows: IntArray, step: int) -> Sequence[Tensor]:
+        """For each sparse table the rows (m,) int64 that these training rows (n,) need at a step of the run; other rows
+        may be there, too."""
+        raise NotImplementedError
+
     @abstractmethod
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """The `loss` of the model on a part's rows, and other measures, as JSON has them, the same on every rank.

@@ -84,6 +84,13 @@ class SkipGramGradients:
             self._factors = of, self._rules.steadiness(of) if self._steady else None
         return loss / (of * self._pairs_a_row), scaled(means, self._factors[1], 1.0 / of)
 
+    def touched(self, numbers: IntArray, step: int) -> tuple[Tensor, Tensor]:
+        """The words (m,) int64 whose centres, and those whose contexts, these training rows (n,) need at a step."""
+        words = np.unique(self.tokens[numbers])
+        hashed = torch.from_numpy(hashes(self._seed, step, numbers).view(np.int64))
+        centres, drawn = torch.from_numpy(words[words >= FIRST_WORD]), _drawn(hashed, self._rules)
+        return centres.long(), torch.unique(torch.cat((centres, drawn.flatten()))).long()
+
     def sums(self, model: SkipGram, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         """The sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of their pairs, and the gradients
         of centres and contexts."""

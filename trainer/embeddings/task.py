@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from corpus.text import FIRST_WORD
 from trainer.balancing.claims import Lengths
@@ -98,6 +99,9 @@ class Embedding(Task[TextRows]):
 
     def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:  # noqa: ARG002
         return ()
+
+    def touched_sparse_rows(self, rows: IntArray, step: int) -> tuple[Tensor, Tensor]:
+        return self._gradients(self._data.tokens).touched(rows, step)
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """The ranks share the rows that are held out; the first judges the vectors by words."""

@@ -1,0 +1,135 @@
+"""What takes the steps of an epoch: the parts of a run that both ways need, and the way in which all ranks take each
+step together (asynchronous.py has the other one).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trainer.clock import ORDER, UPDATE, StepTimer
+from trainer.computing.gradients import GradientComputer
+from trainer.computing.optimiser import Optimiser
+from trainer.config import Slowdown, TrainConfig
+from trainer.distributed import failures
+from trainer.distributed.ddp import SummingComputer
+from trainer.distributed.exchange import GradientExchange
+from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.order import BatchOrder
+from trainer.output.checkpoint import RunProgress
+from trainer.output.checkpoint_schedule import Checkpointer
+from trainer.output.reporter import Reporter
+from trainer.output.throughput import Throughput
+from trainer.run_control import RunControl
+from trainer.step_planner import StepPlanner
+from trainer.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What the steps of a run have to do with."""
+
+    config: TrainConfig
+    ranks: Ranks
+    task: Task[Any]
+    order: BatchOrder
+    steps: int
+    """Of the whole run."""
+    compute: GradientComputer | SummingComputer
+    timer: StepTimer
+    slowdown: Slowdown
+    progress: RunProgress
+    control: RunControl
+    throughput: Throughput
+    reporter: Reporter
+    checkpointer: Checkpointer
+    stop: StopRequest
+    save: Callable[[], None]
+    """Writes a checkpoint; all ranks call it at once."""
+
+    @property
+    def done(self) -> int:
+        """The steps of the whole run so far."""
+        return self.order.steps * self.progress.epoch + self.progress.step
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the epoch has more steps to take."""
+        return self.progress.step < self.order.steps and not self.control.stopped
+
+
+class EpochSteps(Protocol):
+    """A way to take the steps of an epoch."""
+
+    def take_all(self) -> None:
+        """Take the steps that are left of the epoch, unless the run is asked to stop, and write the checkpoints that
+        are due meanwhile. All ranks have the same weights then."""
+        ...
+
+    def summary(self) -> dict[str, Any]:
+        """What summary.json says of this way. All ranks call it at once."""
+        ...
+
+
+class SynchronousSteps:
+    """All ranks take each step together: each computes its share, and the gradients are summed."""
+
+    def __init__(
+        self, run: Run, *, exchange: GradientExchange, optimiser: Optimiser, planner: StepPlanner, sparse: bool
+    ) -> None:
+        """`sparse`: whether only the touched rows of tables are sent."""
+        self._run, self._exchange, self._optimiser, self._planner = run, exchange, optimiser, planner
+        self._sparse = sparse
+
+    def take_all(self) -> None:
+        """See `EpochSteps`."""
+        run = self._run
+        while run.goes_on:
+            with failures.note_position(f"at step {run.done + 1}"):
+                self._take_one()
+            if run.control.save_due:
+                run.save()
+        run.control.handle(self._exchange.drain())
+
+    def summary(self) -> dict[str, Any]:
+        """See `EpochSteps`."""
+        return {}
+
+    def _take_one(self) -> None:
+        run, timer, done = self._run, self._run.timer, self._run.done
+        size = run.order.size(run.progress.step)
+        plan = self._planner.plan(size)
+        timer.begin(int(plan.share[run.ranks.rank]))
+        rows = run.order.batch(run.progress.epoch, run.progress.step)  # (global batch,)
+        lengths = run.task.lengths(rows)
+        own = rows[plan.own_rows(lengths, run.ranks.rank)]  # (share,)
+        touched = run.task.touched_rows(rows) if self._sparse else None
+        self._optimiser.clear()
+        timer.end_phase(ORDER)
+        slowness = run.slowdown.at(done)
+        rate = run.task.step_rate(run.config, done, run.steps, run.order.size(0))
+        loss, computed = run.compute(own, size, done, slowness), len(own)
+        for number in self._planner.claim_pieces(plan, f"at step {done + 1}"):
+            piece = rows[plan.piece_rows(lengths, number)]
+            timer.begin_piece(len(piece))
+            loss += run.compute(piece, size, done, slowness)
+            computed += len(piece)
+        if plan.pieces:
+            timer.begin_piece(0)
+        report = self._exchange.reduce(
+            step=done,
+            size=size,
+            touched=touched,
+            means=run.compute.take_means(),
+            loss=loss,
+            rows=computed,
+            piece=run.compute.piece_rows,
+            stop=run.stop.made,
+            save=run.ranks.is_first and run.checkpointer.is_due(epoch_ends=run.progress.step + 1 == run.order.steps),
+        )
+        self._optimiser.step(rate)
+        timer.end_phase(UPDATE)
+        run.throughput.add_own_rows(computed, claimed=computed - len(own))
+        run.progress.step += 1
+        run.progress.rows_seen += size
+        run.reporter.advance(size)
+        run.control.handle(report)
