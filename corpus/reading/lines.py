@@ -16,6 +16,8 @@ class LongLine(NamedTuple):
     """A line of more than MAX_LINE_BYTES, of which only the beginning is kept."""
 
     begins: bytes
+    size: int
+    """All of its bytes, without the newline."""
 
 
 def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
@@ -50,34 +52,41 @@ def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
         first += block
         if len(first) >= len(BYTE_ORDER_MARK):
             break
-    yield first.removeprefix(BYTE_ORDER_MARK)
+    if first := first.removeprefix(BYTE_ORDER_MARK):
+        yield first
     yield from blocks
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
     """Lists of lines without their newlines, and between them the lines that are too long.
 
-    A block is shorter than MAX_LINE_BYTES. An error of `blocks` is raised after all whole lines before it.
+    A block is shorter than MAX_LINE_BYTES. An empty one, of a source that has nothing for now, gives an empty list. An
+    error of `blocks` is raised after all whole lines before it.
     """
     carry = b""
-    begins: bytes | None = None
+    long: LongLine | None = None
     for block in blocks:
-        if begins is not None:
-            _, newline, block = block.partition(b"\n")
+        if not block:
+            yield []
+            continue
+        if long is not None:
+            rest, newline, block = block.partition(b"\n")
+            long = LongLine(long.begins, long.size + len(rest))
             if not newline:
                 continue
-            yield LongLine(begins)
-            begins = None
+            yield long
+            long = None
         lines = block.split(b"\n")
         lines[0] = carry + lines[0]
         carry = lines.pop()
         if lines and len(lines[0]) > MAX_LINE_BYTES:
-            yield LongLine(lines.pop(0)[:EXCERPT_BYTES])
+            first = lines.pop(0)
+            yield LongLine(first[:EXCERPT_BYTES], len(first))
         if lines:
             yield lines
         if len(carry) > MAX_LINE_BYTES:
-            begins, carry = carry[:EXCERPT_BYTES], b""
-    if begins is not None:
-        yield LongLine(begins)
+            long, carry = LongLine(carry[:EXCERPT_BYTES], len(carry)), b""
+    if long is not None:
+        yield long
     elif carry:
         yield [carry]

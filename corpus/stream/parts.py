@@ -51,6 +51,12 @@ class Position:
     text_bytes: int = 0
     malformed: int = 0
     """Lines that were left out."""
+    begun: dict[str, int] = field(default_factory=dict)
+    """For an address whose next line was cut by the end of a part: how many of its tokens are in parts already."""
+    identities: dict[str, str] = field(default_factory=dict)
+    """Of each object its ETag, as its bytes mean nothing in another object."""
+    ended: tuple[str, ...] = ()
+    """The compressed files that were read to their ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,10 +141,13 @@ def _position(told: Any) -> Position:
     if not isinstance(told, dict):
         raise DataError("it tells no position")
     require_fields(Position, told)
-    found = Position(**told)
-    numbers = [found.lines, found.words, found.text_bytes, found.malformed, *found.offsets.values()]
+    found = Position(**{**told, "ended": tuple(told.get("ended", ()))})
+    numbers = [found.lines, found.words, found.text_bytes, found.malformed]
+    numbers += [*found.offsets.values(), *found.begun.values()]
     if not all(isinstance(each, int) and each >= 0 for each in numbers):
         raise DataError("its position has something else than numbers from 0")
+    if not all(isinstance(each, str) for each in (*found.identities.values(), *found.ended)):
+        raise DataError("its position has files without names")
     return found
 
 

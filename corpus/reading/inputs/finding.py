@@ -79,6 +79,22 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     )
 
 
+def files_for_now(address: str) -> list[InputFile]:
+    """The files that an address stands for while they grow in number: one file, or those below a folder or prefix.
+
+    Of those there may be none yet. Raises DataError for a path or a bucket that does not exist or cannot be read.
+    """
+    if is_s3(address):
+        with s3.explained_errors(address, "list"):
+            entries = _s3_entries(address, None)
+    elif Path(address).is_dir():
+        # What is gone since the folder was listed had another name only while it was written.
+        entries = [entry for path in _walk(Path(address), None) for entry in _entry_if_there(path)]
+    else:
+        entries = _local_files(address, None)
+    return [InputFile(address=name, size=size, identity=identity) for name, size, identity in entries]
+
+
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
     """The patterns that match a file, or a folder of it below the given address."""
     path = PurePosixPath(address)
@@ -128,6 +144,13 @@ def _entry(path: Path) -> _Entry:
         raise DataError(f"the name of {os.fsencode(path)!r} is not UTF-8; rename the file") from None
     known = path.stat()
     return str(path.resolve()), known.st_size, str(known.st_mtime_ns)
+
+
+def _entry_if_there(path: Path) -> list[_Entry]:
+    try:
+        return [_entry(path)]
+    except FileNotFoundError:
+        return []
 
 
 def _matching(pattern: str, leave_out: str | None) -> list[_Entry]:
@@ -187,6 +210,12 @@ def _is_hidden(name: str) -> bool:
 
 def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
     """Address, size and identity of the objects that an address, a prefix or a pattern names."""
+    what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
+    return _s3_entries(given, leave_out) or _fail_empty(given, what)
+
+
+def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
+    """The same, where there may be none."""
     bucket, key = s3.place_of(given)
     if not bucket:
         raise DataError(f"'{given}' is not an address of S3; it should look like s3://bucket/name")
@@ -197,7 +226,7 @@ def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
         matching, start = key_pattern(key), len(f"s3://{bucket}/")
         before = Place(bucket, key[: pattern.start()])
         entries = [entry for entry in _list_s3(before) if matching.fullmatch(entry[0], start)]
-        return [entry for entry in entries if not entry[0].endswith("/")] or _fail_empty(given, "pattern")
+        return [entry for entry in entries if not entry[0].endswith("/")]
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = [
@@ -207,7 +236,7 @@ def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
     ]
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
-    return entries or _fail_empty(given, "address")
+    return entries
 
 
 def _fail_empty(given: str, what: str) -> list[_Entry]:

@@ -1,0 +1,56 @@
+"""`python -m corpus.stream`: one reader of a stream. Exit status 0, 1 for a reader that failed, 2 for wrong use."""
+
+import argparse
+import re
+import signal
+import sys
+from pathlib import Path
+
+from corpus.errors import DataError
+from corpus.stream.lines import describe_malformed
+from corpus.stream.reader import read_stream
+from corpus.stream.settings import SETTINGS_NAME
+
+_EPILOG = f"""
+The folder's {SETTINGS_NAME} names the sources and how they are read. The reader writes parts, which are files of rows
+of words, to the folder reader-I below it. After a stop or a crash the same command goes on after the newest part. It
+ends when the sources have ended (end.json), or fails with a sentence (error.json); status.json says how far it is.
+
+two readers that share the sources:  python -m corpus.stream --stream DIR --reader 0/2 &
+                                     python -m corpus.stream --stream DIR --reader 1/2
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m corpus.stream",
+        description="Read text from files, folders, S3 or a socket, and leave its words for trainers.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--stream", type=Path, required=True, metavar="DIR", help=f"the folder with {SETTINGS_NAME}")
+    parser.add_argument(
+        "--reader", type=_reader, default=(0, 1), metavar="I/N", help="which of how many readers this is (default: 0/1)"
+    )
+    asked = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    try:
+        status = read_stream(asked.stream, *asked.reader)
+    except DataError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if status.malformed:
+        sys.stderr.write(f"{describe_malformed(status.malformed, status.lines)}\n")
+    return 0
+
+
+def _reader(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    if not found or not int(found[1]) < int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no reader; the first of two is 0/2, the second 1/2")
+    return int(found[1]), int(found[2])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Lines of a source as they were read, with the place after each; and which of them are text.
+
+A line that is no text is left out and counted. Do not decode it with replacements: one binary file would fill a
+vocabulary with words that nobody wrote.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from corpus.display import plural
+from corpus.errors import DataError
+from corpus.reading.lines import LongLine
+
+LEAST_LINES = 1000
+"""Only after so many lines can their share of malformed ones be judged."""
+
+_REASONS = "not UTF-8, with NUL, or longer than 4 MiB"
+
+
+class Batch(NamedTuple):
+    """Some lines of a source, in their order."""
+
+    address: str
+    lines: list[bytes]
+    """Without their newlines."""
+    sizes: list[int]
+    """(lines,): bytes of each, with its newline."""
+    ends: list[int]
+    """(lines,): the offset of the source after each."""
+    first_line: int | None = None
+    """The number of the first one, from 1; None where reading began inside of a file."""
+    identity: str | None = None
+    """The ETag of an object."""
+    too_long: bool = False
+    """Whether it is one line that was longer than MAX_LINE_BYTES, of which only the beginning is there."""
+    ended: bool = False
+    """Whether it stands for the end of a compressed file."""
+
+
+def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int, *, by_lines: bool = False) -> Batch:
+    """A batch of what `split_lines` found at an offset of a source, which counts in bytes, or in lines."""
+    if isinstance(found, LongLine):
+        lines, sizes = [found.begins], [found.size + 1]
+    else:
+        lines, sizes = found, [len(line) + 1 for line in found]
+    ends = accumulate(sizes, initial=offset)
+    next(ends)
+    counted = list(range(offset + 1, offset + 1 + len(lines))) if by_lines else list(ends)
+    return Batch(address, lines, sizes, counted, too_long=isinstance(found, LongLine))
+
+
+def sound_texts(batch: Batch) -> tuple[list[str], Sequence[int]]:
+    """The lines that are text, and the index of each in the batch."""
+    if batch.too_long or not batch.lines:
+        return [], ()
+    try:
+        whole = b"\n".join(batch.lines).decode()
+    except UnicodeDecodeError:
+        whole = "\0"
+    if "\0" not in whole:
+        return whole.split("\n"), range(len(batch.lines))
+    found = [(number, each) for number, line in enumerate(batch.lines) if (each := _text(line)) is not None]
+    return [each for _, each in found], [number for number, _ in found]
+
+
+def check_share(batch: Batch, sound: Sequence[int], malformed: int, lines: int, most: float) -> None:
+    """Raise DataError where too many of all lines until now are malformed; the batch has the example."""
+    if len(sound) == len(batch.lines) or lines < LEAST_LINES or malformed / lines <= most:
+        return
+    raise DataError(
+        f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}), more than {most:.0%}, such as "
+        f"{_place(batch, sound)}; leave such files out of the sources, or begin a stream with a larger max_malformed"
+    )
+
+
+def describe_malformed(malformed: int, lines: int) -> str:
+    """A sentence about lines that were left out."""
+    return f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}), and were left out"
+
+
+def _place(batch: Batch, sound: Iterable[int]) -> str:
+    """The first malformed line of a batch."""
+    number = min(set(range(len(batch.lines))).difference(sound))
+    if batch.first_line is None:
+        return f"the line at byte {batch.ends[number] - batch.sizes[number]:,} of {batch.address}"
+    return f"line {batch.first_line + number:,} of {batch.address}"
+
+
+def _text(line: bytes) -> str | None:
+    try:
+        found = line.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in found else found

@@ -1,0 +1,123 @@
+"""Words of lines to parts of a fixed number of tokens, and the position after each.
+
+A part ends wherever it is full, also inside of a line: its position then says how many tokens of the line it has. Do
+not keep a position for more than the whole lines before that: whoever resumes there reads the rest of the line again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from corpus.stream.lines import Batch
+from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, Position, Tokens
+from corpus.stream.tokenisers import END
+
+
+class Packer:
+    """The part that is being filled, of `rows` rows, after a position."""
+
+    def __init__(self, rows: int, number: int, after: Position) -> None:
+        self.number = number
+        """Of the part that is being filled."""
+        self._rows = rows
+        told = asdict(after)
+        self._offsets: dict[str, int] = told["offsets"]
+        self._begun: dict[str, int] = told["begun"]
+        self._identities: dict[str, str] = told["identities"]
+        self._ended: set[str] = set(after.ended)
+        self.lines, self.text_bytes, self.malformed = after.lines, after.text_bytes, after.malformed
+        self.words = after.words
+        self._start()
+
+    def add(self, batch: Batch, sound: Sequence[int], words: list[str]) -> Iterator[Part]:
+        """Add the words of a batch's lines; gives the parts that become full.
+
+        `sound` has the index of each line that is text, and `words` those of all of them, with END after each line.
+        """
+        if batch.identity is not None:
+            self._identities[batch.address] = batch.identity
+        begun = 0
+        if sound:
+            # A sender that cannot send a line again sends another one, which may be shorter.
+            begun = min(self._begun.pop(batch.address, 0), words.index(END))
+        start = begun
+        done = 0
+        while len(words) - start >= (room := self._tokens.size - self._filled):
+            stop = start + room
+            self._fill(words[start:stop])
+            done += words[start:stop].count(END)
+            into = stop if not done else next(back for back in range(stop) if words[stop - 1 - back] == END)
+            yield self._part(self._position(batch, sound, done, into))
+            start = stop
+        self._fill(words[start:])
+        self._advance(batch, len(sound))
+
+    def finish(self) -> Part | None:
+        """The part that is being filled, filled up with ends of lines; None where it has no token."""
+        return self._part(self._now()) if self._filled else None
+
+    def _start(self) -> None:
+        self._tokens: Tokens = np.full(self._rows * ROW_TOKENS, END_OF_LINE, np.int32)
+        self._filled = 0
+        self._ids = _Ids({END: END_OF_LINE})
+
+    def _fill(self, words: list[str]) -> None:
+        ids = np.fromiter(map(self._ids.__getitem__, words), np.int32, len(words))
+        self._tokens[self._filled : self._filled + len(ids)] = ids
+        self._filled += len(ids)
+        self.words += int(np.count_nonzero(ids != END_OF_LINE))
+
+    def _part(self, after: Position) -> Part:
+        part = Part(
+            number=self.number,
+            words=tuple(self._ids)[1:],
+            counts=np.bincount(self._tokens, minlength=len(self._ids))[1:],
+            tokens=self._tokens.reshape(-1, ROW_TOKENS),
+            after=after,
+        )
+        self.number += 1
+        self._start()
+        return part
+
+    def _now(self) -> Position:
+        return Position(
+            offsets={**self._offsets},
+            lines=self.lines,
+            words=self.words,
+            text_bytes=self.text_bytes,
+            malformed=self.malformed,
+            begun={**self._begun},
+            identities={**self._identities},
+            ended=tuple(sorted(self._ended)),
+        )
+
+    def _position(self, batch: Batch, sound: Sequence[int], done: int, into: int) -> Position:
+        """After `done` lines of a batch that are text, and `into` tokens of the next one."""
+        now = self._now()
+        taken = sound[done - 1] + 1 if done else 0
+        return replace(
+            now,
+            offsets={**now.offsets, **({batch.address: batch.ends[taken - 1]} if taken else {})},
+            lines=now.lines + taken,
+            text_bytes=now.text_bytes + sum(batch.sizes[:taken]),
+            malformed=now.malformed + taken - done,
+            begun={**now.begun, **({batch.address: into} if into else {})},
+        )
+
+    def _advance(self, batch: Batch, sound: int) -> None:
+        if batch.lines:
+            self._offsets[batch.address] = batch.ends[-1]
+        self.lines += len(batch.lines)
+        self.text_bytes += sum(batch.sizes)
+        self.malformed += len(batch.lines) - sound
+        if batch.ended:
+            self._ended.add(batch.address)
+
+
+class _Ids(dict[str, int]):
+    """The token of each word of a part, which a new word gets when it is looked up."""
+
+    def __missing__(self, word: str) -> int:
+        found = self[word] = len(self)
+        return found

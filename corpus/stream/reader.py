@@ -1,0 +1,163 @@
+"""One reader of a stream, from top to bottom: sources to lines, lines to words, words to parts in its folder.
+
+It keeps no state of its own: the newest part says where to go on. Do not write a part that is not full because the
+process is asked to stop: lines would be in other parts than those of a run that was not stopped.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from corpus.errors import DataError
+from corpus.private_folders import locked
+from corpus.stream.lines import Batch, check_share, sound_texts
+from corpus.stream.packing import Packer
+from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
+from corpus.stream.progress import (
+    END_NAME,
+    ERROR_NAME,
+    Status,
+    read_taken,
+    reader_folder,
+    write_end,
+    write_error,
+)
+from corpus.stream.settings import StreamSettings, read_settings
+from corpus.stream.sources import Sources
+from corpus.stream.tokenisers import words_of_lines
+
+_IDLE_SECONDS = 0.1
+_PAUSE_SECONDS = 0.5
+_STATUS_SECONDS = 2.0
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], None]
+
+
+def read_stream(
+    stream: Path, reader: int, readers: int, *, clock: Clock = time.monotonic, sleep: Sleep = time.sleep
+) -> Status:
+    """Read what belongs to one of the readers of a stream until its sources end; returns what was read.
+
+    A reader that was stopped or killed goes on after its newest part. Raises DataError for sources that cannot be read,
+    and leaves its sentence for trainers; also for a reader that the stream does not have, or that runs already.
+    """
+    settings = read_settings(stream)
+    if readers != settings.readers or not 0 <= reader < readers:
+        last = settings.readers - 1
+        raise DataError(
+            f"{reader}/{readers} is no reader of {stream}; its settings say readers 0/{settings.readers} to "
+            f"{last}/{settings.readers}"
+        )
+    folder = reader_folder(stream, reader)
+    with _explained(folder):
+        folder.mkdir(exist_ok=True)
+        with locked(folder) as free:
+            if not free:
+                raise DataError(f"another process writes parts to {folder}; end it first")
+            (folder / ERROR_NAME).unlink(missing_ok=True)
+            try:
+                with _explained(folder):
+                    return _Reader(stream, folder, settings, Sources(settings, reader, clock), clock, sleep).run()
+            except DataError as error:
+                write_error(folder, str(error))
+                raise
+            except Exception as error:
+                write_error(folder, f"the reader failed: {error!r}")
+                raise
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise DataError(f"cannot read or write {folder}: {why}; correct that, and start the reader again") from error
+
+
+class _Reader:
+    def __init__(
+        self, stream: Path, folder: Path, settings: StreamSettings, sources: Sources, clock: Clock, sleep: Sleep
+    ) -> None:
+        self._stream, self._folder, self._settings, self._sources = stream, folder, settings, sources
+        self._clock, self._sleep = clock, sleep
+        numbers = part_numbers(folder)
+        self._after = read_part(part_path(folder, numbers[-1])).after if numbers else Position()
+        self._packer = Packer(settings.part_rows, numbers[-1] + 1 if numbers else 0, self._after)
+        self._words = words_of_lines(settings)
+        self._heard = clock()
+        self._next_status = clock()
+        self._waiting = self._paused = 0.0
+        self._source = ""
+
+    def run(self) -> Status:
+        """Read until the sources end."""
+        if (self._folder / END_NAME).exists():
+            return self._status()
+        for batch in self._sources.batches(self._after):
+            if batch is None:
+                self._idle()
+            else:
+                self._take(batch)
+            self._tell()
+        if last := self._packer.finish():
+            self._write(last)
+        self._status().write(self._folder)
+        write_end(self._folder, self._status())
+        return self._status()
+
+    def _take(self, batch: Batch) -> None:
+        self._source, self._heard = batch.address, self._clock()
+        texts, sound = sound_texts(batch)
+        for part in self._packer.add(batch, sound, self._words(texts)):
+            self._write(part)
+        check_share(batch, sound, self._packer.malformed, self._packer.lines, self._settings.max_malformed)
+
+    def _idle(self) -> None:
+        self._waiting += self._slept(_IDLE_SECONDS)
+        if self._clock() - self._heard >= self._settings.quiet_seconds and (part := self._packer.finish()):
+            self._write(part)
+
+    def _write(self, part: Part) -> None:
+        if self._settings.endless:
+            self._let_trainers_catch_up(part.number)
+        write_part(self._folder, part)
+        self._sources.tell_safe(part.after)
+
+    def _let_trainers_catch_up(self, written: int) -> None:
+        """Wait while too many parts wait for trainers, and remove those that they have in a checkpoint."""
+        while True:
+            taken = read_taken(self._stream, self._folder, written)
+            for number in part_numbers(self._folder):
+                if number < min(taken, written - 1):  # the newest says where to go on
+                    part_path(self._folder, number).unlink()
+            if written - taken <= self._settings.ahead:
+                return
+            self._paused += self._slept(_PAUSE_SECONDS)
+            self._tell()
+
+    def _slept(self, seconds: float) -> float:
+        before = self._clock()
+        self._sleep(seconds)
+        return self._clock() - before
+
+    def _tell(self) -> None:
+        """Write the status from time to time."""
+        if self._clock() >= self._next_status:
+            self._status().write(self._folder)
+            self._next_status = self._clock() + _STATUS_SECONDS
+
+    def _status(self) -> Status:
+        packer = self._packer
+        return Status(
+            lines=packer.lines,
+            words=packer.words,
+            bytes=packer.text_bytes,
+            malformed=packer.malformed,
+            parts=packer.number,
+            waiting_seconds=round(self._waiting, 3),
+            paused_seconds=round(self._paused, 3),
+            source=self._source,
+        )

@@ -1,0 +1,84 @@
+"""Streams of tests: readers by a clock of their own, and what is in the parts that they leave."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part
+from corpus.stream.progress import Status
+from corpus.stream.reader import read_stream
+from corpus.stream.settings import StreamSettings, write_settings
+
+
+class Clock:
+    """Time that passes only while a reader sleeps; `then` is called with the time after each sleep."""
+
+    def __init__(self, then: Callable[[float], None] = lambda _: None) -> None:
+        self.now = 0.0
+        self._then = then
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self._then(self.now)
+
+
+def begin(stream: Path, *sources: object, **settings: Any) -> Path:
+    """A stream of small parts; returns its folder."""
+    made = {"part_rows": 2, "tokeniser": "spaces", **settings}
+    write_settings(stream, StreamSettings(sources=tuple(map(str, sources)), **made))
+    return stream
+
+
+def read(stream: Path, then: Callable[[float], None] = lambda _: None, reader: int = 0, readers: int = 1) -> Status:
+    """Run a reader of a stream; `then` may end it by `stop`."""
+    clock = Clock(then)
+    return read_stream(stream, reader, readers, clock=clock, sleep=clock.sleep)
+
+
+class Stopped(BaseException):
+    """A reader that was stopped, as a signal does it."""
+
+
+def read_until(stream: Path, holds: Callable[[float], bool]) -> None:
+    """Run the reader of a stream until something holds while it sleeps."""
+
+    def then(now: float) -> None:
+        assert now < 10_000, "it never holds"
+        if holds(now):
+            raise Stopped
+
+    try:
+        read(stream, then)
+    except Stopped:
+        return
+    raise AssertionError("its sources ended")
+
+
+def parts(stream: Path, reader: int = 0) -> list[Part]:
+    """The parts of a reader."""
+    folder = stream / f"reader-{reader}"
+    return [read_part(part_path(folder, number)) for number in part_numbers(folder)]
+
+
+def words(found: list[Part]) -> list[str]:
+    """All words of some parts, with a newline at the end of each line, but at the end of the last one."""
+    kept: list[str] = []
+    for part in found:
+        names = ("\n", *part.words)
+        kept += [names[token] for token in part.tokens.ravel().tolist()]
+    while kept and kept[-1] == "\n":
+        kept.pop()
+    return kept
+
+
+def lines(stream: Path, reader: int = 0) -> list[str]:
+    """The lines in the parts of a reader that have words, each with single spaces."""
+    return [line.strip() for line in " ".join(words(parts(stream, reader))).split("\n") if line.strip()]
+
+
+def filled(part: Part) -> int:
+    """How many tokens a part has before the ends of lines that only fill it up, and the end of its last line."""
+    return int((part.tokens.ravel() != END_OF_LINE).nonzero()[0][-1]) + 2

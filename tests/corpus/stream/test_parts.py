@@ -1,0 +1,122 @@
+"""Parts of a stream: what is written is read again, and nothing else is taken for a part."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.errors import DataError
+from corpus.stream.parts import ROW_TOKENS, Part, Position, part_numbers, part_path, read_part, write_part
+
+PART = Part(
+    number=3,
+    words=("fish", "swim"),
+    counts=np.array([130, 1], np.int64),
+    tokens=np.repeat(np.array([1, 2, 0], np.int32), [130, 1, 125]).reshape(2, ROW_TOKENS),
+    after=Position(offsets={"/a": 7}, lines=2, words=131, begun={"/a": 3}, identities={"s3://b/c": "e"}, ended=("/z",)),
+)
+word = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=9)
+count = st.integers(0, 1 << 60)
+position = st.builds(
+    Position,
+    offsets=st.dictionaries(st.text(max_size=9), count, max_size=3),
+    lines=count,
+    words=count,
+    text_bytes=count,
+    malformed=count,
+    begun=st.dictionaries(st.text(max_size=9), count, max_size=3),
+    identities=st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=3),
+    ended=st.lists(st.text(max_size=9), max_size=3).map(tuple),
+)
+
+
+@given(words=st.lists(word, max_size=20, unique=True), rows=st.integers(1, 3), seed=st.integers(0, 9), after=position)
+def test_a_part_is_read_as_it_was_written(
+    tmp_path: Path, words: list[str], rows: int, seed: int, after: Position
+) -> None:
+    tokens = np.random.default_rng(seed).integers(0, len(words) + 1, (rows, ROW_TOKENS), dtype=np.int32)
+    tokens[0, : len(words)] = np.arange(1, len(words) + 1)
+    counts = np.bincount(tokens.ravel(), minlength=len(words) + 1)[1:]
+    write_part(tmp_path, Part(number=seed, words=tuple(words), counts=counts, tokens=tokens, after=after))
+    found = read_part(part_path(tmp_path, seed))
+    assert (found.number, found.words, found.after) == (seed, tuple(words), after)
+    np.testing.assert_array_equal(found.tokens, tokens)
+    np.testing.assert_array_equal(found.counts, counts)
+
+
+def test_parts_are_listed_by_number_without_other_files(tmp_path: Path) -> None:
+    assert part_numbers(tmp_path / "absent") == []
+    for number in (10, 9):
+        write_part(tmp_path, replace(PART, number=number))
+    for name in (".part-000000011.npz.partial", "status.json", "part-1.npz"):
+        (tmp_path / name).write_text("")
+    assert part_numbers(tmp_path) == [9, 10]
+
+
+def test_a_damaged_part_is_refused_wherever_it_is_damaged(tmp_path: Path) -> None:
+    write_part(tmp_path, PART)
+    path = part_path(tmp_path, 3)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 41):
+        path.write_bytes(whole[:place])
+        with pytest.raises(DataError, match="remove its folder"):
+            read_part(path)
+    # Each byte of the arrays is below a checksum of the archive.
+    for place in range(whole.index(b"fish"), whole.index(b"fish") + 9):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(DataError, match="remove its folder"):
+            read_part(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"tokens": np.zeros((2, 5), np.int32)}, "its rows have not 128 tokens"),
+        ({"tokens": np.full((1, ROW_TOKENS), 3, np.int32)}, "it has tokens without words"),
+        ({"tokens": np.full((1, ROW_TOKENS), -1, np.int32)}, "it has tokens without words"),
+        ({"words": ("fish", "fish")}, "it has a word twice"),
+        ({"words": ("fish",)}, "its words and their counts differ in number"),
+        ({"words": ("fish", "x" * 1001)}, "without a sensible length"),
+        ({"counts": np.array([1, 0], np.int64)}, "it has words that do not occur"),
+        ({"after": Position(lines=-1)}, "something else than numbers from 0"),
+        ({"after": Position(begun={"/a": -1})}, "something else than numbers from 0"),
+        ({"after": Position(identities={"/a": 1})}, "files without names"),  # type: ignore[dict-item]
+        ({"after": Position(ended=(1,))}, "ended is not of type|files without names"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_part_with_impossible_content_is_refused(tmp_path: Path, changes: dict[str, object], why: str) -> None:
+    write_part(tmp_path, replace(PART, **changes))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=why):
+        read_part(part_path(tmp_path, 3))
+
+
+def test_a_part_under_another_name_is_refused(tmp_path: Path) -> None:
+    write_part(tmp_path, PART)
+    shutil.copy(part_path(tmp_path, 3), part_path(tmp_path, 4))
+    with pytest.raises(DataError, match="it has another name"):
+        read_part(part_path(tmp_path, 4))
+
+
+def test_an_archive_that_is_no_part_is_refused(tmp_path: Path) -> None:
+    path = part_path(tmp_path, 3)
+    head = np.frombuffer(json.dumps({"format": 1}).encode(), np.uint8)
+    for arrays in ({"x": head}, {"head": head, "words": head, "counts": head, "tokens": head}):
+        np.savez(path, **arrays)
+        with pytest.raises(DataError, match="is not a whole part of a stream"):
+            read_part(path)
+
+
+def test_a_position_of_a_reader_that_knows_more_is_refused(tmp_path: Path) -> None:
+    write_part(tmp_path, PART)
+    path = part_path(tmp_path, 3)
+    with np.load(path) as arrays:
+        told = json.loads(arrays["head"].tobytes())
+        told["after"]["more"] = 1
+        np.savez(path, **{**arrays, "head": np.frombuffer(json.dumps(told).encode(), np.uint8)})
+    with pytest.raises(DataError, match="'more' is not a known field"):
+        read_part(path)
