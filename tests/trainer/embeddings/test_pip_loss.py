@@ -1,0 +1,127 @@
+"""Co-occurrences, their mutual information, and the PIP loss are what the plain formulas say."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from trainer.embeddings import cooccurrence
+from trainer.embeddings.cooccurrence import Pairs, cooccurrences
+from trainer.embeddings.pip_loss import pip_loss, sppmi
+
+WORDS = 4
+TOKENS = arrays(np.int32, st.tuples(st.integers(0, 5), st.integers(1, 9)), elements=st.integers(0, WORDS + 2))
+
+
+def dense(pairs: Pairs) -> np.ndarray:
+    """The whole matrix (words, words)."""
+    found = np.zeros((pairs.words, pairs.words))
+    found[pairs.one, pairs.other] = found[pairs.other, pairs.one] = pairs.values
+    return found
+
+
+def counted(tokens: np.ndarray, *, words: int, window: int) -> np.ndarray:
+    """(words, words): each place's neighbours, one after the other."""
+    found = np.zeros((words, words))
+    for row in tokens.tolist():
+        lines: list[list[int]] = [[]]
+        for token in row:
+            if token == 0:
+                lines.append([])
+            elif 2 <= token < 2 + words:
+                lines[-1].append(token - 2)
+        for line in lines:
+            for place, word in enumerate(line):
+                for far in range(1, window + 1):
+                    for near in (place - far, place + far):
+                        if 0 <= near < len(line):
+                            found[word, line[near]] += 1
+    return found
+
+
+@given(tokens=TOKENS, window=st.integers(1, 10), block=st.integers(1, 40))
+def test_neighbours_within_a_line_are_counted_and_other_words_are_as_if_not_there(
+    tokens: np.ndarray, window: int, block: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cooccurrence, "_BLOCK_PAIRS", block)
+        found = cooccurrences(tokens, words=WORDS, window=window)
+    assert dense(found).tolist() == counted(tokens, words=WORDS, window=window).tolist()
+    places = list(zip(found.one.tolist(), found.other.tolist(), strict=True))
+    assert places == sorted(set(places))
+    assert all(one <= other for one, other in places)
+
+
+@given(tokens=TOKENS, negatives=st.integers(1, 3))
+def test_the_mutual_information_is_that_of_the_formula(tokens: np.ndarray, negatives: int) -> None:
+    counts = counted(tokens, words=WORDS, window=2)
+    sums = counts.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.log(counts * counts.sum() / np.outer(sums, sums)) - math.log(negatives)
+    expected = np.where(counts > 0, np.maximum(expected, 0), 0)
+    found = dense(sppmi(cooccurrences(tokens, words=WORDS, window=2), negatives=negatives))
+    assert found == pytest.approx(expected)
+
+
+@given(data=st.data(), words=st.integers(1, 6), size=st.integers(1, 4), more=st.integers(0, 2))
+def test_the_loss_is_that_of_the_dense_matrices(data: st.DataObject, words: int, size: int, more: int) -> None:
+    numbers = st.floats(-3, 3, width=16)
+    vectors = data.draw(arrays(np.float64, (words + more, size), elements=numbers))
+    half = np.triu(data.draw(arrays(np.float64, (words, words), elements=numbers)))
+    one, other = np.nonzero(half)
+    reference = Pairs(words, one.astype(np.int32), other.astype(np.int32), half[one, other])
+    of_vectors, of_reference = vectors[:words] @ vectors[:words].T, dense(reference)
+    away = of_vectors - of_reference
+    found = pip_loss(vectors, reference)
+    assert found.loss == pytest.approx(np.linalg.norm(away), abs=1e-5)
+    assert found.mean_square == pytest.approx(np.square(away).mean(), abs=1e-9)
+    norms = np.linalg.norm(of_vectors) * np.linalg.norm(of_reference)
+    assert found.cosine == pytest.approx((of_vectors * of_reference).sum() / norms if norms else 0, abs=1e-9)
+
+
+def test_a_rotation_changes_nothing_and_lengths_change_the_loss_but_not_the_cosine() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(50, 5))
+    reference = sppmi(cooccurrences(_text(generator, 50), words=50, window=3), negatives=1)
+    turned = vectors @ np.linalg.qr(generator.normal(size=(5, 5)))[0]
+    assert pip_loss(turned, reference) == pytest.approx(pip_loss(vectors, reference))
+    assert pip_loss(2 * vectors, reference).cosine == pytest.approx(pip_loss(vectors, reference).cosine)
+    assert pip_loss(2 * vectors, reference).loss > pip_loss(vectors, reference).loss
+
+
+def test_the_factors_of_the_reference_have_the_smallest_loss_of_all_vectors() -> None:
+    generator = np.random.default_rng(0)
+    reference = sppmi(cooccurrences(_text(generator, 30), words=30, window=3), negatives=1)
+    values, turns = np.linalg.eigh(dense(reference))
+    factors = turns * np.sqrt(np.maximum(values, 0))
+    least = pip_loss(factors, reference).loss
+    assert least == pytest.approx(np.linalg.norm(np.minimum(values, 0)))
+    assert all(pip_loss(factors + generator.normal(0, 0.1, (30, 30)), reference).loss > least for _ in range(20))
+
+
+def test_random_vectors_begin_at_a_mean_square_of_about_their_size() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(2000, 50)).astype(np.float32)
+    reference = sppmi(cooccurrences(_text(generator, 2000), words=2000, window=3), negatives=5)
+    assert pip_loss(vectors, reference).mean_square == pytest.approx(50, rel=0.1)
+
+
+def test_memory_is_bounded_by_the_distinct_pairs_however_long_the_text() -> None:
+    generator = np.random.default_rng(0)
+    tokens = np.broadcast_to(_text(generator, 1000), (20, 300, 128)).reshape(-1, 128)
+    tracemalloc.start()
+    try:
+        found = cooccurrences(tokens, words=1000, window=5)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 130 * len(found.one) + (64 << 20)
+
+
+def _text(generator: np.random.Generator, words: int) -> np.ndarray:
+    """(300, 128): words of which low ones are frequent, in lines."""
+    return (generator.zipf(1.3, (300, 128)) % (words + 2)).astype(np.int32)
