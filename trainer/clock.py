@@ -44,6 +44,8 @@ class Activity(StrEnum):
     """Reading the dataset, making the model."""
     RATES = "rates"
     """Measuring the ranks' own rates."""
+    WAITING = "waiting"
+    """For rows to learn from, where they keep coming."""
     TRAINING = "training"
     CHECKPOINTS = "checkpoints"
     """Writing them, while other ranks wait, or train."""

@@ -34,7 +34,7 @@ from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.run_control import RunControl
 from trainer.step_planner import StepPlanner
 from trainer.steps import EpochSteps, Run, SynchronousSteps
-from trainer.task import TEST, TRAINING, VALIDATION, task_class
+from trainer.task import TEST, TRAINING, VALIDATION, Coming, task_class
 
 _STALENESS_A_RANK = 4
 
@@ -60,7 +60,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     optimiser, progress = Optimiser(task.model, task.tables, config, sparse_tables=task.sparse_tables), RunProgress()
     with ranks.agreement():
         if saved:
-            progress = checkpoint.restore(saved, task.model, optimiser, where=config.output / CHECKPOINTS)
+            where = config.output / CHECKPOINTS
+            progress = checkpoint.restore(saved, task.model, optimiser, task.restore, where=where)
 
     # The ranks' gradients, their exchange, and the split of each step.
     slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
@@ -101,6 +102,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "progress": {**vars(progress), "seconds": throughput.seconds},
             "model": task.model.state_dict(),
             "optimiser": optimiser.state(),
+            "task": task.state(),
         }
 
     def evaluate(part: str) -> dict[str, Any] | None:
@@ -118,7 +120,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
         control.handle(exchange.drain())
         control.save_due = False
-        checkpointer.save(steps_done(), awaited=progress.step < order.steps and not control.stopped)
+        if checkpointer.save(steps_done(), awaited=progress.step < order.steps and not control.stopped):
+            task.checkpoint_written()
 
     clock.turn_to(Activity.OTHER)
     with (
@@ -158,17 +161,24 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             epoch_steps = SynchronousSteps(run, exchange=exchange, optimiser=optimiser, planner=planner, sparse=sparse)
         failures.mark_begun()
         while progress.epoch < epochs and not control.stopped:
+            with clock.during(Activity.WAITING):
+                coming = run.begin_epoch()
+            if coming is not Coming.ROWS:
+                control.stopped = coming is Coming.STOP
+                break
             with clock.during(Activity.TRAINING):
                 epoch_steps.take_all()
                 if not control.stopped:
                     reporter.weights_synchronised(drift.synchronise(task.model, optimiser, ranks))
                     if control.save_due:
                         save()
-            if not control.stopped and (validation := evaluate(VALIDATION)):
+            if not control.stopped and task.judges_epoch and (validation := evaluate(VALIDATION)):
                 progress.validation = validation
                 loss_of_epoch = progress.loss_sum / order.rows
                 reporter.write("epoch", epoch=progress.epoch + 1, loss=loss_of_epoch, validation=validation)
+            if not control.stopped:
                 progress.end_epoch()
+                task.end_epoch()
         reporter.close_bar()
         save()
         # Nothing is chosen by the test rows, so they are evaluated only once.
@@ -197,8 +207,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             **epoch_steps.summary(),
         }
         if ranks.is_first:
-            if tested and not config.sleep:
-                task.save(config.output, epoch=progress.epoch, tested=tested)
+            if (tested or task.saves_when_stopped) and not config.sleep:
+                task.save(config.output, epoch=progress.epoch, tested=tested or {})
             write_json(config.output / SUMMARY, summary)
         reporter.write("end", **summary)
     return summary

@@ -21,7 +21,7 @@ from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.run_control import RunControl
 from trainer.step_planner import StepPlanner
-from trainer.task import Task
+from trainer.task import Coming, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,14 @@ class Run:
     def goes_on(self) -> bool:
         """Whether the epoch has more steps to take."""
         return self.progress.step < self.order.steps and not self.control.stopped
+
+    def begin_epoch(self) -> Coming:
+        """Get the rows of the next epoch, or of one that was begun; waits until they are there."""
+        coming = self.task.begin_epoch(lambda: self.stop.made, wait=False)
+        if coming is Coming.LATER:
+            self.save()  # who sends rows may wait for a checkpoint of those before
+            coming = self.task.begin_epoch(lambda: self.stop.made, wait=True)
+        return coming
 
 
 class EpochSteps(Protocol):

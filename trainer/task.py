@@ -7,6 +7,7 @@ time and, except for the gradients of their own rows, must get the same answers.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -24,6 +25,15 @@ from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """The parts of a task's rows: to learn from; to evaluate after each epoch; to evaluate once at the end."""
+
+
+class Coming(Enum):
+    """What comes next in a run."""
+
+    ROWS = "an epoch"
+    LATER = "an epoch whose rows are not there yet"
+    END = "the end, because there will be no more rows"
+    STOP = "a stop, as it was asked to"
 
 
 class RunData(Protocol):
@@ -80,6 +90,32 @@ class Task(ABC, Generic[DataT]):
     @abstractmethod
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         """What computes the gradients of training rows; it reports its phases to `timer`."""
+
+    judges_epoch = True
+    """Whether the model is evaluated after this epoch."""
+    saves_when_stopped = False
+    """Whether a run that is asked to stop leaves a model, too."""
+
+    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> Coming:  # noqa: ARG002
+        """Get the rows of the next epoch, or of one that was begun before a checkpoint. All ranks call it at once, and
+        get the same answer. `stop`: whether this rank was asked to stop. `wait`: until rows are there."""
+        return Coming.ROWS
+
+    def end_epoch(self) -> None:
+        """The rows of the epoch were learnt from, all of them."""
+        return
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint has to hold of the task, besides the model: plain values."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from such a state. Raises DamagedError for another one."""
+        del state
+
+    def checkpoint_written(self) -> None:
+        """The newest state is in a checkpoint; on the first rank."""
+        return
 
     @abstractmethod
     def lengths(self, rows: IntArray) -> Lengths:

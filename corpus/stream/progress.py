@@ -5,7 +5,7 @@ is checked.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -113,3 +113,15 @@ def _read(path: Path) -> dict[str, Any] | None:
         raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
     except (DataError, UnicodeDecodeError) as error:
         raise DataError(f"cannot use {path}: {error}; remove it") from error
+
+
+def ended(folder: Path) -> bool:
+    """Whether a reader has come to the end of its sources. Raises DataError with the sentence of one that failed."""
+    if failed := _read(folder / ERROR_NAME):
+        raise DataError(f"the reader of {folder} has failed: {failed.get('sentence')}")
+    return _read(folder / END_NAME) is not None
+
+
+def write_taken(stream: Path, taken: Mapping[str, int]) -> None:
+    """Tell readers how many of their parts, by the names of their folders, are in a checkpoint. Raises OSError."""
+    write_text(str(stream / TAKEN_NAME), json.dumps(dict(taken)))

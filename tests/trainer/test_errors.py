@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import loop
+from trainer import task
 from trainer.__main__ import main
 from trainer.balancing.claims import StepPlan
 from trainer.classification.task import Classification
@@ -161,7 +161,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
-        patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
+        patch.setattr(task, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1
     assert "the loss is nan at step 27; lower --learning-rate, or set --clip-norm" in errors

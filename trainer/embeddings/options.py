@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from trainer.options import ABOVE_0, AT_LEAST_0, Section, from_1_to, option, option_metadata
+from trainer.options import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option, option_metadata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,20 @@ class EmbeddingOptions(Section):
     min_count: int = option("skipgram: words that occur less often have no vector", default=5, must=from_1_to(1 << 40))
     noise_power: float = option(
         "skipgram: words are drawn in proportion to this power of their count", default=0.75, must=ABOVE_0
+    )
+    words: int | None = option(
+        "skipgram: stop after so many running words of text (default: after --epochs, and on text that keeps coming "
+        "when it is stopped)",
+        default=None,
+        must=AT_LEAST_1,
+    )
+    minutes: float | None = option(
+        "skipgram, on text that keeps coming: stop after so many minutes", default=None, must=ABOVE_0
+    )
+    vocabulary_words: int = option(
+        "skipgram, on text that keeps coming: make the vocabulary of its first words, so many",
+        default=1_000_000,
+        must=AT_LEAST_1,
     )
     similarity: tuple[str, ...] = field(
         default=(),

@@ -1,5 +1,6 @@
 """The task of learning vectors of words from text: rows of running words, by the model that `--model` names."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from corpus.stream.settings import read_settings
 from corpus.text import FIRST_WORD
 from trainer.balancing.claims import Lengths
 from trainer.clock import StepTimer
@@ -21,35 +23,58 @@ from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
 from trainer.embeddings.sampling import Sampling, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, count_pairs
+from trainer.embeddings.stream_rows import START, StreamRows, load_start, read_start, write_start
 from trainer.embeddings.text_rows import TextRows, Tokens, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.order import IntArray
 from trainer.output.files import MODEL
-from trainer.task import TEST, Task
+from trainer.task import TEST, Coming, Task
 
 _ROWS_OF_A_STEP, _EPOCHS = 8, 5
+_ENDLESS = 1_000_000
+"""Epochs of a run that ends when it is stopped."""
+_JUDGING_SHARE = 0.05
+"""The share of the time that judging takes at most, where a part of a stream takes less time than judging."""
 _SOME_ROWS = 64
 _HELD_OUT_STEP = 1 << 40
 """A step that no run comes to: the chance by which the rows are judged that nobody learns from."""
 
 
-class Embedding(Task[TextRows]):
+TextData = TextRows | StreamRows
+
+
+class Embedding(Task[TextData]):
     """Learns a vector of each word, such that words that occur together have similar ones."""
 
     precision = "float32"
 
     @staticmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextRows:  # noqa: ARG004
-        return read_rows(config.data, min_count=config.min_count)
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:  # noqa: ARG004
+        settings = read_settings(config.data)
+        if not settings.endless:
+            return read_rows(config.data, settings, min_count=config.min_count)
+        kept = config.output / START
+        start = load_start(kept) if config.resume else None
+        if start is None:
+            start = read_start(config.data, settings, min_count=config.min_count, words=config.vocabulary_words)
+        if ranks.is_first:
+            config.output.mkdir(parents=True, exist_ok=True)
+            write_start(kept, start)
+        return StreamRows(config.data, settings, start)
 
     @staticmethod
-    def adapted(config: TrainConfig, data: TextRows) -> TrainConfig:  # noqa: ARG004
+    def adapted(config: TrainConfig, data: TextData) -> TrainConfig:
         if not config.requested_batch(1):
             config = replace(config, global_batch=_ROWS_OF_A_STEP)
-        return replace(config, epochs=config.epochs or _EPOCHS)
+        usual = _EPOCHS if isinstance(data, TextRows) else _ENDLESS
+        if config.words:
+            usual = -(-config.words // data.words)
+        return replace(config, epochs=config.epochs or usual)
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextRows) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
+        self._began = time.monotonic()
+        self._judged = self._began, 0.0  # when, and the seconds that it took
         with ranks.agreement():
             self._judges = Judges(config.similarity, config.analogy)
         vocabulary = data.vocabulary
@@ -94,6 +119,51 @@ class Embedding(Task[TextRows]):
             steady=self._config.optimiser == "sgd",
         )
 
+    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> Coming:
+        data = self._data
+        if isinstance(data, TextRows):
+            return Coming.ROWS
+        coming: Coming = Coming.ROWS
+        with self._ranks.agreement(loading=True):
+            if self._ranks.is_first and not data.has_part:
+                coming = Coming.END if self._is_over(data) else data.choose(stop, wait=wait)
+        coming, place, self.judges_epoch = self._ranks.broadcast((coming, data.state(), self._is_judging_due()))
+        if coming is not Coming.ROWS:
+            return coming
+        data.restore(place)
+        with self._ranks.agreement(loading=True):
+            data.load()
+        return Coming.ROWS
+
+    def end_epoch(self) -> None:
+        if isinstance(self._data, StreamRows):
+            self._data.end_part()
+
+    def state(self) -> dict[str, Any]:
+        return {} if isinstance(self._data, TextRows) else self._data.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        if isinstance(self._data, StreamRows):
+            self._data.restore(state)
+
+    def checkpoint_written(self) -> None:
+        if isinstance(self._data, StreamRows):
+            self._data.tell_readers()
+
+    @property
+    def saves_when_stopped(self) -> bool:  # type: ignore[override]
+        return isinstance(self._data, StreamRows)
+
+    def _is_over(self, data: StreamRows) -> bool:
+        """Whether as many words or minutes were learnt from as were asked for."""
+        minutes, words = self._config.minutes, self._config.words
+        late = minutes is not None and time.monotonic() - self._began >= 60 * minutes
+        return late or (words is not None and data.words_seen >= words)
+
+    def _is_judging_due(self) -> bool:
+        since, took = self._judged
+        return (time.monotonic() - since) * _JUDGING_SHARE >= took
+
     def lengths(self, rows: IntArray) -> Lengths:
         return np.full(len(rows), self._data.tokens.shape[1], np.uint16)
 
@@ -105,6 +175,7 @@ class Embedding(Task[TextRows]):
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """The ranks share the rows that are held out; the first judges the vectors by words."""
+        start = time.monotonic()
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
         loss, pairs, _ = self._gradients(self._data.held_out).sums(
@@ -117,6 +188,7 @@ class Embedding(Task[TextRows]):
         words: dict[str, Any] = {}
         if self._ranks.is_first:
             words = (self._judges.all_measures if part == TEST else self._judges.quick_measures)(self._vectors())
+        self._judged = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -141,7 +213,7 @@ class Embedding(Task[TextRows]):
         return WordVectors(self._data.vocabulary.words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
 
 
-def _pairs_a_row(data: TextRows, rules: Sampling) -> float:
+def _pairs_a_row(data: TextData, rules: Sampling) -> float:
     """The number of pairs in a row of text, about: in some that are held out, or in the first ones."""
     rows = data.held_out if len(data.held_out) else data.tokens[:_SOME_ROWS]
     keys = hashes(0, _HELD_OUT_STEP, np.arange(len(rows)))

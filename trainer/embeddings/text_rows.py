@@ -5,6 +5,7 @@ parts, and replaces the parts' tokens by its ids: 0 at the end of a line, 1 for 
 the most frequent first.
 """
 
+import time
 from collections import Counter
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,13 +17,17 @@ import numpy.typing as npt
 from corpus.display import plural
 from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part
 from corpus.stream.parts import FIRST_WORD as FIRST_OF_PART
+from corpus.stream.progress import ended, reader_folder
+from corpus.stream.settings import StreamSettings
 from corpus.text import FIRST_WORD, UNKNOWN
 from trainer.embeddings.sampling import Counts
 from trainer.errors import TrainingError
+from trainer.order import IntArray
 from trainer.task import TEST, TRAINING, VALIDATION
 
 Tokens = npt.NDArray[np.int32]
 
+_LOOK_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
 """Rows that are not learnt from, but judged by: one of so many, and no more than the first number."""
 
@@ -74,15 +79,17 @@ class TextRows:
         return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
 
 
-def read_rows(stream: Path, *, min_count: int) -> TextRows:
-    """All rows of a stream whose readers have come to the end. Raises TrainingError and DataError."""
-    parts = [
-        path
-        for folder in sorted(stream.glob("reader-*"))
-        for path in (part_path(folder, number) for number in part_numbers(folder))
-    ]
-    if not parts:
-        raise TrainingError(f"{stream} has no text: no reader has left a part there; give --input FILE...")
+def held_out_rows(rows: int) -> IntArray:
+    """The numbers of the rows, of so many, that are judged by, and not learnt from."""
+    return np.arange(_HELD_OUT_EVERY - 1, rows, _HELD_OUT_EVERY)[:_MOST_HELD_OUT]
+
+
+def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> TextRows:
+    """All rows of a stream that has an end; waits for its readers to come to it. Raises TrainingError and DataError."""
+    folders = [reader_folder(stream, number) for number in range(settings.readers)]
+    while [folder for folder in folders if not ended(folder)]:
+        time.sleep(_LOOK_SECONDS)
+    parts = [part_path(folder, number) for folder in folders for number in part_numbers(folder)]
     counted: Counter[str] = Counter()
     digest = blake2b(digest_size=16)
     for path in parts:
@@ -91,7 +98,7 @@ def read_rows(stream: Path, *, min_count: int) -> TextRows:
         digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
     tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in parts])
-    held = np.arange(_HELD_OUT_EVERY - 1, len(tokens), _HELD_OUT_EVERY)[:_MOST_HELD_OUT]
+    held = held_out_rows(len(tokens))
     held_out = tokens[held].copy()
     tokens[held] = END_OF_LINE
     return TextRows(

@@ -6,6 +6,7 @@ version of this one, may have written it. resume.py checks whether a checkpoint 
 """
 
 import io
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from hashlib import blake2b
@@ -24,7 +25,7 @@ from trainer.output.archive import DamagedError
 from trainer.output.files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
-FORMAT = 6
+FORMAT = 7
 """The format of the states. It increases when their names or content change."""
 
 _DIGEST_BYTES = 16
@@ -37,6 +38,7 @@ _KINDS = {
     "progress": dict,
     "model": dict,
     "optimiser": dict,
+    "task": dict,
 }
 
 
@@ -156,8 +158,15 @@ def set_aside(path: Path) -> None:
         path.rename(path.with_name(f"{path.name}.damaged"))
 
 
-def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser, *, where: Path) -> RunProgress:
-    """Load a state into a model and its optimiser; returns the progress of the run.
+def restore(
+    state: dict[str, Any],
+    model: torch.nn.Module,
+    optimiser: Optimiser,
+    restore_task: Callable[[Mapping[str, Any]], None],
+    *,
+    where: Path,
+) -> RunProgress:
+    """Load a state into a model, its optimiser and, by `restore_task`, its task; returns the progress of the run.
 
     `state` is from `newest`. Raises TrainingError if it is of another model.
     """
@@ -166,6 +175,7 @@ def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser,
         expected = model.state_dict()
         archive.require_tensors(state["model"], expected)
         archive.require_tensors(state["optimiser"], optimiser.state())
+        restore_task(state["task"])
         model.load_state_dict(state["model"])
         optimiser.restore(state["optimiser"])
     except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:

@@ -45,13 +45,13 @@ class Checkpointer:
         seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
         return time.monotonic() - self._since > seconds
 
-    def save(self, steps: int, *, awaited: bool) -> None:
-        """Write a checkpoint after `steps` steps of the run, if this is the first rank and has not written it yet.
-        `awaited`: the others wait for it in the next step."""
+    def save(self, steps: int, *, awaited: bool) -> bool:
+        """Write a checkpoint after `steps` steps of the run, if this is the first rank and has not written it yet;
+        returns whether it did. `awaited`: the others wait for it in the next step."""
         start, before = time.monotonic(), self.steps
         self._since, self.steps = start, steps
         if not self._reporter.first or steps == self._written:
-            return
+            return False
         with self._clock.during(Activity.CHECKPOINTS):
             try:
                 path = checkpoint.save(self._folder, self._state(), steps=steps)
@@ -63,3 +63,4 @@ class Checkpointer:
                 self._reporter.checkpoint(steps, path, time.monotonic() - start)
         if awaited:
             self._throughput.add_wait(time.monotonic() - start)
+        return self._written == steps

@@ -35,7 +35,8 @@ so that there is no model, and the measures are of an untrained one). Since its 
   shares (claims.py).
 - `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is in
   `all_reduce`.
-- `times`, the first rank's seconds, by what they were spent on (`loading`, `rates`, `training` without its
+- `times`, the first rank's seconds, by what they were spent on (`loading`, `rates`, `waiting` for text that
+  is to come, `training` without its
   `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where the ranks had met.
 
 `shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars), and, where that was predicted, `launch`

@@ -240,6 +240,7 @@ def saved() -> dict[str, Any]:
         "progress": {"epoch": 1, "step": 2, "rows_seen": 9, "seconds": 1.5, "loss_sum": 0.5, "validation": None},
         "model": classifier.state_dict(),
         "optimiser": adam.state(),
+        "task": {},
     }
 
 
@@ -247,7 +248,7 @@ def restored(state: dict[str, Any]) -> Any:
     classifier = models.build("lstm", OWN)
     adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
     checkpoint.require_state(state)
-    return checkpoint.restore(state, classifier, adam, where=Path("there"))
+    return checkpoint.restore(state, classifier, adam, lambda _: None, where=Path("there"))
 
 
 def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:

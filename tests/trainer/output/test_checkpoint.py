@@ -23,6 +23,7 @@ def state(number: int) -> dict[str, Any]:
         "progress": {"step": number},
         "model": {"weights": torch.full((1000,), float(number))},
         "optimiser": {},
+        "task": {},
     }
 
 

@@ -1,0 +1,225 @@
+"""The rows of a run on a text that has no end: one part of a stream after the other (corpus/stream).
+
+Each part is an epoch. The first rank chooses the next part, the oldest that no epoch has had, of the reader of whom
+fewest were taken; all ranks read it. The checkpoint has what was chosen, so a run that goes on has the same rows: no
+line is lost, and none is learnt from twice. Readers are told what is in a checkpoint, and may then remove it.
+
+The vocabulary is made of the first parts, and stays: a table's rows cannot be other words later. Words that become
+frequent afterwards have no vector until a new run.
+"""
+
+import io
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpus.errors import DataError
+from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
+from corpus.stream.progress import ended, reader_folder, write_taken
+from corpus.stream.settings import StreamSettings
+from trainer.embeddings.text_rows import Tokens, Vocabulary, held_out_rows
+from trainer.errors import TrainingError
+from trainer.output.archive import DamagedError
+from trainer.output.files import write_whole
+from trainer.task import TEST, TRAINING, VALIDATION, Coming
+
+START = "stream.npz"
+"""What a run on a stream has made of the first parts, in its output folder; the parts themselves may be gone later."""
+
+_LOOK_SECONDS = 0.2
+_SHARE_SECONDS = 60.0
+"""How long a machine may take to see a file that another one has written to their share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What is made of the first parts of a stream."""
+
+    vocabulary: Vocabulary
+    held_out: Tokens
+    """(m, tokens): rows of the part below, which are judged by, and not learnt from."""
+    held_of: str
+    """The reader whose first part it was."""
+    part_words: int
+    """Running words of a part, on average."""
+
+
+class StreamRows:
+    """The rows of the present part, and the place in the stream."""
+
+    def __init__(self, stream: Path, settings: StreamSettings, start: Start) -> None:
+        self.vocabulary, self.held_out, self.part_words = start.vocabulary, start.held_out, start.part_words
+        self._stream, self._settings, self._held_of = stream, settings, start.held_of
+        self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
+        """(rows, tokens) of the present part; the same array for all parts."""
+        self.words_seen = 0
+        """Running words of all parts that were learnt from to their end."""
+        self._taken = {reader_folder(stream, number).name: 0 for number in range(settings.readers)}
+        self._chosen: tuple[str, int] | None = None
+        self._words = 0  # running words of the present part
+
+    @property
+    def words(self) -> int:
+        """Running words in the rows of an epoch, about."""
+        return self.part_words
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Rows by part of the run."""
+        return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
+
+    @property
+    def digest(self) -> str:
+        """That of the sources and the vocabulary."""
+        told = self._settings.to_json() + "\n".join(self.vocabulary.words)
+        return blake2b(told.encode(), digest_size=16).hexdigest()
+
+    def choose(self, stop: Callable[[], bool], *, wait: bool) -> Coming:
+        """Choose the next part, on the first rank; `wait`: until there is one. Raises DataError for a failed reader."""
+        while not stop():
+            for name in sorted(self._taken, key=lambda name: self._taken[name]):
+                if part_path(self._stream / name, self._taken[name]).exists():
+                    self._chosen = name, self._taken[name]
+                    self._taken[name] += 1
+                    return Coming.ROWS
+            # A reader leaves its last part before it says that it has ended: so look for parts once more after that.
+            if not [name for name in self._taken if not ended(self._stream / name)] and not self._any_part():
+                return Coming.END
+            if not wait:
+                return Coming.LATER
+            time.sleep(_LOOK_SECONDS)
+        return Coming.STOP
+
+    def load(self) -> None:
+        """Read the rows of the chosen part. Raises DataError."""
+        assert self._chosen is not None
+        name, number = self._chosen
+        path = part_path(self._stream / name, number)
+        part = _read_shared(path)
+        if part.tokens.shape != self.tokens.shape:
+            raise DataError(f"{path} has {len(part.tokens):,} rows, and not {len(self.tokens):,}; begin a new stream")
+        self.tokens[:] = self.vocabulary.ids(part)
+        if self._chosen == (self._held_of, 0):
+            self.tokens[held_out_rows(len(self.tokens))] = END_OF_LINE
+        self._words = int(part.counts.sum())
+
+    def end_part(self) -> None:
+        """The present part was learnt from to its end."""
+        self._chosen = None
+        self.words_seen += self._words
+
+    def state(self) -> dict[str, Any]:
+        """The place in the stream, for a checkpoint."""
+        return {
+            "taken": dict(self._taken),
+            "chosen": self._chosen,
+            "words_seen": self.words_seen,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to a place. Raises DamagedError for one of another stream."""
+        taken, chosen, words = state.get("taken"), state.get("chosen"), state.get("words_seen")
+        if not isinstance(taken, dict) or taken.keys() != self._taken.keys() or type(words) is not int:
+            raise DamagedError("it holds no place in this stream")
+        if chosen is not None and not (isinstance(chosen, tuple) and len(chosen) == 2 and chosen[0] in taken):
+            raise DamagedError("it holds no part of this stream")
+        self._taken, self.words_seen = dict(taken), words
+        self._chosen = chosen
+
+    @property
+    def has_part(self) -> bool:
+        """Whether a part was chosen that was not learnt from to its end."""
+        return self._chosen is not None
+
+    def tell_readers(self) -> None:
+        """Tell readers which parts are in a checkpoint to their end. Raises OSError."""
+        done = dict(self._taken)
+        if self._chosen:
+            done[self._chosen[0]] -= 1
+        write_taken(self._stream, done)
+
+    def _any_part(self) -> bool:
+        return any(part_path(self._stream / name, taken).exists() for name, taken in self._taken.items())
+
+
+def read_start(stream: Path, settings: StreamSettings, *, min_count: int, words: int) -> Start:
+    """Make the vocabulary of the first parts of a stream, of `words` running words or all that there are; waits for
+    them. Raises TrainingError if they have no word that is frequent enough, and DataError."""
+    folders = [reader_folder(stream, number) for number in range(settings.readers)]
+    counted: Counter[str] = Counter()
+    read: list[Path] = []
+    while counted.total() < words:
+        over = not [folder for folder in folders if not ended(folder)]
+        found = sorted(part_path(folder, number) for folder in folders for number in part_numbers(folder))
+        new = [path for path in found if path not in read]
+        if not new and over:
+            break
+        if not new:
+            time.sleep(_LOOK_SECONDS)
+        for path in new[:1]:
+            part = _read_shared(path)
+            counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
+            read.append(path)
+    vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
+    first = next(path for path in sorted(read) if path == part_path(path.parent, 0))
+    tokens = vocabulary.ids(read_part(first))
+    return Start(
+        vocabulary=vocabulary,
+        held_out=tokens[held_out_rows(len(tokens))],
+        held_of=first.parent.name,
+        part_words=counted.total() // len(read),
+    )
+
+
+def write_start(path: Path, start: Start) -> None:
+    """Write what `read_start` made, for when the run goes on. Raises TrainingError."""
+    content = io.BytesIO()
+    np.savez(
+        content,
+        words=np.frombuffer("\n".join(start.vocabulary.words).encode(), np.uint8),
+        counts=start.vocabulary.counts,
+        held_out=start.held_out,
+        held_of=np.frombuffer(start.held_of.encode(), np.uint8),
+        part_words=np.array(start.part_words),
+    )
+    write_whole(path, content.getvalue())
+
+
+def load_start(path: Path) -> Start | None:
+    """What `write_start` wrote; None where there is no file. Raises TrainingError for another one."""
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+            words = tuple(arrays["words"].tobytes().decode().split("\n"))
+            counts, held_out = arrays["counts"].astype(np.int64), arrays["held_out"].astype(np.int32)
+            found = Start(
+                vocabulary=Vocabulary(words=words, counts=counts),
+                held_out=held_out,
+                held_of=arrays["held_of"].tobytes().decode(),
+                part_words=int(arrays["part_words"]),
+            )
+            if counts.shape != (len(words),) or held_out.shape[1:] != (ROW_TOKENS,) or held_out.max() >= len(words) + 2:
+                raise ValueError("its arrays do not fit together")
+            return found
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise TrainingError(f"cannot read {path}: {error.strerror}; make it readable") from error
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
+        raise TrainingError(
+            f"{path} is not what a run on a stream has left: {error}; start in another --output"
+        ) from error
+
+
+def _read_shared(path: Path) -> Part:
+    """Read a part that another machine has seen already."""
+    deadline = time.monotonic() + _SHARE_SECONDS
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+    return read_part(path)
