@@ -216,7 +216,11 @@ def test_the_state_of_a_deployment_fits(capsys: pytest.CaptureFixture[str]) -> N
                 {"OutputKey": "DataBucket", "OutputValue": "shoal-mixed-g6e-g6-g5-databucket-0123456789abcdef"}
             ],
         },
-        groups=[GroupStatus(name="g6e-xlarge", instance_type="g6e.xlarge", size=3, desired=3, running=2, ready=1)],
+        groups=[
+            GroupStatus(
+                name="g6e-xlarge", role="train", instance_type="g6e.xlarge", size=3, desired=3, running=2, ready=1
+            )
+        ],
         cluster=None,
         guard=None,
     )
