@@ -24,7 +24,7 @@ from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import ENDING_SIGNALS
 from bootstrap.progress import note
-from infra import topology
+from infra import parts, topology
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -197,6 +197,11 @@ def nodes(deployment: Deployment) -> list[GpuNode]:
         if instance["State"]["Name"] == "running"
     ]
     return sorted(running, key=lambda node: (node.role == "read", node.group, node.instance_id))
+
+
+def of_role(found: Sequence[GpuNode], role: parts.Role) -> list[GpuNode]:
+    """Those of the nodes that train, or those that read."""
+    return [node for node in found if node.role == role]
 
 
 class NodeWatch:
