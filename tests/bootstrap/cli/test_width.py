@@ -219,7 +219,10 @@ def test_the_state_of_a_deployment_fits(capsys: pytest.CaptureFixture[str]) -> N
         groups=[
             GroupStatus(
                 name="g6e-xlarge", role="train", instance_type="g6e.xlarge", size=3, desired=3, running=2, ready=1
-            )
+            ),
+            GroupStatus(
+                name="m5-xlarge", role="read", instance_type="m5.xlarge", size=2, desired=0, running=0, ready=0
+            ),
         ],
         cluster=None,
         guard=None,
@@ -227,6 +230,8 @@ def test_the_state_of_a_deployment_fits(capsys: pytest.CaptureFixture[str]) -> N
     summary({}, status._rows(now, "us-east-1"), as_json=False)
     said = capsys.readouterr().out
     assert too_long(said) == []
+    assert "nodes g6e-xlarge" in said
+    assert "readers m5-xlarge" in said
     assert " ".join(reason.split()) in " ".join(said.split())
 
 

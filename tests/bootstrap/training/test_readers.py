@@ -137,6 +137,7 @@ def test_a_reader_may_end_by_itself(cluster: Cluster) -> None:
     cluster.read(does("ends"), meanwhile)
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_killed_is_started_again(cluster: Cluster) -> None:
     def meanwhile(readers: Readers) -> None:
         until(lambda: len(cluster.starts()) == 2)
