@@ -163,7 +163,8 @@ def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
 def image_of(name: str) -> Image:
     """The machine image for training on a type.
 
-    A type without one (retired, so that only an emulator starts it) gets the first image of the catalogue.
+    A type without one (for readers, which have no GPU; or retired, so that only an emulator starts it) gets the first
+    image of the catalogue.
     """
     images = catalog().images
     image = find(name).image

@@ -16,6 +16,8 @@ from infra.topology import Topology
 
 Since = Literal["always", "deploy", "train"]
 _HOURS_A_MONTH = 730  # by which AWS divides monthly prices to get hourly prices
+READING = "reading"
+"""The part of what readers cost, which run during a training on a stream alone."""
 _EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
 
 
@@ -93,8 +95,11 @@ def by_use(topology: Topology) -> list[ByUse]:
     return found
 
 
-def gpu_node(instance_type: str, prices: PriceList) -> float:
-    """Dollars an hour of a GPU node with its volume, on demand. Raises TopologyError when its price is missing."""
+def training_node(instance_type: str, prices: PriceList) -> float:
+    """Dollars an hour of a node that trains or reads, with its volume, on demand.
+
+    Raises TopologyError when its price is missing.
+    """
     return prices.hourly(instance_type) + _volume(sizing.GPU_ROOT_GIB, prices)
 
 
@@ -133,9 +138,10 @@ def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
 def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
     for group in topology.training:
         since: Since = group.start
+        part = READING if group.role == "read" else "training"
         own_name = "" if group.name == default_name(group.instance_type) else f"{group.name} "
         yield Row(
-            part="training",
+            part=part,
             item=f"{own_name}{group.instance_type}",
             quantity=group.count,
             unit_price=prices.hourly(group.instance_type),
@@ -143,7 +149,7 @@ def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
             at_most=group.market == "spot",
             instance=True,
         )
-        yield _volumes("training", group.count, sizing.GPU_ROOT_GIB, prices, since=since)
+        yield _volumes(part, group.count, sizing.GPU_ROOT_GIB, prices, since=since)
 
 
 def _network(topology: Topology, prices: PriceList) -> Iterator[Row]:

@@ -193,7 +193,7 @@ def prices(spec: topology.Topology) -> dict[str, object]:
     known = catalog.prices(spec.region)
     emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
     return {
-        "gpu": {group.instance_type: cost.gpu_node(group.instance_type, known) for group in spec.training},
+        "gpu": {group.instance_type: cost.training_node(group.instance_type, known) for group in spec.training},
         "emr": {name: cost.emr_node(name, known) for name in emr_types},
         "standing": cost.hourly_fixed(spec),
     }

@@ -1,7 +1,8 @@
 """The archives of libraries that nodes install: where a checkout has them, and which command makes each.
 
-Setup makes all but one: the libraries by which GPU nodes read texts are twenty times as large as the others, and few
-topologies have inputs. So an archive may be missing; say so by a sentence, also where the stack is synthesised.
+Setup makes all but one: the libraries by which GPU nodes and readers read texts are twenty times as large as the
+others, and few topologies have inputs or readers. So an archive may be missing; say so by a sentence, also where the
+stack is synthesised.
 """
 
 from collections.abc import Iterator
@@ -20,8 +21,8 @@ def of_cluster(spec: parts.PreprocessingSpec) -> Path:
 
 
 def of_gpu_nodes(spec: Topology) -> Path:
-    """The archive for GPU nodes, below the repository's root; only nodes with inputs read texts."""
-    return _TO_READ if spec.inputs else _FOLDER / "gpu.zip"
+    """The archive for GPU nodes and readers, below the repository's root; with inputs or readers they read texts."""
+    return _TO_READ if spec.inputs or spec.readers else _FOLDER / "gpu.zip"
 
 
 def describe_missing(archive: Path) -> str:

@@ -24,6 +24,7 @@ BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 Market = Literal["on-demand", "spot"]
 Start = Literal["train", "deploy"]
+Role = Literal["train", "read"]
 
 _MARKET = "on-demand, or spot for AWS's spare capacity, cheaper and taken back at any time"
 
@@ -57,15 +58,12 @@ def _runs_emr(value: str) -> str:
     return value
 
 
-def _has_gpu(value: str) -> str:
-    if catalog.find(value).gpu is None:
-        usable = [row.name for row in _of_today() if row.gpu]
-        raise ValueError(f"'{value}' has no GPU to train on; take {_similar(value, usable)}.")
-    return value
+def _known_type(value: str) -> str:
+    return catalog.find(value).name
 
 
 EmrType = Annotated[str, AfterValidator(_runs_emr)]
-GpuType = Annotated[str, AfterValidator(_has_gpu)]
+KnownType = Annotated[str, AfterValidator(_known_type)]
 
 
 class TopologyPart(BaseModel):
@@ -190,8 +188,13 @@ def default_name(instance_type: str) -> str:
     return instance_type.replace(".", "-")
 
 
+def can_read(row: catalog.InstanceType) -> bool:
+    """Whether readers run on a type: it has no GPU, and the processor of the image of all nodes."""
+    return row.gpu is None and row.architecture == "x86_64"
+
+
 class NodeGroup(TopologyPart):
-    """GPU nodes of one kind: a *node group*."""
+    """Nodes of one kind, which train on GPUs or read: a *node group*."""
 
     name: str = Field(
         pattern=rf"^{NAME.pattern}$",
@@ -199,9 +202,15 @@ class NodeGroup(TopologyPart):
         description=f"at most {NAME_LENGTH} letters, digits and single dashes between them",
         examples=["fast"],
     )
-    instance_type: GpuType = Field(description="an instance type", examples=["g5.xlarge"])
+    role: Role = Field(
+        default="train",
+        description="train, or read for nodes without GPUs that read a stream of text for those that train",
+        examples=["train"],
+    )
+    instance_type: KnownType = Field(description="an instance type", examples=["g5.xlarge"])
     count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
-    gpus: int = Field(ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
+    gpus: int = Field(default=0, ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
+    """0 in a group that reads, which cannot give the field."""
     market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
     start: Start = Field(
         default="train",
@@ -216,16 +225,39 @@ class NodeGroup(TopologyPart):
         if not isinstance(data, dict):
             return data
         found = catalog.catalog().types.get(str(data.get("instance_type")))
-        if found is None:
-            return {"name": "group", "gpus": 1, **data}
-        return {"name": default_name(found.name), "gpus": found.gpu.count if found.gpu else 1, **data}
+        named = {"name": default_name(found.name) if found else "group"}
+        return {**named, **({"gpus": found.gpu.count} if found and found.gpu else {}), **data}
 
     @model_validator(mode="after")
-    def _no_more_gpus_than_there_are(self) -> Self:
-        gpu = catalog.find(self.instance_type).gpu
-        if gpu is not None and self.gpus > gpu.count:
+    def _readers_have_no_gpus(self) -> Self:
+        row = catalog.find(self.instance_type)
+        if self.role != "read":
+            return self
+        if not can_read(row):
+            usable = [each.name for each in _of_today() if can_read(each)]
+            why = (
+                "has GPUs, which a group that reads would leave idle"
+                if row.gpu
+                else f"is {row.architecture}, but the machine image of those who read and train is x86_64"
+            )
+            raise FieldError(f"'{row.name}' {why}; take {_similar(row.name, usable)}.", "instance_type")
+        if "gpus" in self.model_fields_set:
+            raise FieldError("a group that reads has none; leave `gpus` out.", "gpus")
+        return self
+
+    @model_validator(mode="after")
+    def _trainers_have_gpus(self) -> Self:
+        row = catalog.find(self.instance_type)
+        if self.role != "train":
+            return self
+        if row.gpu is None:
+            usable = [each.name for each in _of_today() if each.gpu]
             raise FieldError(
-                f"{self.instance_type} has {gpu.count}, fewer than {self.gpus}; write at most {gpu.count}.", "gpus"
+                f"'{row.name}' has no GPU to train on; take {_similar(row.name, usable)}.", "instance_type"
+            )
+        if self.gpus > row.gpu.count:
+            raise FieldError(
+                f"{row.name} has {row.gpu.count}, fewer than {self.gpus}; write at most {row.gpu.count}.", "gpus"
             )
         return self
 

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from infra import catalog
+from infra.parts import can_read
 from infra.topology import Topology
 
 
@@ -18,11 +19,17 @@ def schema() -> dict[str, Any]:
     found["required"].remove("name")
     types = list(catalog.catalog().types.values())
     emr = [each.name for each in types if each.runs_emr]
+    for part in ("Primary", "WorkersSpec"):
+        found["$defs"][part]["properties"]["instance_type"]["enum"] = emr
     gpu = [each.name for each in types if each.gpu]
-    for part, names in (("Primary", emr), ("WorkersSpec", emr), ("NodeGroup", gpu)):
-        found["$defs"][part]["properties"]["instance_type"]["enum"] = names
+    read = [each.name for each in types if can_read(each)]
+    group = found["$defs"]["NodeGroup"]
     # The model derives the other fields from the instance type.
-    found["$defs"]["NodeGroup"]["required"] = ["instance_type", "count"]
+    group["required"] = ["instance_type", "count"]
+    del group["properties"]["gpus"]["default"]
+    group["if"] = {"properties": {"role": {"const": "read"}}, "required": ["role"]}
+    group["then"] = {"properties": {"instance_type": {"enum": read}, "gpus": False}}
+    group["else"] = {"properties": {"instance_type": {"enum": gpu}}}
     return found
 
 

@@ -13,7 +13,8 @@ EMR_DATA_GIB = 64
 """HDFS and shuffle space of an EMR node."""
 
 GPU_ROOT_GIB = 150
-"""Root volume of a GPU node: the deep-learning image needs about half; the rest is for datasets and checkpoints."""
+"""Root volume of a GPU node: the deep-learning image needs about half; the rest is for datasets and checkpoints. A
+reader has the same image."""
 
 
 def zones(region: str) -> int:

@@ -27,10 +27,12 @@ TAG_MARKET = "shoal:market"
 """On a node group: `on-demand` or `spot`."""
 TAG_START = "shoal:start"
 """On a node group: `train` or `deploy`, which is when its nodes start."""
+TAG_ROLE = "shoal:role"
+"""On a node group: `train` or `read`; where it is missing, `train`."""
 TAG_KEEP = "shoal:keep"
 """On a bucket whose data outlive the stack: `true`."""
 TAG_NODES = "shoal:nodes"
-"""On the subnets that GPU nodes may be in: `true`."""
+"""On the subnets that the nodes of node groups may be in: `true`."""
 
 OUTPUT_RAW_BUCKET = "RawBucket"
 OUTPUT_DATA_BUCKET = "DataBucket"
@@ -44,10 +46,10 @@ OUTPUT_GENERATION = "Generation"
 OUTPUT_GUARD = "GuardFunction"
 
 NODES_PREFIX = "nodes/"
-"""Where each GPU node writes in the data bucket: its state as `<instance-id>.json`, a sign of work as `.busy`,
-what it has read of texts as `.texts`."""
+"""Where each node of a node group writes in the data bucket: its state as `<instance-id>.json`, a sign of work as
+`.busy`, what it has read of texts as `.texts`."""
 RUNS_PREFIX = "runs/"
-"""Where training writes in the data bucket. GPU nodes may write here and below `NODES_PREFIX` only."""
+"""Where training writes in the data bucket. Nodes of node groups may write here and below `NODES_PREFIX` only."""
 DATASETS_PREFIX = "datasets/"
 """Where preprocessing leaves each dataset in the data bucket."""
 WORK_PREFIX = "work/"
@@ -157,9 +159,19 @@ class Topology(parts.TopologyPart):
     )
 
     @property
+    def trainers(self) -> tuple[parts.NodeGroup, ...]:
+        """The node groups whose GPUs are ranks."""
+        return tuple(group for group in self.training if group.role == "train")
+
+    @property
+    def readers(self) -> tuple[parts.NodeGroup, ...]:
+        """The node groups that read a stream, and have no ranks."""
+        return tuple(group for group in self.training if group.role == "read")
+
+    @property
     def gpu_nodes(self) -> int:
         """How many GPU nodes there are when all groups are scaled up."""
-        return sum(group.count for group in self.training)
+        return sum(group.count for group in self.trainers)
 
     @model_validator(mode="after")
     def _something_to_do(self) -> Self:
@@ -179,6 +191,24 @@ class Topology(parts.TopologyPart):
     def _nodes_for_a_share(self) -> Self:
         if self.share and not self.training:
             raise FieldError("there is no `training` that could use it; leave `share` out.", "share")
+        return self
+
+    @model_validator(mode="after")
+    def _readers_have_somebody_to_read_for(self) -> Self:
+        for index, group in enumerate(self.training):
+            if group.role == "train":
+                continue
+            if not self.trainers:
+                raise FieldError(
+                    "there is no group that trains on what this one reads; add one with GPUs.",
+                    *("training", index, "role"),
+                )
+            if self.share is None:
+                raise FieldError(
+                    "there is no `share` in which readers could leave what they read; write `share: nfs` or "
+                    "`share: efs`.",
+                    *("training", index, "role"),
+                )
         return self
 
     @field_validator("zone")

@@ -1,4 +1,4 @@
-"""Creates the GPU nodes: one auto scaling group for each node group of the topology.
+"""Creates the nodes that train, and those that read for them: one auto scaling group for each node group of a topology.
 
 Do not give the groups a desired capacity, because a later deployment would set it again and end a running training.
 They start at their minimum, zero, and `shoal train` scales them up. Only a group with `start: deploy` has one.
@@ -54,9 +54,8 @@ class Training(Construct):
         # The S3 gateway endpoint has no security group; there are no routes to anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
         # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes.
-        together = (
-            sum(each.count for each in node_groups) > 1 and len({each.instance_type for each in node_groups}) == 1
-        )
+        trainers = [each for each in node_groups if each.role == "train"]
+        together = sum(each.count for each in trainers) > 1 and len({each.instance_type for each in trainers}) == 1
         self._placement_group = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
         )
@@ -94,6 +93,7 @@ class Training(Construct):
             Tags.of(part).add(topology.TAG_GPUS, str(spec.gpus))
             Tags.of(part).add(topology.TAG_MARKET, spec.market)
             Tags.of(part).add(topology.TAG_START, spec.start)
+            Tags.of(part).add(topology.TAG_ROLE, spec.role)
         Annotations.of(group).acknowledge_warning(
             "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
         )
@@ -110,7 +110,7 @@ class Training(Construct):
             machine_image=_image(catalog.image_of(spec.instance_type).parameter, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
-            placement_group=self._placement_group,
+            placement_group=self._placement_group if spec.role == "train" else None,
             require_imdsv2=True,
             http_put_response_hop_limit=1,
             user_data=user_data,

@@ -55,7 +55,15 @@ class Fleet:
         return str(made)
 
     def add(
-        self, name: str, kind: str, count: int, *, market: str = "on-demand", start: str = "train", boot: str = ""
+        self,
+        name: str,
+        kind: str,
+        count: int,
+        *,
+        market: str = "on-demand",
+        start: str = "train",
+        role: str = "train",
+        boot: str = "",
     ) -> Self:
         """A group of nodes that boot by this script, or without one report that they are ready."""
         data = {
@@ -71,9 +79,10 @@ class Fleet:
         tags = {
             topology.TAG_DEPLOYMENT: self.name,
             topology.TAG_GROUP: name,
-            topology.TAG_GPUS: "1",
+            topology.TAG_GPUS: "0" if role == "read" else "1",
             topology.TAG_MARKET: market,
             topology.TAG_START: start,
+            topology.TAG_ROLE: role,
         }
         self.scaling.create_auto_scaling_group(
             AutoScalingGroupName=f"{self.name}-{name}",

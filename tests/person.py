@@ -33,6 +33,7 @@ def make_repository_whose_cluster_installs_nothing(folder: Path) -> Path:
     wheels = folder / "build" / "wheels"
     wheels.mkdir(parents=True)
     (wheels / "gpu.zip").symlink_to(ROOT / "build" / "wheels" / "gpu.zip")
+    (wheels / "gpu-inputs.zip").write_bytes(b"nothing, as no node that reads texts is started")
     for architecture in ("x86_64", "arm64"):
         (wheels / f"emr-{architecture}.zip").write_bytes(b"nothing, as nobody installs it")
     return folder

@@ -102,7 +102,7 @@ def test_a_gpu_node_with_inputs_needs_only_what_it_downloads_to_read_texts_and_n
     libraries = {"numpy"} | listed("gpu") | listed("gpu", "inputs")
     assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
     zstd = "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"
-    modules = ("corpus.text_request", "corpus.raw_texts", "boto3", "orjson", "pyarrow.parquet", zstd)
+    modules = ("corpus.text_request", "corpus.raw_texts", "boto3", "orjson", "pyarrow.parquet", zstd, "nltk.tokenize")
     assert "torch" not in imported(modules, libraries=libraries, packages={"corpus"})
 
 

@@ -19,7 +19,7 @@ _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
-    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME)))}|node-[0-9]{{1,6}}\.log"
+    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME)))}|(node|reader)-[0-9]{{1,6}}\.log"
     rf"|{MODEL}/({'|'.join(map(re.escape, MODEL_FILES))})"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
 )
@@ -71,7 +71,8 @@ def result(name: str) -> str:
         _RESULT,
         name,
         "a file of a training run",
-        f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, a file of {MODEL}/, node-N.log, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
+        f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, a file of {MODEL}/, node-N.log, reader-N.log, or "
+        f"{CHECKPOINTS}/step-NNNNNNNNN.pt",
     )
 
 

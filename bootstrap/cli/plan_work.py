@@ -60,6 +60,8 @@ class Work:
         """What a person should know of the prediction for a topology."""
         if self.extent and topology.preprocessing is None:
             yield f"{topology.name} has no cluster to preprocess with, so the dataset is taken to be there already."
+        if topology.readers:
+            yield f"The readers of {topology.name} do not count: they start for a training on a stream alone."
         if self.rates is None and topology.training:
             yield (
                 "To predict the training by rates of these GPUs, type: shoal calibrate --deployment NAME --output DIR, "

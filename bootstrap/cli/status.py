@@ -11,6 +11,8 @@ from corpus.display import plural
 if TYPE_CHECKING:
     from bootstrap.lifecycle.status import GroupStatus, Status
 
+_NODES = {"train": "nodes", "read": "readers"}
+
 
 @command(
     short_help="report what a deployment is doing",
@@ -63,7 +65,7 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     if cluster:
         nodes = f", {plural(len(cluster.nodes), 'node')}" if cluster.nodes else ""
         rows.append(("cluster", f"{cluster.identifier}: {cluster.state}{nodes} {cluster.reason}".strip()))
-    rows += [(f"nodes {group.name}", _described(group)) for group in now.groups]
+    rows += [(f"{_NODES[group.role]} {group.name}", _described(group)) for group in now.groups]
     rows += [(name, value) for name, value in sorted(now.outputs.items()) if name.endswith(("Bucket", "ShareId"))]
     rows.append(
         ("costs now", f"{dollars(now.rate, ' an hour')}; {dollars(now.most, ' an hour')} while everything runs")

@@ -236,7 +236,8 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
         ("rows of each rank", _rows_of_ranks(result)),
-        *_nodes(result.get("nodes", ())),
+        *_nodes("nodes", result.get("nodes", ())),
+        *_nodes("readers", result.get("readers", ())),
         *_times(result),
         *_predicted(result),
         *_cost(result),
@@ -347,7 +348,7 @@ def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The cost of a deployment's nodes for this training."""
     if result.get("cost") is None:
         return []
-    spot = any(node["market"] == "spot" for node in result["nodes"])
+    spot = any(node["market"] == "spot" for node in (*result["nodes"], *result.get("readers", ())))
     how = ", at most: spot nodes at their price on demand" if spot else ", on demand"
     return [("cost of the nodes", f"{dollars(result['cost'])}{how}")]
 
@@ -357,11 +358,11 @@ def _refused(result: dict[str, Any]) -> list[tuple[str, str]]:
     return [("not fetched", sentence) for sentence in result.get("refused", ())]
 
 
-def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+def _nodes(name: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """A deployment's nodes: zone and market may differ from what the topology prefers."""
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
     texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
-    return [("nodes", "; ".join(texts))] if texts else []
+    return [(name, "; ".join(texts))] if texts else []
 
 
 def config_of(ctx: click.Context, data: Path) -> TrainConfig:

@@ -40,7 +40,7 @@ class GuardReport:
     """Dollars; None before its first round."""
     as_of: datetime | None
     gpu: Mapping[str, float]
-    """Dollars an hour of a GPU node with its volume, by instance type; `emr` likewise."""
+    """Dollars an hour of a node that trains or reads, with its volume, by instance type; `emr` likewise."""
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs as long as the stack exists."""

@@ -93,7 +93,7 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     guard, standing = topology.guard, cost.hourly_fixed(topology)
     working = [
         *(["the EMR cluster"] if topology.preprocessing else []),
-        *(["the GPU nodes"] if topology.training else []),
+        *(["the nodes that train and read" if topology.readers else "the GPU nodes"] if topology.training else []),
     ]
     rest = f"${standing:.2f} an hour is left" if standing else "nothing that costs by the hour is left"
     kept = ", and the data bucket with it; fetch the models before (`shoal fetch`)"
@@ -123,7 +123,7 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
 
 def gpus(topology: Topology) -> int:
     """The number of GPUs that train when all groups are scaled up."""
-    return sum(group.count * group.gpus for group in topology.training)
+    return sum(group.count * group.gpus for group in topology.trainers)
 
 
 def retired(topology: Topology) -> list[str]:

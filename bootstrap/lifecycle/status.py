@@ -25,12 +25,13 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """A GPU node group: its numbers of nodes at most, requested, running, and ready.
+    """A node group: its numbers of nodes at most, requested, running, and ready. `role` is `train` or `read`.
 
     `ready` is None when a node's report cannot be read.
     """
 
     name: str
+    role: str
     instance_type: str
     size: int
     desired: int
@@ -118,6 +119,7 @@ def _groups(account: Account, deployment: str, bucket: str | None) -> list[Group
         found.append(
             GroupStatus(
                 name=tags[topology.TAG_GROUP],
+                role=fleet.role_of(tags),
                 instance_type=_instance_type(account, group),
                 size=group["MaxSize"],
                 desired=group["DesiredCapacity"],

@@ -1,1 +1,1 @@
-"""The GPU nodes of a deployment: which run, scaling them up and to zero, and running commands on them."""
+"""A deployment's nodes that train or read: which run, scaling them up and to zero, and running commands on them."""

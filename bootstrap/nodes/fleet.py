@@ -1,13 +1,13 @@
-"""A deployment's GPU nodes: its groups, the running nodes, and scaling groups to zero.
+"""A deployment's nodes that train or read: its groups, the running nodes, and scaling groups to zero.
 
-Whoever scaled groups up (`scale_up`) must end with `scale_to_zero`, because running nodes cost money. Neither a second
-Ctrl-C nor an error of one group stops it.
+A reader is no rank: never take all nodes for those that train. Whoever scaled groups up (`scale_up`) must end with
+`scale_to_zero`, because running nodes cost money. Neither a second Ctrl-C nor an error of one group stops it.
 """
 
 import shlex
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import ENDING_SIGNALS
 from bootstrap.progress import note
-from infra import topology
+from infra import parts, topology
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
@@ -37,7 +37,7 @@ _TO_ZERO = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuNode:
-    """A running instance. Raises ShoalError for an invalid id or address."""
+    """A running instance, also of readers, which have no GPU. Raises ShoalError for an invalid id or address."""
 
     instance_id: str
     group: str
@@ -48,9 +48,11 @@ class GpuNode:
     address: str
     """Its private IPv4 address."""
     gpus: int
-    """The number of its GPUs that are used, a rank each."""
+    """The number of its GPUs that are used, a rank each; 0 of a reader."""
     launched: datetime
     """When its cost began."""
+    role: str = "train"
+    """`train` or `read`."""
 
     def __post_init__(self) -> None:
         names.instance(self.instance_id)
@@ -72,10 +74,15 @@ class GpuGroup:
     """Whether it prefers spot instances."""
     stays: bool
     """Whether its nodes run from the deployment on (`start: deploy`), not only during a training."""
+    role: str = "train"
+    """`train` or `read`."""
 
 
-def groups(deployment: Deployment) -> list[GpuGroup]:
-    """The node groups, in alphabetical order. Raises ShoalError when there is none."""
+def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
+    """The node groups that train, in alphabetical order, and with `readers` those that read, after them.
+
+    Raises ShoalError when there is none.
+    """
     found = [
         GpuGroup(
             name=tags[topology.TAG_GROUP],
@@ -85,6 +92,7 @@ def groups(deployment: Deployment) -> list[GpuGroup]:
             gpus=int(tags[topology.TAG_GPUS]),
             spot=tags.get(topology.TAG_MARKET) == "spot",
             stays=tags.get(topology.TAG_START) == "deploy",
+            role=role_of(tags),
         )
         for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
     ]
@@ -92,7 +100,13 @@ def groups(deployment: Deployment) -> list[GpuGroup]:
         raise ShoalError(
             f"the deployment '{deployment.name}' has no GPU nodes: its topology '{deployment.topology}' has no training"
         )
-    return sorted(found, key=lambda group: group.name)
+    chosen = [group for group in found if readers or group.role == "train"]
+    return sorted(chosen, key=lambda group: (group.role == "read", group.name))
+
+
+def role_of(tags: Mapping[str, str]) -> str:
+    """What the nodes of a group do, by its tags: `train` or `read`. Older deployments have no tag for it."""
+    return tags.get(topology.TAG_ROLE, "train")
 
 
 def scale_to_zero(deployment: Deployment, scaled: Sequence[GpuGroup]) -> None:
@@ -155,7 +169,7 @@ def _ignoring_signals() -> Iterator[None]:
 
 
 def nodes(deployment: Deployment) -> list[GpuNode]:
-    """The running nodes, sorted by group and instance id."""
+    """The running nodes, sorted by group and instance id: first those that train, the first of which serves NFS."""
     tags_of = {
         instance["InstanceId"]: tags
         for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
@@ -175,13 +189,19 @@ def nodes(deployment: Deployment) -> list[GpuNode]:
             address=instance["PrivateIpAddress"],
             gpus=int(tags_of[instance["InstanceId"]][topology.TAG_GPUS]),
             launched=instance["LaunchTime"],
+            role=role_of(tags_of[instance["InstanceId"]]),
         )
         for page in pages
         for reservation in page["Reservations"]
         for instance in reservation["Instances"]
         if instance["State"]["Name"] == "running"
     ]
-    return sorted(running, key=lambda node: (node.group, node.instance_id))
+    return sorted(running, key=lambda node: (node.role == "read", node.group, node.instance_id))
+
+
+def of_role(found: Sequence[GpuNode], role: parts.Role) -> list[GpuNode]:
+    """Those of the nodes that train, or those that read."""
+    return [node for node in found if node.role == role]
 
 
 class NodeWatch:
@@ -207,7 +227,7 @@ class NodeWatch:
 def scaling_groups(
     autoscaling: "AutoScalingClient", deployment: str
 ) -> list[tuple["AutoScalingGroupTypeDef", dict[str, str]]]:
-    """The auto scaling groups of a deployment's GPU nodes, each with its tags."""
+    """The auto scaling groups of a deployment's nodes, also of readers, each with its tags."""
     pages = autoscaling.get_paginator("describe_auto_scaling_groups").paginate()
     tagged = [(group, read_tags(group.get("Tags"))) for page in pages for group in page["AutoScalingGroups"]]
     return [

@@ -32,6 +32,12 @@ class CommandState:
     output: str
     """Its standard output and error, possibly cut."""
 
+    @property
+    def last_line(self) -> str:
+        """The last line that the script itself printed, for messages."""
+        lines = [line for line in self.output.splitlines() if not line.startswith("failed to run commands")]
+        return printable(lines[-1]) if lines else "it printed nothing"
+
 
 class NodeCommand:
     """A script that was started on a node."""
@@ -82,6 +88,4 @@ class NodeCommand:
             meanwhile()
             time.sleep(_PAUSE_SECONDS)
         if not now.succeeded:
-            lines = [line for line in now.output.splitlines() if not line.startswith("failed to run commands")]
-            last = lines[-1:] or ["it printed nothing"]
-            raise ShoalError(f"a command failed on the node {self.instance_id}: {printable(last[0])}")
+            raise ShoalError(f"a command failed on the node {self.instance_id}: {now.last_line}")

@@ -30,18 +30,19 @@ _PAUSE_SECONDS = 1.0
 
 
 @contextmanager
-def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[GpuNode]]:
-    """All nodes of the deployment, ready; at the end its groups are scaled to zero, except those that stay.
+def scaled_up(deployment: Deployment, bars: Bars, *, readers: bool = False) -> Iterator[list[GpuNode]]:
+    """All nodes of the deployment that train, ready, and with `readers` those that read, after them.
 
-    Missing spot instances are replaced by on demand, and a zone without capacity by the next; a stage of `bars` shows
-    that. Raises ShoalError when no zone is left, when AWS names a quota, when a node fails to boot (with the last line
-    of its log), or when not all nodes are ready after 15 minutes. A user who leaves while AWS does not answer
-    (Abandoned) sees what still runs.
+    At the end all groups are scaled to zero, except those that stay; also a group that a killed command left. Missing
+    spot instances are replaced by on demand, and a zone without capacity by the next; a stage of `bars` shows that.
+    Raises ShoalError when no zone is left, when AWS names a quota, when a node fails to boot (with the last line of its
+    log), or when not all nodes are ready after 15 minutes. A user who leaves while AWS does not answer (Abandoned) sees
+    what still runs.
     """
-    groups = fleet.groups(deployment)
+    groups = fleet.groups(deployment, readers=True)
     abandoned = False
     try:
-        yield _ScaleUp(deployment, bars).run()
+        yield _ScaleUp(deployment, bars, readers=readers).run()
     except Abandoned:
         abandoned = True
         bars.note(fleet.running_nodes_warning(groups))
@@ -60,10 +61,10 @@ class Zone:
 
 
 class _ScaleUp:
-    def __init__(self, deployment: Deployment, bars: Bars) -> None:
+    def __init__(self, deployment: Deployment, bars: Bars, *, readers: bool) -> None:
         self._deployment, self._bars = deployment, bars
         self._s3 = deployment.session.client("s3")
-        self._groups = scaling_group.scaling_groups(deployment)
+        self._groups = scaling_group.scaling_groups(deployment, readers=readers)
         self._size = sum(group.node_group.size for group in self._groups)
         here, *self._untried = zones(deployment, self._groups)
         self._tried = [here]
@@ -76,7 +77,7 @@ class _ScaleUp:
         self._stage("")
         self._request_nodes()
         while True:
-            running = retrying(partial(fleet.nodes, self._deployment))
+            running = self._running()
             if self._all_ready(running):
                 return running
             self._refresh()
@@ -95,6 +96,11 @@ class _ScaleUp:
                     raise ShoalError(sentence)
                 case capacity.Wait():
                     self._wait(lambda: _late(running, self._ready, self._seen, states))  # noqa: B023
+
+    def _running(self) -> list[GpuNode]:
+        """The running nodes of these groups; readers that stay may run, too."""
+        names = {group.name for group in self._groups}
+        return [node for node in retrying(partial(fleet.nodes, self._deployment)) if node.group in names]
 
     def _all_ready(self, running: Sequence[GpuNode]) -> bool:
         self._seen |= {node.instance_id for node in running}

@@ -121,10 +121,11 @@ class ScalingGroup:
         return retrying(call)["Activities"]
 
 
-def scaling_groups(deployment: Deployment) -> list[ScalingGroup]:
-    """The deployment's node groups, in alphabetical order. Raises ShoalError when there is none."""
+def scaling_groups(deployment: Deployment, *, readers: bool = False) -> list[ScalingGroup]:
+    """The deployment's node groups, as `fleet.groups` has them. Raises ShoalError when there is none."""
     found = described_by_name(deployment)
-    return [ScalingGroup(deployment, each, found[each.scaling_group]) for each in fleet.groups(deployment)]
+    chosen = fleet.groups(deployment, readers=readers)
+    return [ScalingGroup(deployment, each, found[each.scaling_group]) for each in chosen]
 
 
 def described_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":

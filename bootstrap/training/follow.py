@@ -1,6 +1,6 @@
 """Starts the ranks of a run on a deployment's nodes and follows them to their end.
 
-Ranks wait for each other, so a command that fails or a node that is gone must end the whole run.
+Ranks wait for each other, so a command that fails or a node that is gone must end the whole run; a reader, too.
 """
 
 import math
@@ -22,6 +22,7 @@ from bootstrap.nodes.fleet import GpuNode, NodeWatch
 from bootstrap.nodes.run_command import CommandState, NodeCommand
 from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import TrainingRun
+from bootstrap.training.readers import Readers
 from bootstrap.training.run_view import RunView
 from trainer.config import TrainConfig
 from trainer.output.files import RECORD
@@ -32,11 +33,19 @@ _PORTS = range(20_000, 30_000)
 
 
 def run_ranks(
-    deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, config: TrainConfig, view: RunView, bars: Bars
+    deployment: Deployment,
+    nodes: Sequence[GpuNode],
+    run: TrainingRun,
+    config: TrainConfig,
+    view: RunView,
+    bars: Bars,
+    *,
+    readers: Readers | None = None,
 ) -> KeyboardInterrupt | None:
     """Start the ranks and follow them to their end; returns the interrupt that asked them to stop, if there was one.
 
-    Raises Abandoned when the user interrupts again, before AWS has answered and the ranks could be asked to stop.
+    The ranks are also asked to stop when one of the `readers` fails, which its own context then reports. Raises
+    Abandoned when the user interrupts again, before AWS has answered and the ranks could be asked to stop.
     """
     record = RemoteRecord(deployment, run, view)
     port = random.choice(_PORTS)  # noqa: S311
@@ -44,7 +53,7 @@ def run_ranks(
         NodeCommand(deployment.session, node.instance_id, run.train(nodes, rank, port, config))
         for rank, node in enumerate(nodes)
     ]
-    watch = RankWatch(deployment, nodes, commands, run, record)
+    watch = RankWatch(deployment, nodes, commands, run, record, readers)
     stop_request: KeyboardInterrupt | None = None
     while True:
         try:
@@ -103,9 +112,10 @@ class RankWatch:
         commands: Sequence[NodeCommand],
         run: TrainingRun,
         record: RemoteRecord,
+        readers: Readers | None,
     ) -> None:
         self._deployment, self._nodes, self._commands, self._run = deployment, nodes, commands, run
-        self._record = record
+        self._record, self._readers = record, readers
         self._to_ask: list[int] = []
         self._deadline: float | None = None
         self._node_watch = NodeWatch(
@@ -120,7 +130,7 @@ class RankWatch:
         if all(state.finished for state in states):
             self._record.look()
             return True
-        if any(state.finished and not state.succeeded for state in states):
+        if any(state.finished and not state.succeeded for state in states) or self._reading_failed():
             self.stop()
         self._ask_to_stop(states)
         if self._deadline is not None and time.monotonic() > self._deadline:
@@ -130,6 +140,9 @@ class RankWatch:
         self._node_watch.look()
         self._record.look()
         return False
+
+    def _reading_failed(self) -> bool:
+        return self._readers is not None and self._readers.failure() is not None
 
     def stop(self) -> None:
         """Have the running ranks stop with a checkpoint and copy their results to S3."""

@@ -59,11 +59,18 @@ def find_data(deployment: Deployment, data: str | RawTexts | None, *, output: Pa
 
 
 def bring_data(
-    deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, data: Place | TextRequest, bars: Bars
+    deployment: Deployment,
+    nodes: Sequence[GpuNode],
+    run: TrainingRun,
+    data: Place | TextRequest,
+    bars: Bars,
+    *,
+    readers: Sequence[GpuNode] = (),
 ) -> None:
     """Bring the data to every node that has disks of its own, and for the others to the share, if there is one.
 
-    Raises ShoalError with the sentence of a node that could not do it, or for a node that is gone.
+    The first of `nodes` serves a share by NFS to all others, and to `readers`. Raises ShoalError with the sentence of a
+    node that could not do it, or for a node that is gone.
     """
     if isinstance(data, TextRequest):
         s3 = deployment.session.client("s3")
@@ -74,7 +81,7 @@ def bring_data(
     else:
         bars.stage("copy the dataset to the nodes", 0)
     if deployment.share == "nfs":
-        shared_folder.serve(deployment.session, nodes)
+        shared_folder.serve(deployment.session, [*nodes, *readers])
     watch = NodeWatch(deployment, nodes, "; type the same command again")
     for together in (nodes[:1], nodes[1:]) if deployment.share else (nodes,):
         _stage(deployment, together, run, watch, bars)

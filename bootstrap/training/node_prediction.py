@@ -47,7 +47,7 @@ def predict_launch(
 
 
 def nodes_of(deployment: Deployment) -> list[Node]:
-    """A deployment's GPU nodes when all of its groups are scaled up. Raises ShoalError where it has none."""
+    """A deployment's GPU nodes when all groups that train are scaled up. Raises ShoalError where it has none."""
     groups = scaling_groups(deployment)
     return [Node(each.instance_type, each.node_group.gpus) for each in groups for _ in range(each.node_group.size)]
 
@@ -56,7 +56,7 @@ def dollars_of(seconds: Estimate, deployment: Deployment, nodes: Sequence[Node])
     """What so many seconds of these nodes cost on demand, as `Spending` counts; None where a price is not known."""
     try:
         prices = catalog.prices(str(deployment.session.region_name))
-        return seconds.times(sum(cost.gpu_node(node.instance_type, prices) for node in nodes) / 3600)
+        return seconds.times(sum(cost.training_node(node.instance_type, prices) for node in nodes) / 3600)
     except TopologyError:
         return None
 

@@ -1,4 +1,4 @@
-"""The shell scripts that the nodes of a training run execute: copy the dataset or encode texts, train, stop.
+"""The shell scripts that the nodes of a training run execute: copy the dataset or encode texts, train, read, stop.
 
 The share holds what the ranks have in common; without a share each node uses a folder of its own. Only EFS outlives the
 nodes, so on others a run's checkpoints are copied to S3 while it runs. A node with disks of its own has the dataset
@@ -20,14 +20,19 @@ from infra import topology
 from trainer.command_line import as_arguments
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
-from trainer.rank_processes import LIMITS
+from trainer.rank_processes import LIMITS, STOP_SECONDS
 
 _RECORD_SECONDS = 5
+_READER_RESTARTS = 3
+"""How often a reader is started again that died within `_STEADY_SECONDS` of its start each time."""
+_STEADY_SECONDS = 60
 # Files that are on their way, and whatever is hidden.
 _UNWANTED = ("*.partial", ".*", "*/.*")
 
 # Placeholders in the trainer's arguments for paths that only a node's shell knows.
 _DATA, _OUTPUT, _CACHE = Path("@data@"), Path("@output@"), Path("@cache@")
+STREAM = "@stream@"
+"""The same in a reader's arguments, for the folder on the share in which readers leave what trainers take."""
 
 # bootstrap/nodes/gpu/boot.sh makes /mnt/local where a node has disks of its own.
 _HEAD = """\
@@ -37,6 +42,7 @@ place="${{NODE_ROOT:-}}/mnt/share" cache="${{NODE_ROOT:-}}/var/cache/shoal"
 data="$place"/datasets/{file}
 shared={shared}
 run="${{NODE_ROOT:-}}"/mnt/share/runs/{name}
+stream="${{NODE_ROOT:-}}"/mnt/share/streams/{name}
 """
 
 # While the lock is held, the node's heartbeat reports work, and the guard does not end the node.
@@ -112,6 +118,43 @@ exit $status
 
 _STOP = """\
 touch "$run/.stop-{rank}"
+"""
+
+# A reader that dies is started again, but not for ever: one that fails whenever it starts would read nothing. What it
+# left unread it reads again, so that it may be killed at any time. A stopped reader has succeeded.
+_READ = """\
+set -uo pipefail
+log="$run/reader-{reader}.log" stop="$run/.stop-reader-{reader}-{token}"
+mkdir -p "$run" "$stream"
+failures=0
+while :; do
+    started=$SECONDS
+    shoal-python {arguments} >>"$log" 2>&1 &
+    reading=$!
+    while kill -0 $reading 2>/dev/null && [ ! -e "$stop" ]; do sleep 1; done
+    if [ -e "$stop" ]; then
+        kill -TERM $reading 2>/dev/null
+        for second in {seconds}; do ! kill -0 $reading 2>/dev/null || sleep 1; done
+        kill -KILL $reading 2>/dev/null
+    fi
+    wait $reading
+    status=$?
+    [ ! -e "$stop" ] || status=0
+    [ $status != 0 ] || break
+    [ $((SECONDS - started)) -lt {steady} ] || failures=0
+    failures=$((failures + 1))
+    [ $failures -le {restarts} ] || break
+    echo "reader {reader} ended with status $status, and is started again" >>"$log"
+done
+rm -f "$stop"
+last=$(tail -n 1 "$log")
+aws s3 cp --only-show-errors "$log" {folder}
+[ $status = 0 ] || echo "$last" >&2
+exit $status
+"""
+
+_STOP_READING = """\
+touch "$run/.stop-reader-{reader}-{token}"
 """
 
 # Nobody needs the checkpoints of a finished run.
@@ -206,6 +249,26 @@ class TrainingRun:
     def stop(self, rank: int) -> str:
         """Ask the ranks of one node to stop with a checkpoint; it works also while they are still starting."""
         return self._head() + _STOP.format(rank=rank)
+
+    def read(self, reader: int, arguments: Sequence[str], token: str) -> str:
+        """Run a reader on its node until it has read all, is stopped, or died too often at once.
+
+        `arguments` follow the name of Python, and `STREAM` among them is the stream's folder. `token` is of hexadecimal
+        digits, and different whenever readers are started, so that no earlier request stops them.
+        """
+        return self._head() + _READ.format(
+            reader=reader,
+            token=token,
+            arguments=" ".join('"$stream"' if each == STREAM else shlex.quote(each) for each in arguments),
+            folder=shlex.quote(str(self.folder)),
+            seconds=" ".join(map(str, range(STOP_SECONDS))),
+            steady=_STEADY_SECONDS,
+            restarts=_READER_RESTARTS,
+        )
+
+    def stop_reading(self, reader: int, token: str) -> str:
+        """Ask a reader to stop; it works also while it is still starting."""
+        return self._head() + _STOP_READING.format(reader=reader, token=token)
 
     def _head(self) -> str:
         file = shlex.quote(self.file)

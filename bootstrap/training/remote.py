@@ -19,7 +19,7 @@ from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import name_of
 from bootstrap.nodes import fleet
-from bootstrap.nodes.fleet import GpuNode
+from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.follow import run_ranks
@@ -28,6 +28,7 @@ from bootstrap.training.node_prediction import predict_launch
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.raw_input import RawTexts, dataset_name
+from bootstrap.training.readers import ReaderCommand, reading, require_readers
 from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending, Stages
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
@@ -61,16 +62,20 @@ def train_on_deployment(
     bars: Bars,
     rates: Rates | None = None,
     started: Started | None = None,
+    read: ReaderCommand | None = None,
 ) -> dict[str, Any]:
     """Train on all GPU nodes of a deployment and copy the results to `output`.
 
-    Returns the content of summary.json, with the nodes, the run's folder, its cost in dollars (None where a price is
-    not known), and in `refused` a sentence for each object of the run's folder that is not fetched: its name is none
-    that a run writes, or it cannot be a file in `output`. `dataset` is an s3:// address, a file here, None for the
-    deployment's newest one, or texts, whose addresses are then in `inputs`. With `config.resume` the newest run that
-    did not end continues. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch its files, and end the nodes; then
-    `stopped` is true, and `stopped_by` is the signal's name. Raises TrainingError, DataError for texts or a dataset
-    that cannot be used, and ShoalError also when another training uses the nodes.
+    With `read` the nodes that read start, too, and run that command until the ranks have ended.
+
+    Returns the content of summary.json, with the nodes, those of readers, the run's folder, its cost in dollars (None
+    where a price is not known), and in `refused` a sentence for each object of the run's folder that is not fetched:
+    its name is none that a run writes, or it cannot be a file in `output`. `dataset` is an s3:// address, a file here,
+    None for the deployment's newest one, or texts, whose addresses are then in `inputs`. With `config.resume` the
+    newest run that did not end continues. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch its files, and end
+    the nodes; then `stopped` is true, and `stopped_by` is the signal's name. Raises TrainingError, DataError for texts
+    or a dataset that cannot be used, and ShoalError also when another training uses the nodes, or a reader fails for
+    good.
 
     Before the nodes start it is predicted what the training takes, by `rates` or else by the catalogue; `launch` has
     that, and what it took, unless nobody can tell. On nodes that are `started` nothing is predicted.
@@ -78,6 +83,8 @@ def train_on_deployment(
     _require_free(config, output)
     if started is None:
         require_no_other_training(deployment)
+    if read:
+        require_readers(deployment)
     data = find_data(deployment, dataset, output=output, bars=bars)
     run = TrainingRun(
         name=started.name if started else _unfinished(deployment, bars) if config.resume else new_name(deployment),
@@ -89,13 +96,18 @@ def train_on_deployment(
     predicted = None if started else predict_launch(deployment, config, data, rates, bars)
     began = datetime.now(UTC)
     stages = Stages(began)
-    with nullcontext(started.nodes) if started else scaled_up(deployment, bars) as nodes:
-        spending = Spending(nodes, region=run.region, since=began)
+    with nullcontext(started.nodes) if started else scaled_up(deployment, bars, readers=read is not None) as running:
+        nodes, reader_nodes = of_role(running, "train"), of_role(running, "read")
+        spending = Spending(running, region=run.region, since=began)
         stages.end("start the nodes", spending.so_far())
-        bring_data(deployment, nodes, run, data, bars)
+        bring_data(deployment, nodes, run, data, bars, readers=reader_nodes)
         stages.end("copy the data", spending.so_far())
-        with TensorBoardWriter(output / FOLDER) as board:
-            stop_request = run_ranks(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
+        with (
+            TensorBoardWriter(output / FOLDER) as board,
+            reading(deployment, reader_nodes, run, read, bars) if read else nullcontext() as readers,
+        ):
+            view = RunView(bars, board, spent=spending.so_far)
+            stop_request = run_ranks(deployment, nodes, run, config, view, bars, readers=readers)
         stages.end("train", spending.so_far())
     cost = spending.so_far()
     stages.end("end the nodes", cost)
@@ -107,8 +119,10 @@ def train_on_deployment(
         "cost": cost,
     }
     launch |= {"predicted": predicted} if predicted else {}
-    held = [{**vars(node), "launched": node.launched.isoformat()} for node in nodes]
-    write_launch(output, goes_on=config.resume, where=deployment.name, nodes=held, **launch)
+    held, held_to_read = (
+        [{**vars(node), "launched": node.launched.isoformat()} for node in found] for found in (nodes, reader_nodes)
+    )
+    write_launch(output, goes_on=config.resume, where=deployment.name, nodes=held, readers=held_to_read, **launch)
     summary = read_summary(output) if output / SUMMARY in fetched else None
     if stop_request and summary is None:
         bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")
@@ -123,6 +137,7 @@ def train_on_deployment(
         **summary,
         **({"stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else {}),
         "nodes": [vars(node) for node in nodes],
+        "readers": [vars(node) for node in reader_nodes],
         "run": str(run.folder),
         **({"inputs": list(dataset.inputs.addresses)} if isinstance(dataset, RawTexts) else {}),
         "cost": cost,

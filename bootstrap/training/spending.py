@@ -20,7 +20,7 @@ class Spending:
         self._nodes, self._since = nodes, since
         try:
             prices = catalog.prices(region)
-            self._rates = [cost.gpu_node(node.instance_type, prices) for node in nodes]
+            self._rates = [cost.training_node(node.instance_type, prices) for node in nodes]
         except TopologyError:
             self._rates = []
 

@@ -64,14 +64,22 @@ def sound_texts(batch: Batch) -> tuple[list[str], Sequence[int]]:
     return [each for _, each in found], [number for number, _ in found]
 
 
-def check_share(batch: Batch, sound: Sequence[int], malformed: int, lines: int, most: float) -> None:
-    """Raise DataError where too many of all lines until now are malformed; the batch has the example."""
-    if len(sound) == len(batch.lines) or lines < LEAST_LINES or malformed / lines <= most:
-        return
-    raise DataError(
-        f"{malformed:,} of {plural(lines, 'line')} are malformed ({_REASONS}), more than {most:.0%}, such as "
-        f"{_place(batch, sound)}; leave such files out of the sources, or begin a stream with a larger max_malformed"
-    )
+class MalformedLines:
+    """How many lines may be malformed: a share of all, `most`. It keeps an example for the sentence."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._example: str | None = None
+
+    def check(self, batch: Batch, sound: Sequence[int], malformed: int, lines: int) -> None:
+        """Raise DataError where too many of all lines up to a batch's end are malformed."""
+        if self._example is None and len(sound) < len(batch.lines):
+            self._example = _place(batch, sound)
+        if self._example is not None and lines >= LEAST_LINES and malformed / lines > self._most:
+            raise DataError(
+                f"{malformed:,} of {lines:,} lines are malformed ({_REASONS}), more than {self._most:.0%}, such as "
+                f"{self._example}; leave such files out of the sources, or begin a stream with a larger max_malformed"
+            )
 
 
 def describe_malformed(malformed: int, lines: int) -> str:

@@ -51,9 +51,9 @@ def reader_folder(stream: Path, reader: int) -> Path:
     return stream / f"reader-{reader}"
 
 
-def read_status(stream: Path, readers: int) -> Status:
+def read_status(stream: Path) -> Status:
     """What all readers together have done until now. Raises DataError for files that are no status."""
-    return _sum(_status(reader_folder(stream, number) / STATUS_NAME) for number in range(readers))
+    return _sum(_status(path) for path in sorted(stream.glob(f"reader-*/{STATUS_NAME}")))
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:

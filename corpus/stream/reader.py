@@ -11,7 +11,7 @@ from pathlib import Path
 
 from corpus.errors import DataError
 from corpus.private_folders import locked
-from corpus.stream.lines import Batch, check_share, sound_texts
+from corpus.stream.lines import Batch, MalformedLines, sound_texts
 from corpus.stream.packing import Packer
 from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
 from corpus.stream.progress import (
@@ -87,6 +87,7 @@ class _Reader:
         self._after = read_part(part_path(folder, numbers[-1])).after if numbers else Position()
         self._packer = Packer(settings.part_rows, numbers[-1] + 1 if numbers else 0, self._after)
         self._words = words_of_lines(settings)
+        self._malformed = MalformedLines(settings.max_malformed)
         self._heard = clock()
         self._next_status = clock()
         self._waiting = self._paused = 0.0
@@ -113,7 +114,7 @@ class _Reader:
         texts, sound = sound_texts(batch)
         for part in self._packer.add(batch, sound, self._words(texts)):
             self._write(part)
-        check_share(batch, sound, self._packer.malformed, self._packer.lines, self._settings.max_malformed)
+        self._malformed.check(batch, sound, self._packer.malformed, self._packer.lines)
 
     def _idle(self) -> None:
         self._waiting += self._slept(_IDLE_SECONDS)

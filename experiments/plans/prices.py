@@ -58,7 +58,7 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
         return cannot_tell(f"{topology.name} has no GPUs")
     if config.model != "lstm":
         return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
-    ranks = sum(group.count * group.gpus for group in topology.training)
+    ranks = sum(group.count * group.gpus for group in topology.trainers)
     batch = config.batch_for(ranks)
     work = ClusterWork(
         rows=max(1, round(config.train_share * size.train) + size.test),

@@ -94,7 +94,7 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
         [
             Estimate.exact(row.hourly).times(_SPOT_PRICE if row.instance and (work.spot or row.at_most) else 1.0)
             for row in rows
-            if row.since == "train"
+            if row.since == "train" and row.part != cost.READING
         ]
     )
     fixed, running_hourly = Estimate.exact(always + cluster), nodes.plus(Estimate.exact(always))
@@ -122,7 +122,7 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
             rates=rates,
         )
     ]
-    if spots := sum(group.count for group in topology.training if work.spot or group.market == "spot"):
+    if spots := sum(group.count for group in topology.trainers if work.spot or group.market == "spot"):
         lost = running[-1].seconds.times(_INTERRUPTIONS).times(spots / 3600)
         basis = f"{_few(lost)} expected of {spots} spot nodes; each costs a start and half the time between checkpoints"
         running.append(_stage("interruptions", lost.times(_interruption()), running_hourly, basis))

@@ -46,7 +46,7 @@ class NodeStage:
 
 def nodes_of(topology: Topology) -> tuple[Node, ...]:
     """The GPU nodes of a topology when all of its groups are scaled up."""
-    return tuple(Node(group.instance_type, group.gpus) for group in topology.training for _ in range(group.count))
+    return tuple(Node(group.instance_type, group.gpus) for group in topology.trainers for _ in range(group.count))
 
 
 def predict_nodes(

@@ -69,8 +69,8 @@ class ShareTooSlow(Rule):
                         f"{_mb(given)} from EFS at most; the first epoch waits for it."
                     )
         if topology.share == "nfs":
-            first = topology.training[0]
-            rates = [_reading(group) for group in topology.training for _ in range(group.count)]
+            first = topology.trainers[0]
+            rates = [_reading(group) for group in topology.trainers for _ in range(group.count)]
             if (rate := sum(rates[1:])) > (given := _network(first)):
                 yield (
                     f"share: the other nodes train on about {_mb(rate)} of rows, and the first ({first.instance_type}),"

@@ -117,6 +117,19 @@ def test_before_a_training_the_cluster_the_network_and_groups_that_start_at_once
     assert cost.hourly_fixed(found) == pytest.approx(ENDPOINTS)
 
 
+def test_readers_are_a_part_of_their_own_with_their_volumes() -> None:
+    groups = [
+        {"instance_type": "g4dn.xlarge", "count": 1},
+        {"role": "read", "instance_type": "m5.xlarge", "count": 2, "market": "spot"},
+    ]
+    found = [row for row in cost.rows(of(training=groups, share="nfs")) if row.part == cost.READING]
+    assert [(row.item, row.quantity, row.since, row.at_most) for row in found] == [
+        ("m5.xlarge", 2, "train", True),
+        ("volumes of 150 GiB", 2, "train", False),
+    ]
+    assert sum(row.hourly for row in found) == pytest.approx(2 * (0.192 + GPU_VOLUME))
+
+
 def test_what_is_paid_by_use_has_its_unit_price() -> None:
     nodes = [{"instance_type": "g5.xlarge", "count": 2}]
     found = cost.by_use(of(training=nodes, share="efs", network={"egress": "nat"}))

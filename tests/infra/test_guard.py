@@ -52,8 +52,8 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Callable[..., Deploye
     assert small.wake(newest + timedelta(minutes=31)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
     assert sorted(small.mails()) == [
-        f"Shoal: the idle GPU nodes of {small.name} are being ended",
         f"Shoal: the idle cluster of {small.name} is being ended",
+        f"Shoal: the idle training nodes of {small.name} are being ended",
     ]
     assert small.wake(newest + timedelta(minutes=36)) == {}
     assert small.mails() == []

@@ -67,6 +67,12 @@ def test_the_function_is_told_its_limits_and_prices(synthesise: Synthesise, tmp_
     assert running == pytest.approx(cost.hourly(spec))
 
 
+def test_it_is_told_the_price_of_readers(synthesise: Synthesise, tmp_path: Path) -> None:
+    spec = topology.load("embeddings-4x1gpu-2readers", SHIPPED)
+    told = settings(Template.from_stack(synthesise(spec, tmp_path)))
+    assert 4 * told.gpu["g4dn.xlarge"] + 2 * told.gpu["m5.xlarge"] + told.standing == pytest.approx(cost.hourly(spec))
+
+
 def test_data_that_outlive_the_stack_are_told_as_kept(synthesise: Synthesise, tmp_path: Path) -> None:
     for number, data in enumerate((parts.DataSpec(keep=True), parts.DataSpec(bucket="my-reviews"))):
         template = Template.from_stack(synthesise(guarded(update={"data": data}), tmp_path / str(number)))

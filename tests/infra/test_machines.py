@@ -1,5 +1,6 @@
 """The machines that a topology chooses: how many, of which kind, how they are bought and when they start."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -252,3 +253,36 @@ def test_whatever_is_chosen_the_stack_breaks_no_rule(resources_of: Callable[...,
         data={"keep": True},
     )
     assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
+
+
+def test_readers_boot_as_gpu_nodes_do_without_a_gpu_and_without_a_place_near_them(
+    resources_of: Callable[..., Resources],
+) -> None:
+    trainers = {"name": "train", "instance_type": "g5.xlarge", "count": 2}
+    readers = {"name": "read", "role": "read", "instance_type": "m5.xlarge", "count": 3, "market": "spot"}
+    resources = resources_of(training=[trainers, readers], share="nfs")
+    assert the(resources, "AWS::EC2::PlacementGroup")
+    found = {}
+    for template in of_type(resources, "AWS::EC2::LaunchTemplate").values():
+        data = template["LaunchTemplateData"]
+        found[data["InstanceType"]] = data
+    gpu, cpu = found["g5.xlarge"], found["m5.xlarge"]
+    assert ("Placement" in gpu, "Placement" in cpu) == (True, False)
+    assert gpu["ImageId"] == cpu["ImageId"]
+    assert gpu["BlockDeviceMappings"] == cpu["BlockDeviceMappings"]
+    assert "export GPUS='0'" in json.dumps(cpu["UserData"])
+    tags = {
+        group["MaxSize"]: {tag["Key"]: tag["Value"] for tag in group["Tags"]}
+        for group in of_type(resources, "AWS::AutoScaling::AutoScalingGroup").values()
+    }
+    assert {size: (each[topology.TAG_ROLE], each[topology.TAG_GPUS]) for size, each in tags.items()} == {
+        "2": ("train", "1"),
+        "3": ("read", "0"),
+    }
+
+
+def test_one_node_that_trains_needs_no_place_however_many_read_for_it(resources_of: Callable[..., Resources]) -> None:
+    trainer = {"name": "train", "instance_type": "g5.xlarge", "count": 1}
+    readers = {"name": "read", "role": "read", "instance_type": "m5.xlarge", "count": 2}
+    resources = resources_of(training=[trainer, readers], share="nfs")
+    assert of_type(resources, "AWS::EC2::PlacementGroup") == {}

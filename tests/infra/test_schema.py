@@ -40,6 +40,9 @@ def test_a_shipped_topology_follows_it(name: str) -> None:
         ("share: ntfs", "$.share"),
         ("training: [{instance_type: m5.xlarge, count: 1}]", "$.training[0].instance_type"),
         ("training: [{instance_type: g5.xlarge}]", "$.training[0]"),
+        ("training: [{role: read, instance_type: g5.xlarge, count: 1}]", "$.training[0].instance_type"),
+        ("training: [{role: read, instance_type: m7g.xlarge, count: 1}]", "$.training[0].instance_type"),
+        ("training: [{role: read, instance_type: m5.xlarge, count: 1, gpus: 1}]", "$.training[0]"),
         ("preprocessing: {primary: {instance_type: g5.xlarge}}", "$.preprocessing"),
     ],
 )

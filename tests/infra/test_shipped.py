@@ -91,6 +91,12 @@ def test_the_settings_of_the_study_of_embeddings_have_topologies(name: str, node
     assert (gpu.name, group.count, group.gpus) == ("T4", nodes, gpus)
 
 
+def test_in_the_studys_own_plan_nodes_without_gpus_read_for_those_that_train() -> None:
+    found = topology.load("embeddings-4x1gpu-2readers", SHIPPED)
+    assert found.trainers == topology.load("embeddings-4x1gpu", SHIPPED).training
+    assert [(group.instance_type, group.count) for group in found.readers] == [("m5.xlarge", 2)]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name: str) -> None:
     spec = topology.load(name, SHIPPED)

@@ -130,6 +130,15 @@ def test_a_network_and_a_bucket_that_exist_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_readers_have_no_gpus_and_are_no_gpu_nodes(tmp_path: Path) -> None:
+    readers = "  - {name: readers, role: read, instance_type: m5.xlarge, count: 2, market: spot}\n"
+    found = load(tmp_path, f"{LEAST}{readers}share: nfs\n")
+    assert [(group.name, group.gpus) for group in found.trainers] == [("g4dn-12xlarge", 4)]
+    assert [(group.name, group.gpus) for group in found.readers] == [("readers", 0)]
+    assert found.gpu_nodes == 1
+    assert topology.instance_types(found) == ["g4dn.12xlarge", "m5.xlarge"]
+
+
 def test_each_instance_type_is_listed_once(tmp_path: Path) -> None:
     types = topology.instance_types(load(tmp_path, WHOLE))
     assert types == ["m7g.xlarge", "m6g.xlarge", "g5.xlarge", "g4dn.12xlarge"]

@@ -170,3 +170,4 @@ def test_a_topology_misses_only_what_its_own_nodes_install(tmp_path: Path) -> No
     (tmp_path / "build" / "wheels" / "gpu-inputs.zip").touch()
     assert list(libraries.missing(reads, tmp_path)) == []
     assert list(libraries.missing(both.model_copy(update={"training": (), "preprocessing": None}), tmp_path)) == []
+    assert libraries.of_gpu_nodes(topology.load("embeddings-4x1gpu-2readers", SHIPPED)).name == "gpu-inputs.zip"

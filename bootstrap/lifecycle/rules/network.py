@@ -150,4 +150,4 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
 def _nodes(context: PreflightContext) -> int:
     emr = context.topology.preprocessing
     cluster = 1 + sum(count for _, count in emr.scaled_workers) if emr else 0
-    return cluster + context.topology.gpu_nodes
+    return cluster + sum(group.count for group in context.topology.training)

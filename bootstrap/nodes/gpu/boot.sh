@@ -1,7 +1,7 @@
 #!/bin/bash
-# First boot of a GPU node: mount the share, install Shoal's code, check that the GPUs compute, and report `ready`, or
-# `failed` with the end of the log. Afterwards a heartbeat reports once a minute while the node works; the guard ends a
-# node without reports.
+# First boot of a GPU node, or of a reader, which has none: mount the share, install Shoal's code, check that the GPUs
+# compute, and report `ready`, or `failed` with the end of the log. Afterwards a heartbeat reports once a minute while the
+# node works; the guard ends a node without reports.
 # Reads DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL and GPUS (how many its type
 # has) from the environment.
 # Everything is written below NODE_ROOT, which is empty on a real node; an emulated node has no GPU.
@@ -91,7 +91,8 @@ exec $(quoted "$python") "\$@"
 RUN
 cat >"$home/heartbeat" <<BEAT
 #!/bin/bash
-computing() { command -v nvidia-smi >/dev/null && nvidia-smi --query-compute-apps=pid --format=csv,noheader | grep -q .; }
+# Without a GPU the image's nvidia-smi prints a sentence, and no number of a process.
+computing() { command -v nvidia-smi >/dev/null && nvidia-smi --query-compute-apps=pid --format=csv,noheader | grep -q '^[0-9]'; }
 while sleep $(quoted "${HEARTBEAT_SECONDS:-60}"); do
     if ! flock -n -x $(quoted "$home/busy.lock") true || computing; then
         aws s3api put-object --bucket $(quoted "$DATA_BUCKET") --key $(quoted "nodes/$instance.busy") >/dev/null
@@ -101,7 +102,7 @@ BEAT
 chmod 755 "$root/usr/local/bin/shoal-python" "$home/heartbeat"
 "$root/usr/local/bin/shoal-python" -c 'import trainer.loop'
 # Without a working driver the node would train on its CPU, at the price of its GPUs.
-[ -n "${NODE_ROOT:-}" ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
+[ -n "${NODE_ROOT:-}" ] || [ "$GPUS" = 0 ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
 # In a session of its own, and without this script's open files, the heartbeat outlives the first boot.
 setsid nice "$home/heartbeat" </dev/null >>"$root/var/log/shoal-heartbeat.log" 2>&1 3>&- &
 report ready

@@ -16,7 +16,7 @@ SHORTEST_NOTICE = timedelta(minutes=10)
 NEAR = 0.9
 """The part of the budget at which the owner is warned."""
 BOOT = timedelta(minutes=20)
-"""How long a GPU node without a report may still be booting: a little longer than `shoal train` waits."""
+"""How long a node of a group without a report may still be booting: a little longer than `shoal train` waits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class ObservedMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedNode(ObservedMachine):
-    """A GPU node; `sign` is when it last reported its boot or its work."""
+    """A node that trains or reads; `sign` is when it last reported its boot or its work."""
 
     sign: datetime | None = None
 
@@ -248,11 +248,11 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
     actions = []
     if observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
         text = (
-            f"The GPU nodes of the deployment '{name}' were idle for {minutes} and are being ended. `shoal train` "
+            f"The training nodes of the deployment '{name}' were idle for {minutes} and are being ended. `shoal train` "
             "starts new ones. Files that were only on their disks are lost."
         )
         actions += [
-            _tell(f"the idle GPU nodes of {name} are being ended", text),
+            _tell(f"the idle training nodes of {name} are being ended", text),
             *(Action(kind="lower", subject=group) for group in observed.groups),
         ]
     for cluster in observed.clusters:

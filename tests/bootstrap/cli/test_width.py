@@ -216,13 +216,22 @@ def test_the_state_of_a_deployment_fits(capsys: pytest.CaptureFixture[str]) -> N
                 {"OutputKey": "DataBucket", "OutputValue": "shoal-mixed-g6e-g6-g5-databucket-0123456789abcdef"}
             ],
         },
-        groups=[GroupStatus(name="g6e-xlarge", instance_type="g6e.xlarge", size=3, desired=3, running=2, ready=1)],
+        groups=[
+            GroupStatus(
+                name="g6e-xlarge", role="train", instance_type="g6e.xlarge", size=3, desired=3, running=2, ready=1
+            ),
+            GroupStatus(
+                name="m5-xlarge", role="read", instance_type="m5.xlarge", size=2, desired=0, running=0, ready=0
+            ),
+        ],
         cluster=None,
         guard=None,
     )
     summary({}, status._rows(now, "us-east-1"), as_json=False)
     said = capsys.readouterr().out
     assert too_long(said) == []
+    assert "nodes g6e-xlarge" in said
+    assert "readers m5-xlarge" in said
     assert " ".join(reason.split()) in " ".join(said.split())
 
 

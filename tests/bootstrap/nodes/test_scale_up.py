@@ -136,6 +136,31 @@ def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws,
         pass
 
 
+def test_readers_start_only_where_they_are_asked_for_and_after_those_that_train(fleet, bars) -> None:
+    both = fleet().add("zebra", "g5.xlarge", 1).add("ant", "m5.xlarge", 2, role="read")
+    with scale_up.scaled_up(both.deployment, bars) as nodes:
+        assert both.desired() == {"zebra": 1, "ant": 0}
+        assert [(node.role, node.gpus) for node in nodes] == [("train", 1)]
+    with scale_up.scaled_up(both.deployment, bars, readers=True) as nodes:
+        assert both.desired() == {"zebra": 1, "ant": 2}
+        assert [(node.group, node.role, node.gpus) for node in nodes] == [
+            ("zebra", "train", 1),
+            ("ant", "read", 0),
+            ("ant", "read", 0),
+        ]
+    assert both.desired() == {"zebra": 0, "ant": 0}
+
+
+def test_readers_that_stay_are_no_ranks_and_those_that_a_killed_command_left_end(fleet, bars) -> None:
+    trains = fleet().add("train", "g5.xlarge", 1)
+    stay = trains.add("stay", "m5.xlarge", 1, role="read", start="deploy").add("left", "m5.xlarge", 1, role="read")
+    for name in ("stay", "left"):
+        stay.scaling.set_desired_capacity(AutoScalingGroupName=f"{stay.name}-{name}", DesiredCapacity=1)
+    with scale_up.scaled_up(stay.deployment, bars) as nodes:
+        assert [node.group for node in nodes] == ["train"]
+    assert stay.desired() == {"train": 0, "stay": 1, "left": 0}
+
+
 def test_nodes_that_started_with_the_deployment_stay(fleet, bars) -> None:
     both = fleet().add("fast", "g5.xlarge", 1, start="deploy").add("slow", "g4dn.xlarge", 1)
     first = both.scaled_up(bars)

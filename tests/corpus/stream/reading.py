@@ -26,8 +26,8 @@ class Clock:
 
 
 def begin(stream: Path, *sources: object, **settings: Any) -> Path:
-    """A stream of small parts; returns its folder."""
-    made = {"part_rows": 2, "tokeniser": "spaces", **settings}
+    """A stream of small parts, whose reader does not wait for trainers; returns its folder."""
+    made = {"part_rows": 2, "tokeniser": "spaces", "ahead": 100_000, **settings}
     write_settings(stream, StreamSettings(sources=tuple(map(str, sources)), **made))
     return stream
 
@@ -46,7 +46,7 @@ def read_until(stream: Path, holds: Callable[[float], bool]) -> None:
     """Run the reader of a stream until something holds while it sleeps."""
 
     def then(now: float) -> None:
-        assert now < 10_000, "it never holds"
+        assert now < 30_000, "it never holds"
         if holds(now):
             raise Stopped
 
@@ -63,12 +63,15 @@ def parts(stream: Path, reader: int = 0) -> list[Part]:
     return [read_part(part_path(folder, number)) for number in part_numbers(folder)]
 
 
+def tokens(found: list[Part]) -> list[str]:
+    """All tokens of some parts, as their words or as a newline."""
+    names = [("\n", *part.words) for part in found]
+    return [of[token] for of, part in zip(names, found, strict=True) for token in part.tokens.ravel().tolist()]
+
+
 def words(found: list[Part]) -> list[str]:
-    """All words of some parts, with a newline at the end of each line, but at the end of the last one."""
-    kept: list[str] = []
-    for part in found:
-        names = ("\n", *part.words)
-        kept += [names[token] for token in part.tokens.ravel().tolist()]
+    """All tokens of some parts without the ends of lines at the end."""
+    kept = tokens(found)
     while kept and kept[-1] == "\n":
         kept.pop()
     return kept

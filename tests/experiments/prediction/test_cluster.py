@@ -31,6 +31,14 @@ def test_every_topology_has_a_prediction_whose_range_is_in_order(name: str) -> N
     assert all(stage.basis for stage in found.stages)
 
 
+def test_readers_which_a_training_on_a_dataset_does_not_start_change_nothing() -> None:
+    alone, read_for = (
+        predict_cluster(of(name), ClusterWork(**WORK, raw_bytes=None, spot=True))
+        for name in ("embeddings-4x1gpu", "embeddings-4x1gpu-2readers")
+    )
+    assert read_for.stages == alone.stages
+
+
 def test_more_rows_epochs_and_bytes_never_take_less() -> None:
     chosen = of("mixed-g5-g4dn")
     small = predict_cluster(chosen, ClusterWork(rows=10**6, raw_bytes=1e9, epochs=2))

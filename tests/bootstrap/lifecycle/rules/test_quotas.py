@@ -101,6 +101,12 @@ def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) ->
     assert [rule for _, rule, _ in found] == ["QuotaTooLow"]
 
 
+def test_readers_count_against_the_quota_of_standard_instances() -> None:
+    readers = {"role": "read", "instance_type": "m5.2xlarge", "count": 3, "market": "spot"}
+    found = {quota.code: vcpus for quota, vcpus in needs(of(training=[GPU, readers], share="nfs")).items()}
+    assert found == {"L-DB2E81BA": 8, "L-34B43A08": 24}
+
+
 @pytest.mark.parametrize(
     ("name", "spot", "code"),
     [

@@ -1,0 +1,331 @@
+"""A reader of a stream: what it leaves for trainers, when it waits for them, and how it ends."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from corpus.errors import DataError
+from corpus.stream import reader
+from corpus.stream.parts import part_numbers, part_path, read_part
+from corpus.stream.progress import Status, read_status
+from tests.corpus.stream.reading import Stopped, begin, filled, lines, parts, read, read_until, tokens, words
+from tests.corpus.stream.sender import Sender
+
+LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
+
+
+def source(tmp_path: Path, found: list[str] | bytes = LINES) -> Path:
+    path = tmp_path / "texts"
+    path.write_bytes(found if isinstance(found, bytes) else "".join(f"{line}\n" for line in found).encode())
+    return path
+
+
+def told(stream: Path, name: str) -> Any:
+    return json.loads((stream / "reader-0" / name).read_text())
+
+
+def command(stream: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "corpus.stream", "--stream", str(stream), *more]
+
+
+def test_a_source_that_ends_leaves_all_of_its_parts_and_the_totals(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path))
+    status = read(stream)
+    totals = {"lines": 3_000, "words": 3_000 * 7, "bytes": (tmp_path / "texts").stat().st_size, "malformed": 0}
+    assert told(stream, "end.json") == {"parts": len(parts(stream)), **totals}
+    assert told(stream, "status.json") == {
+        **totals,
+        "parts": 94,
+        "waiting_seconds": 0.0,
+        "paused_seconds": 0.0,
+        "source": str(tmp_path / "texts"),
+    }
+    assert read_status(stream) == status
+    assert lines(stream) == LINES
+    assert all(filled(part) == part.tokens.size for part in parts(stream)[:-1])
+
+
+def test_a_reader_that_has_ended_does_nothing_more(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path))
+    status = read(stream)
+    source(tmp_path, ["other", *LINES])
+    assert read(stream).words == status.words
+    assert lines(stream) == LINES
+
+
+def test_a_reader_knows_its_stream(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path), readers=2)
+    with pytest.raises(DataError, match=r"0/1 is no reader of .*stream; its settings say readers 0/2 to 1/2"):
+        read(stream)
+    with pytest.raises(DataError, match=r"there is no .*stream.json"):
+        read(tmp_path / "other")
+
+
+def test_a_reader_runs_once(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
+
+    def then(_: float) -> None:
+        with pytest.raises(DataError, match=r"another process writes parts to .*reader-0; end it first"):
+            read(stream)
+        assert not (stream / "reader-0" / "error.json").exists()
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        read(stream, then)
+
+
+def test_an_error_is_left_for_trainers_until_the_next_start(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    stream = begin(tmp_path / "stream", path)
+    path.rename(tmp_path / "away")
+    with pytest.raises(DataError) as raised:
+        read(stream)
+    assert told(stream, "error.json") == {"sentence": str(raised.value)}
+    (tmp_path / "away").rename(path)
+    read(stream)
+    assert not (stream / "reader-0" / "error.json").exists()
+
+
+def test_garbage_is_left_out_and_counted(tmp_path: Path) -> None:
+    bad = [b"caf\xe9", b"a\0b", b"x" * (5 << 20), b"\xff" * 9]
+    kept = [line.encode() for line in LINES]
+    content = b"\n".join([bad[0], *kept[:100], *bad[1:], *kept[100:]])
+    stream = begin(tmp_path / "stream", source(tmp_path, content))
+    status = read(stream)
+    assert lines(stream) == LINES
+    assert (status.lines, status.malformed, status.bytes) == (3_004, 4, len(content))
+
+
+@pytest.mark.parametrize(("bad", "fatal"), [(50, False), (60, True)])
+def test_too_much_garbage_is_an_error_with_an_example(tmp_path: Path, bad: int, fatal: bool) -> None:
+    content = [b"text"] * (1_000 - bad) + [b"\xff\xfe"] * bad
+    random.Random(5).shuffle(content)
+    stream = begin(tmp_path / "stream", source(tmp_path, b"\n".join(content)))
+    if not fatal:
+        assert read(stream).malformed == bad
+        return
+    where = f"line {content.index(bytes([255, 254])) + 1} of {tmp_path / 'texts'}"
+    why = f"60 of 1,000 lines are malformed .*, more than 5%, such as {where}; leave such files out"
+    with pytest.raises(DataError, match=why):
+        read(stream)
+
+
+def test_garbage_after_a_restart_is_told_by_its_byte(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    stream = begin(tmp_path / "stream", path, follow=True, quiet_seconds=1.0)
+    read_until(stream, lambda _: lines(stream) == LINES)
+    before = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(b"fine\n" + b"\xff\n" * 300)
+    with pytest.raises(DataError, match=f"such as the line at byte {before + 5:,} of {path}"):
+        read(stream)
+
+
+def test_few_lines_have_no_share(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path, b"fine\n" + b"\xff\n" * 900))
+    assert read(stream).malformed == 900
+
+
+def test_after_silence_what_is_there_becomes_a_part(tmp_path: Path) -> None:
+    path = source(tmp_path, ["one two", "three"])
+    stream = begin(tmp_path / "stream", path, follow=True, quiet_seconds=30.0)
+    seen: list[tuple[float, int]] = []
+
+    def holds(now: float) -> bool:
+        seen.append((now, len(part_numbers(stream / "reader-0"))))
+        return now > 100
+
+    read_until(stream, holds)
+    assert words(parts(stream)) == ["one", "two", "\n", "three"]
+    assert [count for _, count in seen if count > 1] == []
+    (begun,) = {min(now for now, count in seen if count)}
+    assert begun == pytest.approx(30, abs=0.5)
+
+
+def waiting(stream: Path, taken: int) -> int:
+    """How many parts wait for trainers; they then say that they have taken so many, if there are."""
+    written = part_numbers(stream / "reader-0")[-1] + 1
+    (stream / "taken.json").write_text(json.dumps({"reader-0": min(taken, written)}))
+    return written - min(taken, written)
+
+
+def test_a_reader_of_a_stream_waits_for_trainers_and_removes_what_they_have(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path), follow=True, ahead=4)
+    seen = []
+
+    def holds(now: float) -> bool:
+        if part_numbers(stream / "reader-0"):
+            seen.append(waiting(stream, int(now // 10)))
+        return now > 200
+
+    read_until(stream, holds)
+    assert max(seen) == 5
+    assert part_numbers(stream / "reader-0") == list(range(20, 25))
+    status = told(stream, "status.json")
+    assert 190 < status["paused_seconds"] < 201
+    assert status["waiting_seconds"] == 0
+    # The newest part stays even when it was taken: it says where to go on.
+    (stream / "taken.json").write_text('{"reader-0": 25}')
+    read_until(stream, lambda _: True)
+    assert part_numbers(stream / "reader-0")[0] in (24, 25)
+
+
+def test_files_that_end_keep_their_parts_for_further_epochs(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path), ahead=1)
+    (stream / "taken.json").write_text('{"reader-0": 0}')
+    assert read(stream).parts == len(part_numbers(stream / "reader-0")) == 94
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"reader-0": 7}', "says that 7 parts of reader-0 were taken, which has written 0; begin a new stream"),
+        ('{"reader-0": true}', "says that True parts of reader-0 were taken"),
+        ('{"reader-0": -1}', "says that -1 parts of reader-0 were taken"),
+        ("[]", r"cannot use .*taken.json: it is not a JSON object; remove it"),
+    ],
+)
+def test_what_trainers_say_is_checked(tmp_path: Path, content: str, why: str) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
+    (stream / "taken.json").write_text(content)
+    with pytest.raises(DataError, match=why):
+        read(stream)
+
+
+def test_the_status_of_all_readers_is_their_sum(tmp_path: Path) -> None:
+    assert read_status(tmp_path) == Status()
+    for number, each in enumerate((Status(lines=1, waiting_seconds=0.5, source="/a"), Status(lines=2, source="/b"))):
+        (tmp_path / f"reader-{number}").mkdir()
+        each.write(tmp_path / f"reader-{number}")
+    assert read_status(tmp_path) == Status(lines=3, waiting_seconds=0.5, source="/a, /b")
+    (tmp_path / "reader-1" / "status.json").write_text('{"lines": "3"}')
+    with pytest.raises(DataError, match=r"reader-1/status.json is no status of a reader: lines is not of type int"):
+        read_status(tmp_path)
+
+
+def test_a_source_that_is_too_fast_waits_itself(tmp_path: Path) -> None:
+    with Sender([b"line %d" % number for number in range(2_000_000)]) as sender:
+        stream = begin(tmp_path / "stream", sender.address, follow=True, ahead=3)
+        seen: list[int] = []
+        memory: list[int] = []
+
+        def holds(now: float) -> bool:
+            if part_numbers(stream / "reader-0"):
+                seen.append(waiting(stream, max(0, int(now) - 10)))
+                memory.append(psutil.Process().memory_info().rss)
+            return now > 60 and 4 in seen
+
+        read_until(stream, holds)
+        assert max(seen) == 4
+        assert sender.sent < 20 << 20  # in the buffers of the connection
+        assert memory[-1] - memory[0] < 50 << 20
+
+
+@pytest.mark.slow
+def test_six_hours_of_a_folder_that_grows_take_no_more_memory_than_the_first_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_IDLE_SECONDS", 1.0)
+    (tmp_path / "texts").mkdir()
+    stream = begin(tmp_path / "stream", tmp_path / "texts", follow=True, ahead=3)
+    sent: list[str] = []
+    memory: list[int] = []
+    taken: list[str] = []
+
+    def holds(now: float) -> bool:
+        while len(sent) < now / 2:
+            sent.append(f"line {len(sent)} of many")
+            with (tmp_path / "texts" / f"{len(sent) // 1_000:03}").open("a") as file:
+                file.write(f"{sent[-1]}\n")
+        if len(sent) % 100 == 0 and (numbers := part_numbers(stream / "reader-0")):
+            new = [read_part(part_path(stream / "reader-0", each)) for each in numbers if each >= done()]
+            taken.extend(tokens(new))
+            (stream / "taken.json").write_text(json.dumps({"reader-0": numbers[-1] + 1}))
+            memory.append(psutil.Process().memory_info().rss)
+        return now > 6 * 3600
+
+    def done() -> int:
+        path = stream / "taken.json"
+        return int(json.loads(path.read_text())["reader-0"]) if path.exists() else 0
+
+    read_until(stream, holds)
+    found = [line.strip() for line in " ".join(taken).split("\n") if line.strip()]
+    assert found == sent[: len(found)]
+    assert len(found) > len(sent) - 1_000
+    assert max(memory) - memory[len(memory) // 20] < 20 << 20
+    newest = parts(stream)[-1].after
+    assert sum(newest.offsets.values()) == newest.text_bytes == sum(len(line) + 1 for line in sent[: newest.lines])
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("corpus.stream.reader.write_part", full)
+    stream = begin(tmp_path / "stream", source(tmp_path))
+    with pytest.raises(DataError, match=r"cannot read or write .*reader-0: No space left on device; correct that"):
+        read(stream)
+
+
+def test_the_command_reads_and_says_what_it_left_out(tmp_path: Path) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path, b"fine\n\xff\n"))
+    done = subprocess.run(command(stream), capture_output=True, text=True)
+    why = "(not UTF-8, with NUL, or longer than 4 MiB)"
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"1 of 2 lines are malformed {why}, and were left out\n"
+    assert lines(stream) == ["fine"]
+
+
+def test_the_command_says_in_one_sentence_what_is_wrong(tmp_path: Path) -> None:
+    done = subprocess.run(command(tmp_path / "absent"), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"there is no {tmp_path / 'absent' / 'stream.json'}")
+    assert done.stderr.count("\n") == 1
+    done = subprocess.run(command(tmp_path, "--reader", "2/2"), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "'2/2' is no reader; the first of two is 0/2" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_reader_which_writes_no_half_part(tmp_path: Path, number: signal.Signals) -> None:
+    stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
+    with subprocess.Popen(command(stream), stderr=subprocess.PIPE, text=True) as process:
+        while len(part_numbers(stream / "reader-0")) < 93 or not (stream / "reader-0" / "status.json").exists():
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait() == 128 + number
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert len(part_numbers(stream / "reader-0")) == 93
+    assert not (stream / "reader-0" / "error.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_a_reader_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    texts = [" ".join(chance.choices(["fish", "shoal", "swim"], k=chance.randrange(300))) for _ in range(5_000)]
+    source(tmp_path, texts)
+    undisturbed = begin(tmp_path / "undisturbed", tmp_path / "texts", part_rows=40)
+    read(undisturbed)
+    stream = begin(tmp_path / "stream", tmp_path / "texts", part_rows=40)
+    kills = 0
+    while not (stream / "reader-0" / "end.json").exists():
+        begun = len(part_numbers(stream / "reader-0"))
+        with subprocess.Popen(command(stream)) as process:
+            while process.poll() is None and len(part_numbers(stream / "reader-0")) == begun:
+                time.sleep(0.001)
+            time.sleep(chance.random() * 0.1)
+            process.kill()
+            kills += process.wait() != 0
+    assert kills > 3
+    assert words(parts(stream)) == words(parts(undisturbed))
+    assert [part.after for part in parts(stream)] == [part.after for part in parts(undisturbed)]
