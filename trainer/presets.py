@@ -89,6 +89,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 51.2 for 256 rows, because one output for two classes takes steps twice as large as two, and its words' vectors half of
 these. `gluon` is what a student's project took for 560,000 Yelp reviews."""
 
+ENDLESS = 1_000_000
+"""The epochs of a run on text that keeps coming: it ends when it is stopped, and not after so many."""
+
 GLOBAL_BATCH = 256
 """Rows of a step, where neither the user nor the model says another number."""
 

@@ -20,6 +20,9 @@ MODELS: Mapping[str, tuple[str, str]] = {
 }
 """For each model the module of its task, and the class in it."""
 
+WORD_MODELS = ("skipgram",)
+"""Models of words, which learn from a stream of text and not from a dataset."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions(ClassifierOptions, EmbeddingOptions):

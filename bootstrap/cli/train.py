@@ -25,6 +25,7 @@ from bootstrap.cli.input_options import (
 )
 from bootstrap.cli.output import json_option, percent, show, summary
 from bootstrap.cli.target import Target, where_options
+from bootstrap.cli.word_options import GROUP, NOTE, refuse_word_options, word_options
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
@@ -39,6 +40,7 @@ from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.options import flag
 from trainer.output.files import MODEL, finished_model
+from trainer.registry import WORD_MODELS
 
 if TYPE_CHECKING:
     from bootstrap.training.raw_input import RawTexts
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 _FILES = ("input", "test_input", "positive_input", "negative_input")
 _NOTES = {
     INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}",
+    GROUP: NOTE,
     READING: "Found out from the first lines of each file; --dry-run shows what was found.",
 }
 
@@ -92,6 +95,7 @@ Examples:
 )
 @input_options
 @reading_options
+@word_options
 @argparse_options(lambda parser: add_judging(parser.add_argument_group(READING).add_argument))
 @argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))
 @option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
@@ -111,6 +115,11 @@ def run(
     **options: Any,
 ) -> int:
     """Run `shoal train`."""
+    if options["model"] in WORD_MODELS:
+        from bootstrap.cli.train_words import train_words
+
+        return train_words(ctx, target, nodes, data, options, as_json=as_json)
+    refuse_word_options(typed_options(ctx), options["model"])
     texts = _texts(typed_options(ctx), options, data)
     if dry_run and texts is None:
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
@@ -235,28 +244,28 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ]
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
-        ("rows of each rank", _rows_of_ranks(result)),
+        ("rows of each rank", rows_of_ranks(result)),
         *_nodes("nodes", result.get("nodes", ())),
         *_nodes("readers", result.get("readers", ())),
-        *_times(result),
+        *time_rows(result),
         *_predicted(result),
         *_cost(result),
     ]
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
-        return [*speed, *_speed(result), *_profile(result), stopped, *_refused(result)]
+        return [*speed, *speed_rows(result), *profile_rows(result), stopped, *_refused(result)]
     if result.get("slept"):
-        return [model, *speed, *_speed(result), *_profile(result), *_refused(result)]
+        return [model, *speed, *speed_rows(result), *profile_rows(result), *_refused(result)]
     return [
         model,
         *speed,
-        *_speed(result),
+        *speed_rows(result),
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("macro-F1", f"{result['macro_f1']:.3f}"),
         *_f1_of_two(result),
         *confusion_rows(result["confusion"]),
-        *_profile(result),
+        *profile_rows(result),
         ("curves", f"tensorboard --logdir {output}"),
         *_refused(result),
     ]
@@ -268,7 +277,7 @@ def _f1_of_two(result: dict[str, Any]) -> list[tuple[str, str]]:
     return [("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}")]
 
 
-def _profile(result: dict[str, Any]) -> list[tuple[str, str]]:
+def profile_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     shares = phase_shares(result)
     if not shares:
         return []
@@ -284,14 +293,14 @@ def _any_slowed(shares: dict[str, dict[str, float]]) -> bool:
     return any(of_rank["slowed"] for of_rank in shares.values())
 
 
-def _rows_of_ranks(result: dict[str, Any]) -> str:
+def rows_of_ranks(result: dict[str, Any]) -> str:
     """The rows that each rank computed, and how many of them it claimed."""
     rows_text = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
     claimed = sum(result["rows_claimed"])
     return f"{rows_text}, of them {claimed:,} claimed as ranks became free" if claimed else rows_text
 
 
-def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
+def speed_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """How near the ranks together came to the sum of their speeds, and why not nearer.
 
     Empty for a resumed run that had no step left to train.
@@ -308,7 +317,7 @@ def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
+def time_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """Where the time of the run went, since its start or its resume."""
     spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
     return [("time", f"{result['wall']:.1f} s: {spent}")]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,28 @@ from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.dataset import open_dataset
+from corpus.stream.settings import read_settings
 from experiments.runs import LAUNCH
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free_output
 from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
+from trainer.registry import WORD_MODELS
 
 _PAUSE_SECONDS = 0.3
 
 
 def train_locally(
-    config: TrainConfig, *, ranks: int, bars: Bars, predicted: dict[str, Any] | None = None
+    config: TrainConfig,
+    *,
+    ranks: int,
+    bars: Bars,
+    predicted: dict[str, Any] | None = None,
+    look: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Train with `ranks` processes on this machine; returns the content of summary.json. What was `predicted` of it is
-    kept beside what it took.
+    kept beside what it took. `look` is called again and again meanwhile, to look after what runs beside the ranks; its
+    error ends them.
 
     Ctrl-C and SIGTERM stop the run with a checkpoint. That is no error: `stopped` is true, and `stopped_by` is the
     signal's name. With `config.resume` a finished run is left as it is, and `finished_before` is true. Raises DataError
@@ -39,8 +48,12 @@ def train_locally(
     began, since = time.time(), time.monotonic()
     if finished := finished_before(config):
         return finished
-    with open_dataset(config.data):
-        pass  # a dataset that cannot be used ends the command here, before ranks start
+    # Data that cannot be used end the command here, before ranks start.
+    if config.model in WORD_MODELS:
+        read_settings(config.data)
+    else:
+        with open_dataset(config.data):
+            pass
     try:
         config.output.mkdir(parents=True, exist_ok=True)
         for name in (SUMMARY, LAUNCH):
@@ -49,7 +62,7 @@ def train_locally(
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
     with log, start_ranks(config, ranks=ranks, log=log) as running:
-        stop_request = _watch(running, config.output, bars)
+        stop_request = _watch(running, config.output, bars, look)
     log_text = (config.output / LOG).read_text("utf-8", "replace")
     summary = read_summary(config.output)
     if stop_request and summary is None:
@@ -73,7 +86,9 @@ def finished_before(config: TrainConfig) -> dict[str, Any] | None:
     return finished and {**finished, "finished_before": True}
 
 
-def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> KeyboardInterrupt | None:
+def _watch(
+    running: "subprocess.Popen[bytes]", output: Path, bars: Bars, look: Callable[[], None]
+) -> KeyboardInterrupt | None:
     """Show progress until the run ends; returns the interrupt that asked it to stop, if there was one."""
     record = output / RECORD
     started = time.time()
@@ -84,6 +99,7 @@ def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> Keyb
             while running.poll() is None:
                 try:
                     _show_record(record, started, view)
+                    look()
                     time.sleep(_PAUSE_SECONDS)
                 except KeyboardInterrupt as interrupt:
                     if stop_request:

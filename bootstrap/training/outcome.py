@@ -50,6 +50,8 @@ def _required_fields(content: Mapping[str, Any]) -> Mapping[str, Callable[[Any],
     """The fields that a summary must have, each with its check."""
     if content.get("stopped") is True:
         return _FIELDS
+    if "vocabulary" in content:
+        return {**_FIELDS, **_OF_WORDS}
     confusion: Any = content.get("confusion")
     more_than_two = _is_confusion(confusion) and len(confusion["classes"]) > 2
     return {**_FIELDS, **_MEASURES} if more_than_two else {**_FIELDS, **_MEASURES, **_MEASURES_OF_TWO}
@@ -97,4 +99,9 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
 besides for two classes."""
 _MEASURES: Mapping[str, Callable[[Any], bool]] = {**dict.fromkeys(MEASURES, _is_number), "confusion": _is_confusion}
 _MEASURES_OF_TWO: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(MEASURES_OF_TWO, _is_number)
+_OF_WORDS: Mapping[str, Callable[[Any], bool]] = {
+    "vocabulary": _is_count,
+    "words_a_row": _is_number,
+    "loss": _is_number,
+}
 _ADVICE = "look into the logs beside it for what wrote it, and train again"

@@ -7,14 +7,15 @@ back to each of them, and no second bar is added.
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.tensorboard import TensorBoardWriter
 from corpus.display import printable
+from trainer.presets import ENDLESS
 
-_FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
+_FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "similarity", "split")
 """In this order: a narrow terminal has no room for the last ones."""
 
 
@@ -60,7 +61,8 @@ class RunView:
         if line["kind"] == "start":
             self._batch, self._ideal = line["global_batch"], sum(line["own_rates"])
             if not self._started:
-                self._bars.stage("train", line["steps"] * self._batch)
+                endless = line["epochs"] >= ENDLESS
+                self._bars.stage("train", 0 if endless else line["steps"] * self._batch)
             self._bars.begin_at(line["from_step"] * self._batch)
             self._started, self._ended, self._figures = True, False, {}
         elif line["kind"] == "step":
@@ -72,11 +74,17 @@ class RunView:
                 self._bars.pace(line["rows_per_second"])
             self._bars.at(line["step"] * self._batch)
         elif line["kind"] == "epoch":
-            self._figures["balanced accuracy"] = f"{line['validation']['balanced_accuracy']:.1%}"
+            self._figures |= _judged(line["validation"])
         elif line["kind"] == "note" and line["time"] >= self._since:
             self._bars.note(printable(line["text"]))
         elif line["kind"] == "end":
             self._ended = True  # unless the run is resumed
+
+
+def _judged(validation: Mapping[str, Any]) -> dict[str, str]:
+    """What a person wants to see of the measures of an epoch."""
+    shown = {"balanced_accuracy": "{:.1%}", "similarity": "{:.3f}"}
+    return {name.replace("_", " "): how.format(validation[name]) for name, how in shown.items() if validation.get(name)}
 
 
 def parse_record(record: bytes) -> Iterator[dict[str, Any]]:

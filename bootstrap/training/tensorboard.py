@@ -152,8 +152,8 @@ class TensorBoardWriter:
         points = {f"test/{name}": value for name, value in line.items() if name not in _NO_POINTS}
         self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
 
-    def _add_points(self, line: Mapping[str, Any], step: int, points: Mapping[str, float]) -> None:
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in points.items()]
+    def _add_points(self, line: Mapping[str, Any], step: int, points: Mapping[str, float | None]) -> None:
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in points.items() if value is not None]
         self._add(line, step, summary=Summary(value=values))
 
     def _add(self, line: Mapping[str, Any], step: int, **what: Any) -> None:

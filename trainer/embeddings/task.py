@@ -28,11 +28,10 @@ from trainer.embeddings.text_rows import TextRows, Tokens, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.order import IntArray
 from trainer.output.files import MODEL
+from trainer.presets import ENDLESS
 from trainer.task import TEST, Coming, Task
 
 _ROWS_OF_A_STEP, _EPOCHS = 8, 5
-_ENDLESS = 1_000_000
-"""Epochs of a run that ends when it is stopped."""
 _JUDGING_SHARE = 0.05
 """The share of the time that judging takes at most, where a part of a stream takes less time than judging."""
 _SOME_ROWS = 64
@@ -66,7 +65,7 @@ class Embedding(Task[TextData]):
     def adapted(config: TrainConfig, data: TextData) -> TrainConfig:
         if not config.requested_batch(1):
             config = replace(config, global_batch=_ROWS_OF_A_STEP)
-        usual = _EPOCHS if isinstance(data, TextRows) else _ENDLESS
+        usual = _EPOCHS if isinstance(data, TextRows) else ENDLESS
         if config.words:
             usual = -(-config.words // data.words)
         return replace(config, epochs=config.epochs or usual)
@@ -198,7 +197,7 @@ class Embedding(Task[TextData]):
         return {
             "precision": self.precision,
             "vocabulary": len(self._data.vocabulary.words),
-            "words": self._data.words,
+            "words_a_row": self._data.words / len(self._data.tokens),
         }
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:

@@ -1,0 +1,135 @@
+"""Text for a training on vectors of words: readers, processes of their own, leave it in a folder for the ranks.
+
+A text that has an end is read to its end before the ranks start; a run that is begun again, or another run with the
+same folder, finds it there. Readers of text that keeps coming run beside the ranks, and end with them.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from corpus.errors import DataError
+from corpus.stream.progress import ERROR_NAME, ended, read_status, reader_folder
+from corpus.stream.settings import StreamSettings, read_settings, write_settings
+
+FOLDER = "stream"
+"""The folder of a run's output for the text that was read."""
+
+_RESTARTS = 3
+"""How often a reader that died is started again, before it has written another part."""
+_LOOK_SECONDS = 0.2
+_END_SECONDS = 10
+
+
+class Readers:
+    """The readers of a stream on this machine."""
+
+    def __init__(self, stream: Path, settings: StreamSettings, bars: Bars) -> None:
+        self._stream, self._settings, self._bars = stream, settings, bars
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._died = dict.fromkeys(range(settings.readers), 0)
+
+    def start(self) -> None:
+        """Start those whose text has not ended. Raises DataError where one of them failed."""
+        for number in self._died:
+            if not self._has_ended(number):
+                self._start(number)
+
+    def look(self) -> None:
+        """Start readers again that have died. Raises DataError for one that failed, ShoalError for one that died too
+        often."""
+        for number, process in list(self._running.items()):
+            if process.poll() is None:
+                continue
+            del self._running[number]
+            if self._has_ended(number):
+                continue
+            self._died[number] += 1
+            log = self._log(number)
+            if self._died[number] > _RESTARTS:
+                raise ShoalError(f"reader {number} ended {self._died[number]} times by itself; its log is {log}")
+            self._bars.note(f"reader {number} ended with status {process.returncode}; starting it again")
+            self._start(number)
+
+    def wait(self) -> None:
+        """Show how far the readers are, until all text is read."""
+        self._bars.stage("read the text", 0)
+        while self._running:
+            self.look()
+            status = read_status(self._stream)
+            self._bars.say(words=f"{status.words:,}", malformed=f"{status.malformed:,}")
+            self._bars.tick()
+            time.sleep(_LOOK_SECONDS)
+        self._bars.leave()
+
+    def end(self) -> None:
+        """End the readers; what they had not written yet is read again by the next ones."""
+        for process in self._running.values():
+            process.terminate()
+        for process in self._running.values():
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running.clear()
+
+    def _has_ended(self, number: int) -> bool:
+        return ended(reader_folder(self._stream, number))
+
+    def _start(self, number: int) -> None:
+        folder = reader_folder(self._stream, number)
+        with suppress(FileNotFoundError):
+            (folder / ERROR_NAME).unlink()
+        with self._log(number).open("ab") as log:
+            which = f"{number}/{self._settings.readers}"
+            self._running[number] = subprocess.Popen(
+                [sys.executable, "-P", "-m", "corpus.stream", "--stream", str(self._stream), "--reader", which],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the readers after the ranks
+            )
+
+    def _log(self, number: int) -> Path:
+        return self._stream / f"reader-{number}.log"
+
+
+@contextmanager
+def readers_of(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[Readers]:
+    """The readers of a stream, started; text that has an end is read to it first. They end with this block.
+
+    Raises DataError for sources that cannot be read, and for a folder with text of other settings.
+    """
+    write_settings(stream, settings)
+    readers = Readers(stream, settings, bars)
+    try:
+        for number in range(settings.readers):
+            with suppress(FileNotFoundError):
+                (reader_folder(stream, number) / ERROR_NAME).unlink()  # a reader may succeed this time
+        readers.start()
+        if not settings.endless:
+            readers.wait()
+            status = read_status(stream)
+            if status.malformed:
+                bars.note(f"{status.malformed:,} of {status.lines:,} lines were left out: see {stream}/reader-*.log")
+            if not status.words:
+                raise DataError(f"there is no word in {', '.join(settings.sources)}")
+        yield readers
+    finally:
+        readers.end()
+
+
+def forget(stream: Path) -> None:
+    """Remove the text that an earlier run has read. Raises DataError for a folder that is no stream."""
+    if stream.exists():
+        read_settings(stream)  # a folder of something else is not removed
+        shutil.rmtree(stream)
