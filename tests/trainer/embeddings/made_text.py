@@ -1,0 +1,37 @@
+"""Text of two topics, whose words stand together, and what people would say of its words."""
+
+from pathlib import Path
+
+import numpy as np
+
+from corpus.stream.reader import read_stream
+from corpus.stream.settings import StreamSettings, write_settings
+
+WORDS = {topic: [f"{topic}{letter}" for letter in "abcdefghijkl"] for topic in ("sea", "sky")}
+
+
+def lines(count: int, seed: int = 0) -> list[str]:
+    """So many lines of twelve words, each of one topic."""
+    generator = np.random.default_rng(seed)
+    return [" ".join(generator.choice(WORDS[topic], 12)) for topic in generator.choice(sorted(WORDS), count)]
+
+
+def pairs(path: Path) -> Path:
+    """A set of pairs: words of one topic are similar."""
+    known = [(word, topic) for topic, words in WORDS.items() for word in words]
+    told = [
+        f"{one} {other} {9.0 if topic == of_other else 1.0}"
+        for number, (one, topic) in enumerate(known)
+        for other, of_other in known[number + 1 :]
+    ]
+    path.write_text("\n".join(told) + "\n")
+    return path
+
+
+def stream(folder: Path, text: list[str], *, part_rows: int = 64) -> Path:
+    """A stream whose reader has read this text to its end."""
+    source = folder.with_suffix(".txt")
+    source.write_text("\n".join(text) + "\n")
+    write_settings(folder, StreamSettings(sources=(str(source),), tokeniser="spaces", part_rows=part_rows))
+    read_stream(folder, 0, 1)
+    return folder

@@ -1,0 +1,118 @@
+"""Runs that learn vectors of words, on one rank and on two, together, apart, and without waiting for each other."""
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.conftest import Launch
+from tests.trainer.embeddings import made_text
+from trainer.embeddings.vectors import read_vectors
+
+LEARNING = (
+    "--model", "skipgram", "--embedding", "16", "--global-batch", "4", "--epochs", "12", "--min-count", "1",
+    "--subsample", "0", "--threads", "1", "--record-every", "1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_text.stream(tmp_path_factory.mktemp("text") / "stream", made_text.lines(2500))
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_text.pairs(tmp_path_factory.mktemp("pairs") / "topics.txt")
+
+
+def trained(launch: Launch, ranks: int, text: Path, output: Path, *options: Any) -> dict[str, Any]:
+    process = launch(ranks, "-m", "trainer", "--data", text, "--output", output, *LEARNING, *options)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    found: dict[str, Any] = json.loads((output / "summary.json").read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(launch: Launch, text: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("alone")
+    trained(launch, 0, text, output, "--similarity", pairs)
+    return output
+
+
+def losses(output: Path) -> dict[int, float]:
+    found = map(json.loads, (output / "record.jsonl").read_text().splitlines())
+    return {line["step"]: line["loss"] for line in found if line["kind"] == "step"}
+
+
+def summary(output: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((output / "summary.json").read_text())
+    return found
+
+
+def test_words_that_stand_together_become_similar(alone: Path) -> None:
+    assert summary(alone)["similarity"] > 0.8
+    assert summary(alone)["vocabulary"] == 24
+    vectors = read_vectors(str(alone / "model" / "vectors.bin"))
+    assert {word[:3] for word, _ in vectors.nearest("seaa", 5)} == {"sea"}
+    assert vectors.words == read_vectors(str(alone / "model" / "vectors.txt")).words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--optimiser", "adam", "--learning-rate", "0.01")])
+def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tmp_path: Path, options: Any) -> None:
+    one = trained(launch, 0, text, tmp_path / "1", *options)
+    two = trained(launch, 2, text, tmp_path / "2", "--balance", "3,1", *options)
+    assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), rel=1e-3)
+    assert two["loss"] == pytest.approx(one["loss"], rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["average:5", "async:3"])
+def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
+    launch: Launch, text: Path, alone: Path, pairs: Path, tmp_path: Path, mode: str
+) -> None:
+    found = trained(launch, 2, text, tmp_path, "--mode", mode, "--similarity", pairs, "--slow", "1:2")
+    assert found["similarity"] > 0.7
+    assert found["loss"] < summary(alone)["loss"] + 0.1
+    assert found["rows_seen"] == summary(alone)["rows_seen"] == sum(found["rows_of_ranks"])
+    if mode.startswith("async"):
+        assert found["staleness"]["most"] <= found["staleness"]["bound"]
+        assert found["rows_of_ranks"][0] > found["rows_of_ranks"][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["sync", "average:5", "async:3"])
+def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
+    launch: Launch, text: Path, alone: Path, tmp_path: Path, mode: str
+) -> None:
+    arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode]
+    first = launch(2, *arguments, "--slow", "0:20", "1:20")
+    record = tmp_path / "record.jsonl"
+    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 5):
+        time.sleep(0.05)
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    assert summary(tmp_path)["stopped"], errors
+    assert 0 < summary(tmp_path)["rows_seen"] < summary(alone)["rows_seen"]
+    second = launch(2, *arguments, "--resume")
+    _, errors = second.communicate(timeout=120)
+    assert second.returncode == 0, errors
+    assert summary(tmp_path)["rows_seen"] == summary(alone)["rows_seen"]
+    if mode == "sync":
+        assert losses(tmp_path) == pytest.approx(losses(alone), rel=1e-3)
+    else:
+        assert summary(tmp_path)["loss"] < summary(alone)["loss"] + 0.1
+
+
+def test_a_text_without_frequent_words_is_one_sentence(launch: Launch, text: Path, tmp_path: Path) -> None:
+    process = launch(0, "-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--min-count", "100000")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "no word of the 30,000 words in" in errors
+    assert "occurs 100000 times; lower --min-count, or read more text" in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "model").exists()
