@@ -121,8 +121,8 @@ touch "$run/.stop-{rank}"
 """
 
 # A reader that dies is started again, but not for ever: one that fails whenever it starts would read nothing. A stopped
-# one has succeeded. It also ends with the ranks, because a stream may have no end, and the guard takes a node that reads
-# for one at work.
+# one has succeeded. Readers also end with the ranks, because a stream may have no end, and the guard takes a node that
+# reads for one at work.
 _READ = """\
 set -uo pipefail
 log="$run/reader-{reader}.log" stop="$run/.stop-reader-{reader}-{token}"
