@@ -120,33 +120,35 @@ _STOP = """\
 touch "$run/.stop-{rank}"
 """
 
-# A reader that dies is started again, but not for ever: one that fails whenever it starts would read nothing. What it
-# left unread it reads again, so that it may be killed at any time. A stopped reader has succeeded.
+# A reader that dies is started again, but not for ever: one that fails whenever it starts would read nothing. A stopped
+# one has succeeded. Readers also end with the ranks, because a stream may have no end, and the guard takes a node that
+# reads for one at work.
 _READ = """\
 set -uo pipefail
 log="$run/reader-{reader}.log" stop="$run/.stop-reader-{reader}-{token}"
 mkdir -p "$run" "$stream"
+rm -f "$run/.ranks-ended"
+stopped() {{ [ -e "$stop" ] || [ -e "$run/.ranks-ended" ]; }}
 failures=0
 while :; do
     started=$SECONDS
     shoal-python {arguments} >>"$log" 2>&1 &
     reading=$!
-    while kill -0 $reading 2>/dev/null && [ ! -e "$stop" ]; do sleep 1; done
-    if [ -e "$stop" ]; then
+    while kill -0 $reading 2>/dev/null && ! stopped; do sleep 1; done
+    if stopped; then
         kill -TERM $reading 2>/dev/null
         for second in {seconds}; do ! kill -0 $reading 2>/dev/null || sleep 1; done
         kill -KILL $reading 2>/dev/null
     fi
     wait $reading
     status=$?
-    [ ! -e "$stop" ] || status=0
+    ! stopped || status=0
     [ $status != 0 ] || break
     [ $((SECONDS - started)) -lt {steady} ] || failures=0
     failures=$((failures + 1))
     [ $failures -le {restarts} ] || break
     echo "reader {reader} ended with status $status, and is started again" >>"$log"
 done
-rm -f "$stop"
 last=$(tail -n 1 "$log")
 aws s3 cp --only-show-errors "$log" {folder}
 [ $status = 0 ] || echo "$last" >&2
@@ -159,6 +161,7 @@ touch "$run/.stop-reader-{reader}-{token}"
 
 # Nobody needs the checkpoints of a finished run.
 _FINISH = """\
+touch "$run/.ranks-ended"
 if grep -q '"stopped": false' "$run/summary.json" 2>/dev/null; then
     bring --exclude 'checkpoints/*'
     aws s3 rm --recursive --only-show-errors {folder}checkpoints/

@@ -17,6 +17,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet as nodes_of_fleets
 from bootstrap.nodes import scale_up, shared_folder
 from bootstrap.nodes.fleet import of_role
+from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.progress import Bars
 from bootstrap.training import node_scripts
 from bootstrap.training import readers as readers_module
@@ -24,6 +25,7 @@ from bootstrap.training.node_scripts import STREAM, TrainingRun
 from bootstrap.training.readers import ReaderCommand, Readers, reading, require_readers
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet, report
+from trainer.config import TrainConfig
 
 BOOT = f"""\
 program="$NODE_ROOT/usr/local/bin/shoal-python"
@@ -135,6 +137,19 @@ def test_a_reader_may_end_by_itself(cluster: Cluster) -> None:
         assert [len(pids) for pids in cluster.starts().values()] == [1, 1]
 
     cluster.read(does("ends"), meanwhile)
+
+
+@pytest.mark.slow
+def test_readers_end_with_the_ranks_also_where_nobody_is_left_to_ask_them(cluster: Cluster) -> None:
+    def meanwhile(readers: Readers) -> None:
+        until(lambda: len(cluster.starts()) == 2)
+        node = next(node for node in nodes_of_fleets.nodes(cluster.fleet.deployment) if node.role == "train")
+        script = cluster.run.train([node], 0, 1, TrainConfig(data=Path("d"), output=Path("o")))
+        NodeCommand(cluster.fleet.session, node.instance_id, script)  # it fails, as there is no dataset
+        until(lambda: cluster.log(0) and cluster.log(1))
+        assert readers.failure() is None
+
+    cluster.read(does("goes on"), meanwhile)
 
 
 @pytest.mark.slow

@@ -38,6 +38,17 @@ DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
 STAGES = ["start the nodes", "copy the data", "train", "end the nodes"]
 
 
+# A reader that fails as soon as the ranks have made a step, which the run's record beside the streams tells.
+FAILS_AFTER_A_STEP = """
+import pathlib, sys, time
+stream = pathlib.Path(sys.argv[1])
+record = stream.parents[1] / "runs" / stream.name / "record.jsonl"
+while not record.exists() or '"kind": "step"' not in record.read_text():
+    time.sleep(0.1)
+sys.exit(f"no source {sys.argv[2]}")
+"""
+
+
 class Impatient(Bars):
     """Ctrl-C as soon as a step is seen."""
 
@@ -227,10 +238,10 @@ def test_readers_are_no_ranks_and_one_that_fails_for_good_stops_the_training_wit
     both = Fleet(share="nfs").add("train", "g5.xlarge", 1, boot=boot("nfs"))
     both.add("read", "m5.xlarge", 2, role="read", boot=boot("nfs"))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
-    slow = replace(config, slow={0: Slowdown(300.0)}, balance="off")
+    slow = replace(config, slow={0: Slowdown(60.0)}, balance="off")
 
     def fails(reader: int, readers: int) -> list[str]:
-        return ["-c", "import sys; sys.exit(f'no source {sys.argv[1]}')", f"{reader}/{readers}"]
+        return ["-c", FAILS_AFTER_A_STEP, STREAM, f"{reader}/{readers}"]
 
     with Bars() as bars, pytest.raises(ShoalError, match=r"no source [01]/2; all of it: s3://.*reader-[01]\.log; type"):
         train_on_deployment(both.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars, read=fails)
