@@ -1,6 +1,7 @@
 """Line sockets as sources, with real senders that end, go away and come back."""
 
 import socket
+import struct
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -63,6 +64,27 @@ def test_after_lost_connections_a_sender_goes_on_where_it_was(tmp_path: Path, re
             read(tmp_path / "stream", then)
     assert lines(tmp_path / "stream") == [line[:13].strip() for line in LINES]
     assert sum(line.startswith("from") for line in sender.told) == len(cuts) + 1
+
+
+def test_a_connection_that_is_reset_is_made_again(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        begin(tmp_path / "stream", f"tcp://127.0.0.1:{server.getsockname()[1]}")
+
+        def then(now: float) -> None:
+            with suppress(BlockingIOError), server.accept()[0] as connection:
+                told.append(connection.recv(100).decode())
+                content = b"".join(line + b"\n" for line in SENT[int(told[-1].split()[1]) :])
+                if len(told) == 1:
+                    connection.sendall(content[:100])
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                else:
+                    connection.sendall(content)
+
+        told: list[str] = []
+        read(tmp_path / "stream", then)
+    assert lines(tmp_path / "stream") == LINES
+    assert len(told) == 2
 
 
 def test_after_a_crash_a_sender_that_can_goes_on_after_the_newest_part(tmp_path: Path) -> None:
