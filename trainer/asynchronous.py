@@ -67,6 +67,7 @@ class AsynchronousSteps:
             except TrainingError as raised:
                 error = raised
                 dealer.end()
+        run.ranks.gather(None)  # all have told the dealer of their last steps
         with run.ranks.agreement():
             if error:
                 raise error

@@ -27,7 +27,7 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "momentum": 0.0,
         "schedule": "linear",
         "warm_up": 0.0,
-        "clip_norm": 0.0,
+        "clip_norm": 100.0,
         "embedding": 100,
     },
 }

@@ -9,6 +9,8 @@ word would lead too far, because all ranks have moved it in the same direction: 
 the factor follows from how often the word is to occur (`Sampling.steadiness`).
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -28,9 +30,9 @@ With 2 ranks and 50 steps of 8 rows, 20 and 50 learn what one rank learns; the s
 class LocalSteps:
     """Makes steps by SGD, and gives their ways, as `DirectGradients`."""
 
-    def __init__(self, gradients: SkipGramGradients, rules: Sampling, *, rows: int) -> None:
-        """`rows` of each of a rank's own steps."""
-        self._gradients, self._rules, self.rows = gradients, rules, rows
+    def __init__(self, gradients: SkipGramGradients, rules: Sampling, *, rows: int, clip_norm: float) -> None:
+        """`rows` of each of a rank's own steps. `clip_norm`: shorten longer gradients of theirs to this; 0: never."""
+        self._gradients, self._rules, self.rows, self._clip_norm = gradients, rules, rows, clip_norm
         self.rate = 0.0
         """The learning rate of these steps."""
 
@@ -44,13 +46,18 @@ class LocalSteps:
             rows = numbers[begin : begin + self.rows]
             part, means = self._gradients.of_rows(model, rows, self.rows, step)
             loss += part * (self.rows / of)
+            rate = self.rate * self._shortening(means)
             for table, start, each in zip(tables, starts, means, strict=True):
                 start.keep(each.ids)
-                row_updates.sgd(table, TouchedRows(each.ids.long(), each.gradients), self.rate, learns=True)
+                row_updates.sgd(table, TouchedRows(each.ids.long(), each.gradients), rate, learns=True)
         ways = [start.way_back() for start in starts]
         factors = self._rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
         timer.end_phase(BACKWARD)
         return Piece(loss, (), [[each] for each in scaled(ways, factors, 1.0)])
+
+    def _shortening(self, means: list[Means]) -> float:
+        norm = math.hypot(*(float(each.gradients.norm()) for each in means))
+        return min(1.0, self._clip_norm / norm) if self._clip_norm and norm else 1.0
 
 
 class _Start:

@@ -34,7 +34,7 @@ from trainer.task import TEST, Coming, Task
 _ROWS_OF_A_STEP, _EPOCHS = 8, 5
 _JUDGING_SHARE = 0.05
 """The share of the time that judging takes at most, where a part of a stream takes less time than judging."""
-_SOME_ROWS = 64
+_SOME_ROWS = 256
 _HELD_OUT_STEP = 1 << 40
 """A step that no run comes to: the chance by which the rows are judged that nobody learns from."""
 
@@ -88,7 +88,11 @@ class Embedding(Task[TextData]):
         self.model: SkipGram = SkipGram(len(self._rules.keep), config.embedding).to(ranks.device)
         self._pairs_a_row = _pairs_a_row(data, self._rules)
         own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP
-        self._local = LocalSteps(self._gradients(data.tokens), self._rules, rows=own) if config.local_steps else None
+        self._local = (
+            LocalSteps(self._gradients(data.tokens), self._rules, rows=own, clip_norm=config.clip_norm)
+            if config.local_steps
+            else None
+        )
         self.tables, self.sparse_tables = (), (self.model.centres, self.model.contexts)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -213,7 +217,7 @@ class Embedding(Task[TextData]):
 
 
 def _pairs_a_row(data: TextData, rules: Sampling) -> float:
-    """The number of pairs in a row of text, about: in some that are held out, or in the first ones."""
-    rows = data.held_out if len(data.held_out) else data.tokens[:_SOME_ROWS]
+    """The number of pairs in a row of text, about."""
+    rows = data.tokens[:_SOME_ROWS] if isinstance(data, TextRows) else data.held_out
     keys = hashes(0, _HELD_OUT_STEP, np.arange(len(rows)))
     return max(1.0, count_pairs(rows, keys, rules) / len(rows))

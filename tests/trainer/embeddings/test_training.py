@@ -14,7 +14,7 @@ from trainer.embeddings.vectors import read_vectors
 
 LEARNING = (
     "--model", "skipgram", "--embedding", "16", "--global-batch", "4", "--epochs", "12", "--min-count", "1",
-    "--subsample", "0", "--threads", "1", "--record-every", "1",
+    "--subsample", "0", "--learning-rate", "1.6", "--threads", "1", "--record-every", "1",
 )  # fmt: skip
 
 
@@ -113,6 +113,6 @@ def test_a_text_without_frequent_words_is_one_sentence(launch: Launch, text: Pat
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "no word of the 30,000 words in" in errors
-    assert "occurs 100000 times; lower --min-count, or read more text" in errors
+    assert "occurs 100,000 times; lower --min-count, or read more text" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "model").exists()
