@@ -1,29 +1,45 @@
-"""How good vectors are: by people's scores of pairs of words, and by analogies."""
+"""How good vectors are: by people's scores of pairs of words, by analogies, and by the counts of their text."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from trainer.embeddings.analogy import Question, analogies, read_questions, total
+from trainer.embeddings.cooccurrence import Pairs, cooccurrences
+from trainer.embeddings.pip_loss import pip_loss, sppmi
+from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.similarity import Pair, read_pairs, similarity
 from trainer.embeddings.vectors import WordVectors
+
+_PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16
+"""The PIP loss is of the most frequent words, and of the counts of the first rows, so that a large text does not fill
+the memory."""
 
 
 class Judges:
     """The sets by which a run's vectors are judged."""
 
-    def __init__(self, similarity_files: Sequence[str], analogy_files: Sequence[str]) -> None:
-        """Paths or s3://... Raises DataError for a file of another format."""
+    def __init__(
+        self, similarity_files: Sequence[str], analogy_files: Sequence[str], reference: Pairs | None = None
+    ) -> None:
+        """Paths or s3://..., and what `pip_reference` gives, if the PIP loss is asked for. Raises DataError for a file
+        of another format."""
         self._pairs: dict[str, list[Pair]] = {_name(each): read_pairs(each) for each in similarity_files}
         self._questions: dict[str, list[Question]] = {_name(each): read_questions(each) for each in analogy_files}
+        self._reference = reference
 
     def quick_measures(self, vectors: WordVectors) -> dict[str, Any]:
-        """Those that take little time: the rank correlation with each set of pairs, and their mean; null where too few
-        of the words are known."""
-        found = {name: similarity(vectors, pairs).spearman for name, pairs in self._pairs.items()}
-        known = [each for each in found.values() if each is not None]
-        mean = {"similarity": sum(known) / len(known) if known else None} if found else {}
-        return {**mean, **{f"similarity_{name}": each for name, each in found.items()}}
+        """Those that take little time: the PIP loss; the rank correlation with each set of pairs, and their mean, null
+        where too few of the words are known."""
+        found: dict[str, Any] = {}
+        if self._reference is not None:
+            pip = pip_loss(vectors.matrix, self._reference)
+            found |= {"pip_loss": pip.loss, "pip_cosine": pip.cosine}
+        by_set = {name: similarity(vectors, pairs).spearman for name, pairs in self._pairs.items()}
+        known = [each for each in by_set.values() if each is not None]
+        if by_set:
+            found["similarity"] = sum(known) / len(known) if known else None
+        return {**found, **{f"similarity_{name}": each for name, each in by_set.items()}}
 
     def all_measures(self, vectors: WordVectors) -> dict[str, Any]:
         """Also the shares of analogies that are answered, of those whose words are known."""
@@ -32,6 +48,12 @@ class Judges:
             whole = total(analogies(vectors, questions))
             found |= {f"analogy_{name}_add": whole.add, f"analogy_{name}_mul": whole.mul}
         return found
+
+
+def pip_reference(tokens: Tokens, *, words: int, window: int, negatives: int) -> Pairs:
+    """What the vectors of `words` words are compared with for the PIP loss, by the counts in `tokens` (rows, n)."""
+    counts = cooccurrences(tokens[:_PIP_ROWS], words=min(words, _PIP_WORDS), window=window)
+    return sppmi(counts, negatives=negatives)
 
 
 def _name(address: str) -> str:

@@ -54,6 +54,11 @@ class EmbeddingOptions(Section):
             several=True,
         ),
     )
+    pip: bool = option(
+        "skipgram, on text that has an end: judge the vectors by their PIP loss, too: how far their inner products are "
+        "from the shifted positive mutual information of the text's words",
+        default=False,
+    )
     analogy: tuple[str, ...] = field(
         default=(),
         metadata=option_metadata(

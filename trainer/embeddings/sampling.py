@@ -12,6 +12,8 @@ import numpy.typing as npt
 from corpus.text import FIRST_WORD
 
 Counts = npt.NDArray[np.int64]
+Tokens = npt.NDArray[np.int32]
+"""(rows, tokens): ids, 0 at the end of a line, 1 for a word without a vector."""
 
 SHARED = 16
 """Words that are drawn for a row of a text, for all of its pairs. Each counts as many times as makes the drawn words of

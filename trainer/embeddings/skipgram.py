@@ -26,8 +26,7 @@ from trainer.clock import BACKWARD, StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.gradients import Piece
 from trainer.computing.row_gradients import Means, new_table
-from trainer.embeddings.sampling import SHARED, Sampling
-from trainer.embeddings.text_rows import Tokens
+from trainer.embeddings.sampling import SHARED, Sampling, Tokens
 from trainer.order import IntArray
 
 _LARGEST = 30.0

@@ -24,7 +24,8 @@ from corpus.errors import DataError
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
 from corpus.stream.progress import ended, reader_folder, write_taken
 from corpus.stream.settings import StreamSettings
-from trainer.embeddings.text_rows import Tokens, Vocabulary, held_out_rows
+from trainer.embeddings.sampling import Tokens
+from trainer.embeddings.text_rows import Vocabulary, held_out_rows
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import write_whole

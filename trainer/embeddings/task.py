@@ -18,14 +18,16 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.embeddings.judging import Judges
+from trainer.embeddings.cooccurrence import Pairs
+from trainer.embeddings.judging import Judges, pip_reference
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
-from trainer.embeddings.sampling import Sampling, sampling
+from trainer.embeddings.sampling import Sampling, Tokens, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, count_pairs
 from trainer.embeddings.stream_rows import START, StreamRows, load_start, read_start, write_start
-from trainer.embeddings.text_rows import TextRows, Tokens, read_rows
+from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
+from trainer.errors import TrainingError
 from trainer.order import IntArray
 from trainer.output.files import MODEL
 from trainer.presets import ENDLESS
@@ -74,9 +76,10 @@ class Embedding(Task[TextData]):
         self._config, self._ranks, self._data = config, ranks, data
         self._began = time.monotonic()
         self._judged = self._began, 0.0  # when, and the seconds that it took
-        with ranks.agreement():
-            self._judges = Judges(config.similarity, config.analogy)
         vocabulary = data.vocabulary
+        with ranks.agreement(loading=True):
+            reference = _reference(config, data) if ranks.is_first else None
+            self._judges = Judges(config.similarity, config.analogy, reference)
         self._rules = sampling(
             vocabulary.counts,
             rows=len(data.tokens),
@@ -214,6 +217,17 @@ class Embedding(Task[TextData]):
 
     def _vectors(self) -> WordVectors:
         return WordVectors(self._data.vocabulary.words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
+
+
+def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
+    """What the PIP loss compares with; None where it is not asked for. Raises TrainingError for a text without an
+    end."""
+    if not config.pip:
+        return None
+    if isinstance(data, StreamRows):
+        raise TrainingError("--pip goes with a text that has an end, by whose counts vectors are judged; leave it out")
+    words = len(data.vocabulary.words)
+    return pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
 
 
 def _pairs_a_row(data: TextData, rules: Sampling) -> float:

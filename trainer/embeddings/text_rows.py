@@ -12,7 +12,6 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from corpus.display import plural
 from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part
@@ -20,12 +19,10 @@ from corpus.stream.parts import FIRST_WORD as FIRST_OF_PART
 from corpus.stream.progress import ended, reader_folder
 from corpus.stream.settings import StreamSettings
 from corpus.text import FIRST_WORD, UNKNOWN
-from trainer.embeddings.sampling import Counts
+from trainer.embeddings.sampling import Counts, Tokens
 from trainer.errors import TrainingError
 from trainer.order import IntArray
 from trainer.task import TEST, TRAINING, VALIDATION
-
-Tokens = npt.NDArray[np.int32]
 
 _LOOK_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
