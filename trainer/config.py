@@ -23,7 +23,7 @@ from trainer.options import (
     option_metadata,
     shown_options,
 )
-from trainer.presets import GLOBAL_BATCH, MODEL_DEFAULTS, OF_THE_RUN, PRESETS
+from trainer.presets import GLOBAL_BATCH, MODEL_DEFAULTS, OF_THE_RUN, PRESETS, WITH_EMBEDDINGS
 from trainer.registry import MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -376,6 +376,10 @@ def configured(given: Mapping[str, Any]) -> TrainConfig:
     preset = values.pop("preset", None)
     of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
     values = {**PRESETS.get(preset, {}), **values}
-    defaults = MODEL_DEFAULTS.get(values.get("model", ""), {})
+    model = values.get("model", TrainConfig.model)
+    defaults = MODEL_DEFAULTS.get(model, {})
+    if values.get("embeddings") is not None:
+        defaults = {**defaults, **WITH_EMBEDDINGS.get(model, {})}
+        values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
     config = TrainConfig(**{**defaults, **values}, preset=preset)  # refuses an unknown preset or model
     return config if of_the_preset else replace(config, preset=None)
