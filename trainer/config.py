@@ -24,8 +24,8 @@ from trainer.options import (
     option_metadata,
     shown_options,
 )
-from trainer.presets import GLOBAL_BATCH, MODEL_DEFAULTS, OF_THE_RUN, PRESETS
-from trainer.registry import MODELS, TaskOptions
+from trainer.presets import GLOBAL_BATCH, MODEL_DEFAULTS, OF_THE_RUN, PRESETS, WITH_EMBEDDINGS
+from trainer.registry import MODELS, WORD_MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -397,6 +397,11 @@ class TrainConfig(
                 f"--mode is {self.mode}, and --model {self.model} learns by --mode sync alone; leave it out, or take "
                 "--model skipgram"
             )
+        if self.embeddings is not None and self.model in WORD_MODELS:
+            raise TrainingError(
+                f"--embeddings is what a model of texts starts from, and --model {self.model} learns such vectors; leave "
+                "it out"
+            )
         if self.exchange == "ddp" and self.model != "lstm":
             raise TrainingError(
                 f"--exchange ddp sends whole tables of vectors, and those of --model {self.model} are too large for "
@@ -421,6 +426,10 @@ def configured(given: Mapping[str, Any]) -> TrainConfig:
     preset = values.pop("preset", None)
     of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
     values = {**PRESETS.get(preset, {}), **values}
-    defaults = MODEL_DEFAULTS.get(values.get("model", ""), {})
+    model = values.get("model", TrainConfig.model)
+    defaults = MODEL_DEFAULTS.get(model, {})
+    if values.get("embeddings") is not None:
+        defaults = {**defaults, **WITH_EMBEDDINGS.get(model, {})}
+        values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
     config = TrainConfig(**{**defaults, **values}, preset=preset)  # refuses an unknown preset or model
     return config if of_the_preset else replace(config, preset=None)

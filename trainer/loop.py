@@ -52,7 +52,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     kind = task_class(config.model)
     data = start.load_data(kind, config, ranks)
     saved, config, notes = start.load_checkpoint(config, ranks, data)
-    config = config if saved else kind.adapted(config, data)
+    config, data, told = (config, data, []) if saved else kind.begun(config, ranks, data)
+    notes += told
     order = start.make_order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
     epochs = config.epochs_for(order.steps)
     torch.manual_seed(config.seed)

@@ -33,6 +33,10 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Defaults by model, where they are not those of the options. docs/training.md has the measurements."""
 
+WITH_EMBEDDINGS: Mapping[str, Mapping[str, Any]] = {"lstm": {"word_rate": 0.02}}
+"""Defaults by model of a run with --embeddings. The LSTM soon forgets what its vectors knew if they move as fast as
+random ones must; in the other models the vectors of n-grams have the same rate, and are random."""
+
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {
         "model": "lstm",

@@ -53,8 +53,10 @@ def resumed_config(
     """
     if config.preset:
         config = replace(config, global_batch=None, rank_batch=None, epochs=None)
-    _require_same(state, config, digest)
     made = state["config"]
+    if config.embedding is None:  # only the beginning of a run reads the vectors that tell it
+        config = replace(config, embedding=made["embedding"])
+    _require_same(state, config, digest)
     notes = [
         f"going on with {_as_option(name, getattr(config, name))}; it was {value}"
         for name, value in made.items()

@@ -75,9 +75,13 @@ class Task(ABC, Generic[DataT]):
         """
 
     @staticmethod
-    def adapted(config: TrainConfig, data: DataT) -> TrainConfig:  # noqa: ARG004
-        """The configuration for these data, where a preset depends on them."""
-        return config
+    def begun(config: TrainConfig, ranks: Ranks, data: DataT) -> tuple[TrainConfig, DataT, list[str]]:  # noqa: ARG004
+        """The configuration of a run that begins, where it depends on the data; the data with what only a beginning
+        needs; and notes for the user, on the first rank.
+
+        Every rank calls it. Raises TrainingError, the same on all ranks.
+        """
+        return config, data, []
 
     @abstractmethod
     def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:

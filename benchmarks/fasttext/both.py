@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> None:
         asked = dict(pile.split("=", 1) for pile in options.piles or [f"generated=--input {folder}/reviews.json"])
         for pile, how in asked.items():
             texts = read_pile(how)
-            for words in _lengths(texts, options.words):
+            for words in lengths_of(texts, options.words):
                 case = f"{pile}, {words} words"
                 found[case] = _compared(log, case, texts, words, folder, options.seeds)
     for case, runs in found.items():
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
     log.keep({"options": vars(options), "runs": record})
 
 
-def _lengths(pile: Pile, asked: Sequence[int]) -> Sequence[int]:
+def lengths_of(pile: Pile, asked: Sequence[int]) -> Sequence[int]:
     """Those of the lengths `asked` that make different rows of a pile."""
     longest = max(example.text.count(" ") + 1 for example in (*pile.learnt, *pile.test))
     return [words for words in sorted(asked) if words == min(asked) or longest > min(asked)]
@@ -93,7 +93,7 @@ def _compared(log: Log, case: str, pile: Pile, words: int, folder: Path, seeds: 
         made = folder / "made"
         parts = make_parts(pile, made, seed=seed)
         (whole,) = made.glob("texts-*/dataset.h5")
-        data = _cut(whole, made / "rows.h5", words)
+        data = cut(whole, made / "rows.h5", words)
         lstm = _trained(data, made, _LSTM, seed)
         tried = [_trained(data, made, _FASTTEXT, seed, epochs) for epochs in _EPOCHS]
         in_time = [run for run in tried if run.seconds <= lstm.seconds] or tried[:1]
@@ -105,7 +105,7 @@ def _compared(log: Log, case: str, pile: Pile, words: int, folder: Path, seeds: 
     return found
 
 
-def _cut(whole: Path, path: Path, words: int) -> Path:
+def cut(whole: Path, path: Path, words: int) -> Path:
     """Write a dataset with the first `words` words of each row of one with whole texts."""
     with open_dataset(whole) as dataset:
         settings = Settings(
@@ -149,27 +149,27 @@ def _tabulate(log: Log, case: str, found: Mapping[str, Sequence[_Run]]) -> None:
     rows = [
         [
             model,
-            _spread([run.validation for run in runs], 4),
-            _spread([run.test for run in runs], 4),
-            _spread([run.seconds for run in runs], 1),
+            spread([run.validation for run in runs], 4),
+            spread([run.test for run in runs], 4),
+            spread([run.seconds for run in runs], 1),
             "/".join(str(run.epochs) for run in runs),
         ]
         for model, runs in found.items()
     ]
     differences = [
-        _difference([run[at] for run in found[_BOTH]], [run[at] for run in found[better]])
+        difference([run[at] for run in found[_BOTH]], [run[at] for run in found[better]])
         for at in (_Run._fields.index("validation"), _Run._fields.index("test"))
     ]
     rows.append([f"{_BOTH} less {better}", *differences, "", ""])
     log.table([case, "accuracy, rows held out", "accuracy, test rows", "s", "epochs"], rows)
 
 
-def _difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
     """The mean over seeds, and its standard error."""
     differences = [one - other for one, other in zip(ours, theirs, strict=True)]
     error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
     return f"{mean(differences):+.4f} ± {error:.4f}"
 
 
-def _spread(values: Sequence[float], digits: int) -> str:
+def spread(values: Sequence[float], digits: int) -> str:
     return f"{mean(values):.{digits}f} ± {stdev(values) if len(values) > 1 else 0.0:.{digits}f}"

@@ -8,7 +8,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, percent, show, table
-from bootstrap.cli.vectors import model_option, open_vectors
+from bootstrap.cli.vectors import model_option
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 
@@ -48,6 +48,7 @@ def run(*, model: str, similarity: Sequence[str], analogy: Sequence[str], as_jso
     from trainer.embeddings.analogy import analogies, read_questions, total
     from trainer.embeddings.similarity import read_pairs
     from trainer.embeddings.similarity import similarity as judged
+    from trainer.embeddings.vectors import open_vectors
 
     pairs = {name: read_pairs(name) for name in similarity}
     questions = {name: read_questions(name) for name in analogy}

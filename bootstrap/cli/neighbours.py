@@ -6,7 +6,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, show, table
-from bootstrap.cli.vectors import model_option, open_vectors
+from bootstrap.cli.vectors import model_option
 from bootstrap.errors import ShoalError
 
 
@@ -22,6 +22,8 @@ from bootstrap.errors import ShoalError
 @json_option
 def run(*, model: str, words: Sequence[str], count: int, as_json: bool) -> int:
     """Run `shoal neighbours`."""
+    from trainer.embeddings.vectors import open_vectors
+
     vectors = open_vectors(model)
     unknown = [word for word in words if vectors.find(word) is None]
     if unknown:

@@ -75,6 +75,7 @@ def _predict(
             f"the catalogue has rates of the LSTM alone; for {config.model} give --rates, the output of `shoal "
             f"calibrate --deployment {deployment.name} --model {config.model}`"
         )
+    assert config.embedding is not None  # only with --embeddings, which no deployment takes
     nodes = nodes_of(deployment)
     predicted = predict_nodes(
         nodes,

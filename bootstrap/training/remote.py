@@ -80,6 +80,11 @@ def train_on_deployment(
     Before the nodes start it is predicted what the training takes, by `rates` or else by the catalogue; `launch` has
     that, and what it took, unless nobody can tell. On nodes that are `started` nothing is predicted.
     """
+    if config.embeddings is not None:
+        raise ShoalError(
+            "--embeddings goes with --local: the nodes of a deployment cannot read those vectors; train here, or leave "
+            "it out"
+        )
     _require_free(config, output)
     if started is None:
         require_no_other_training(deployment)

@@ -58,6 +58,8 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
         return cannot_tell(f"{topology.name} has no GPUs")
     if config.model != "lstm":
         return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
+    if config.embedding is None:
+        return cannot_tell("the size of the vectors in --embeddings is not known")
     ranks = sum(group.count * group.gpus for group in topology.trainers)
     batch = config.batch_for(ranks)
     work = ClusterWork(

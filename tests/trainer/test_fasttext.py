@@ -93,7 +93,8 @@ def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
 ) -> None:
     monkeypatch.setattr(classification_options, "_SHORT_TEXTS", words)
     config = configured({"data": texts, "output": texts.parent, **options})
-    assert task.Classification.adapted(config, load_data(texts)).global_batch == batch
+    ranks: Any = None  # asked only for vectors
+    assert task.Classification.begun(config, ranks, load_data(texts))[0].global_batch == batch
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
 _COUNTED = 1 << 20  # labels that are counted at once
+
+
+class StartVectors(NamedTuple):
+    """The vectors with which some words start."""
+
+    ids: npt.NDArray[np.int64]
+    """(n,)"""
+    vectors: npt.NDArray[np.float32]
+    """(n, size)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +67,8 @@ class TextData:
     """The rule by which texts became words (corpus/settings.py)."""
     classes: tuple[str, ...] = ()
     """The names of more than two classes, by label; empty where there are two."""
+    start: StartVectors | None = None
+    """On the first rank of a run that begins with vectors that were learnt before; the other ranks' are replaced."""
 
     @property
     def sizes(self) -> dict[str, int]:

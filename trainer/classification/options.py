@@ -51,7 +51,16 @@ class ClassifierOptions(Section):
 
     title: ClassVar[str] = "model"
 
-    embedding: int = option("dimensions of a word vector", default=64, must=from_1_to(_WIDEST))
+    embedding: int | None = option(
+        "dimensions of a word vector; with --embeddings those of its vectors", default=64, must=from_1_to(_WIDEST)
+    )
+    embeddings: str | None = option(
+        "start from vectors of words that were learnt before, in the format of word2vec, text or binary: a path or "
+        "s3://..., or a folder with a vectors.bin or vectors.txt. Words without a vector start as all do else, and so "
+        "do those of fastText's model in both. --word-rate of lstm is then 0.02 (default: random vectors)",
+        default=None,
+        metavar="FILE_OR_DIR",
+    )
     hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
     layers: int = option("LSTM layers", default=1, must=from_1_to(_DEEPEST))
     pooling: str = option(

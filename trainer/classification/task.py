@@ -20,6 +20,7 @@ from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.options import sgd_batch
 from trainer.classification.rows import RaggedRows, Rows
+from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.classification.trained_model import TrainedModel
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
@@ -45,16 +46,27 @@ class Classification(Task[TextData]):
         return replace(found, training=place_rows(found.training, ranks.device, rows_in=config.rows_in))
 
     @staticmethod
-    def adapted(config: TrainConfig, data: TextData) -> TrainConfig:
-        if config.model != "fasttext" or config.optimiser != "sgd" or config.requested_batch(1):
-            return config
-        return replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
+    def begun(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
+        if config.model == "fasttext" and config.optimiser == "sgd" and not config.requested_batch(1):
+            config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
+        if config.embeddings is None:
+            return config, data, []
+        size, notes = config.embedding, []
+        with ranks.agreement(loading=True):
+            if ranks.is_first:  # the others get its model
+                start = find_start_vectors(config.embeddings, data, size=size)
+                data, size = replace(data, start=start), start.vectors.shape[1]
+                notes = [describe_start_vectors(config.embeddings, data, start)]
+                replace(config, embedding=size)  # raises an error where they are too long for a model
+        return replace(config, embedding=ranks.broadcast(size)), data, notes
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
         self._loss = _loss(config, data)
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
         self.model.read_vocabulary(data.vocabulary)
+        if data.start:
+            set_start_vectors(self.model.word_vectors, data.start)
         self.tables, self.sparse_tables = self.model.tables, self.model.sparse_tables
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))

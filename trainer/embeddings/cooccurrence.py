@@ -53,8 +53,8 @@ def cooccurrences(tokens: npt.NDArray[np.int32], *, words: int, window: int) -> 
             pending, waiting = [_merged(pending)], 0
     keys, counts = _merged(pending)
     one, other = np.divmod(keys, words)
-    values = counts * np.where(one == other, 2.0, 1.0)
-    return Pairs(words, one.astype(np.int32), other.astype(np.int32), values)
+    values = counts * (1 + (one == other))
+    return Pairs(words, one.astype(np.int32), other.astype(np.int32), values.astype(np.float64))
 
 
 def _blocks(tokens: npt.NDArray[np.int32], words: int, window: int) -> Iterator[IntArray]:

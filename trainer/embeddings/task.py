@@ -88,6 +88,7 @@ class Embedding(Task[TextData]):
             subsample=config.subsample,
             power=config.noise_power,
         )
+        assert config.embedding is not None  # only a classifier may take it of vectors that it starts from
         self.model: SkipGram = SkipGram(len(self._rules.keep), config.embedding).to(ranks.device)
         self._pairs_a_row = _pairs_a_row(data, self._rules)
         own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP

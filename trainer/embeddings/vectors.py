@@ -8,6 +8,7 @@ none. The order of the words is that of their frequency.
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -17,6 +18,9 @@ from corpus.errors import DataError
 from corpus.reading.storage import readable, writable
 
 Matrix = npt.NDArray[np.float32]
+
+_FILES = ("vectors.bin", "vectors.txt")
+"""Of a folder the first of these is read."""
 
 _HEAD = re.compile(rb"([0-9]{1,10}) ([0-9]{1,6})\s*\n")
 _MOST_HEAD_BYTES = 64
@@ -62,6 +66,15 @@ class WordVectors:
         cosines[number] = -np.inf
         best = np.argsort(-cosines, kind="stable")[: min(count, len(self.words) - 1)]
         return [(self.words[each], float(cosines[each])) for each in best.tolist()]
+
+
+def open_vectors(address: str) -> WordVectors:
+    """The vectors of a word2vec file, a path or s3://..., or of a folder with a vectors.bin or vectors.txt.
+
+    Raises DataError as `read_vectors`.
+    """
+    inside = [path for name in _FILES if (path := Path(address) / name).is_file()]
+    return read_vectors(str(inside[0]) if inside else address)
 
 
 def read_vectors(address: str) -> WordVectors:

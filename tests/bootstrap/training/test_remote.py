@@ -280,6 +280,14 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
     assert activities == []
 
 
+def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, tmp_path: Path) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
+    with Bars() as bars, pytest.raises(ShoalError, match="--embeddings goes with --local"):
+        train_on_deployment(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+    assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
+
+
 def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     (tmp_path / "model").mkdir()

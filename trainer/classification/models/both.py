@@ -46,6 +46,11 @@ class Both(Classifier):
     def sparse_tables(self) -> tuple[Tensor, ...]:
         return self.fasttext.sparse_tables
 
+    @property
+    def word_vectors(self) -> Tensor:
+        """Those of the LSTM: fastText's vectors are of another size."""
+        return self.lstm.word_vectors
+
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
         self.fasttext.read_vocabulary(vocabulary)
 

@@ -28,6 +28,11 @@ class Classifier(nn.Module, ABC):
         """Tables whose gradients have the touched rows alone (computing/row_gradients.py)."""
         return ()
 
+    @property
+    def word_vectors(self) -> Tensor:
+        """The table that has a row for each id, and perhaps more: with these vectors of words the model begins."""
+        raise NotImplementedError
+
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
         """Learn the words of ids, from FIRST_WORD on, if the model needs them; before its first texts."""
 

@@ -71,6 +71,10 @@ class FastText(Classifier):
     def sparse_tables(self) -> tuple[Tensor, ...]:
         return (self.vectors,)
 
+    @property
+    def word_vectors(self) -> Tensor:
+        return self.vectors
+
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
         assert len(vocabulary) + FIRST_WORD == len(self.hashes)
         if self._ngrams > 1:

@@ -63,6 +63,10 @@ class LSTMClassifier(Classifier):
     def tables(self) -> tuple[Tensor, ...]:
         return (self.embedding.weight,)
 
+    @property
+    def word_vectors(self) -> Tensor:
+        return self.embedding.weight
+
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if tokens.is_cuda or torch.onnx.is_in_onnx_export():
             return self._one_group(tokens, lengths, keys)

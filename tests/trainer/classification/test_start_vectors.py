@@ -1,0 +1,155 @@
+"""A classifier may start from vectors of words that were learnt before, which only the beginning of a run reads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from corpus.errors import DataError
+from trainer.classification import models
+from trainer.classification.data import StartVectors, load_data
+from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
+from trainer.command_line import as_arguments, parse_arguments
+from trainer.config import TrainConfig, configured
+from trainer.embeddings.vectors import WordVectors, write_binary, write_text
+from trainer.errors import TrainingError
+from trainer.resume import resumed_config
+
+PLACES = {"data": Path("d.h5"), "output": Path("out")}
+
+
+def written(path: Path, words: list[str], size: int = 5, *, seed: int = 0) -> Path:
+    """A file of random vectors, which all have something in common."""
+    vectors = np.random.default_rng(seed).normal(3, 1, (len(words), size)).astype(np.float32)
+    (write_binary if path.suffix == ".bin" else write_text)(str(path), WordVectors(words, vectors))
+    return path
+
+
+def test_words_get_their_vectors_by_their_name_from_a_file_or_a_folder(dataset: Path, tmp_path: Path) -> None:
+    data = load_data(dataset)
+    written(tmp_path / "vectors.bin", ["unknown", data.vocabulary[7], data.vocabulary[2]])
+    for address in (tmp_path, tmp_path / "vectors.bin"):
+        found = find_start_vectors(str(address), data, size=None)
+        assert found.ids.tolist() == [4, 9]
+        assert found.vectors.shape == (2, 5)
+    sentence = describe_start_vectors("v", data, found)
+    assert sentence.startswith("2 of 60 words start with the vectors in v; they are ")
+
+
+@pytest.mark.parametrize("name", models.MODULES)
+def test_they_keep_what_sets_them_apart_and_are_as_long_as_random_ones(name: str) -> None:
+    config = configured({**PLACES, "model": name, "embedding": 20, "buckets": 50})
+    torch.manual_seed(0)
+    model = models.build(name, config.model_settings(name, words=1002, outputs=1))
+    before = model.word_vectors.detach().clone()
+    ids = np.arange(2, 802)
+    vectors = np.random.default_rng(0).normal(3, 7, (800, 20)).astype(np.float32)
+    set_start_vectors(model.word_vectors, StartVectors(ids, vectors))
+    after = model.word_vectors.detach()
+    assert after[802:].equal(before[802:])
+    assert after[:2].equal(before[:2])
+    assert after[2:802].norm() == pytest.approx(float(before[2:802].norm()))
+    assert after[2:802].mean(0).abs().max() < 1e-5
+    away, meant = after[2:801] - after[3:802], torch.from_numpy(vectors[:-1] - vectors[1:])
+    assert torch.cosine_similarity(away, meant).min() > 0.9999
+
+
+def test_vectors_that_cannot_be_used_are_a_sentence(dataset: Path, tmp_path: Path) -> None:
+    data, other = load_data(dataset), tmp_path / "other.txt"
+    with pytest.raises(DataError, match=r"cannot read .*none\.bin"):
+        find_start_vectors(str(tmp_path / "none.bin"), data, size=None)
+    with pytest.raises(TrainingError, match=r"--embedding is 64, but the vectors in .* have 5 dimensions; leave out"):
+        find_start_vectors(str(written(other, data.vocabulary)), data, size=64)
+    with pytest.raises(TrainingError, match="has a vector of none of the dataset's words"):
+        find_start_vectors(str(written(other, ["elsewhere"])), data, size=None)
+    other.write_text(f"1 2\n{data.vocabulary[0]} nan 1\n")
+    with pytest.raises(TrainingError, match="numbers that are not finite"):
+        find_start_vectors(str(other), data, size=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "embedding", "rate"),
+    [
+        ({}, None, 0.02),
+        ({"embedding": 64}, 64, 0.02),
+        ({"word_rate": 0.5}, None, 0.5),
+        ({"model": "fasttext"}, None, 1.0),
+        ({"model": "both"}, None, 0.25),
+        ({"preset": "reference"}, None, 1.0),
+        ({"preset": "gluon", "embedding": 100}, 100, 1.0),
+    ],
+)
+def test_the_size_is_that_of_the_vectors_unless_it_was_given(
+    options: dict[str, Any], embedding: int | None, rate: float
+) -> None:
+    config = configured({**PLACES, "embeddings": "vectors.bin", **options})
+    assert (config.embedding, config.word_rate) == (embedding, rate)
+    assert parse_arguments(as_arguments(config)) == config
+    assert configured({**PLACES, **options}).embedding is not None
+
+
+LEARNING = ("--global-batch", "64", "--threads", "1", "--epochs", "2")
+
+
+def told(output: Path, kind: str) -> list[dict[str, Any]]:
+    lines = map(json.loads, (output / "record.jsonl").read_text().splitlines())
+    return [line for line in lines if line["kind"] == kind]
+
+
+def test_a_run_on_two_ranks_starts_from_them_and_says_for_how_many_words(launch, dataset: Path, tmp_path: Path) -> None:
+    vectors = written(tmp_path / "vectors.txt", load_data(dataset).vocabulary[:30])
+    output = tmp_path / "out"
+    start = ("-m", "trainer", "--data", dataset, "--output", output, *LEARNING)
+    running = launch(2, *start, "--embeddings", vectors)
+    errors = running.communicate(timeout=100)[1]
+    assert running.returncode == 0, errors
+    (began,) = told(output, "start")
+    assert (began["config"]["embedding"], began["config"]["embeddings"]) == (5, str(vectors))
+    assert any(f"30 of 60 words start with the vectors in {vectors}" in note["text"] for note in told(output, "note"))
+    assert json.loads((output / "model" / "config.json").read_text())["settings"]["embedding"] == 5
+
+
+def test_a_file_that_is_not_there_ends_all_ranks_with_one_sentence(launch, dataset: Path, tmp_path: Path) -> None:
+    start = ("-m", "trainer", "--data", dataset, "--output", tmp_path / "out", *LEARNING)
+    running = launch(2, *start, "--embeddings", tmp_path / "none.bin")
+    errors = running.communicate(timeout=100)[1]
+    assert running.returncode != 0
+    assert errors.count("trainer: cannot read ") == 1
+    assert "Traceback" not in errors.partition("trainer: cannot read")[0]
+
+
+@pytest.mark.slow
+def test_a_resumed_run_needs_the_file_no_more(launch, dataset: Path, tmp_path: Path) -> None:
+    vectors = written(tmp_path / "vectors.txt", load_data(dataset).vocabulary)
+    output = tmp_path / "out"
+    start = ("-m", "trainer", "--data", dataset, "--output", output, "--threads", "1", "--global-batch", "64")
+    often = ("--checkpoint-minutes", "0.001", "--slow", "0:20", "--epochs", "6", "--embeddings", vectors)
+    running = launch(1, *start, *often)
+    while not list(output.glob("checkpoints/*.pt")):
+        assert running.poll() is None, running.communicate()[1]
+    running.terminate()
+    running.communicate(timeout=100)
+    vectors.unlink()
+    going_on = launch(2, *start, "--resume", "--epochs", "6", "--embeddings", vectors)
+    errors = going_on.communicate(timeout=100)[1]
+    assert going_on.returncode == 0, errors
+    assert told(output, "start")[-1]["from_step"] > 0
+
+
+def test_what_a_run_began_with_is_part_of_it() -> None:
+    begun = TrainConfig(**PLACES, embeddings="one.bin", embedding=100, word_rate=0.02)
+    state = {
+        "config": begun.plain(),
+        "digest": "a",
+        "global_batch": 256,
+        "progress": {"epoch": 0, "step": 0},
+    }
+    again = configured({**PLACES, "embeddings": "one.bin", "resume": True})
+    going, notes = resumed_config(state, again, digest="a", rows=1000, ranks=1)
+    assert (going.embedding, going.embeddings, notes) == (100, "one.bin", [])
+    other = configured({**PLACES, "embeddings": "other.bin", "resume": True})
+    with pytest.raises(TrainingError, match=r"made with --embeddings one\.bin, not --embeddings other\.bin"):
+        resumed_config(state, other, digest="a", rows=1000, ranks=1)
