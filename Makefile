@@ -170,7 +170,7 @@ $(GPU) $(INPUTS): .venv/bin/python Makefile
 	@$(PACK) $@ $(basename $@) && rm -rf $(basename $@)
 
 # This machine plays the nodes in the demo. What they install for its own Python lies here, and is never deployed.
-build/wheels/here/.ready: locks/emr.txt locks/gpu.txt .venv/bin/python
+build/wheels/here/.ready: locks/emr.txt locks/gpu.txt locks/gpu-inputs.txt .venv/bin/python
 	@echo "setup: the libraries of nodes that this machine plays"
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@$(DOWNLOAD) --dest $(@D) $(foreach list,$(filter %.txt,$^),-r $(list))

@@ -5,7 +5,6 @@ environment of a rank must be set before its process starts: whoever launches ra
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,18 +12,18 @@ from typing import Any, ClassVar, NamedTuple
 
 from trainer.balancing.balancers import parse_balance
 from trainer.errors import TrainingError
+from trainer.optimisation_options import OptimisationOptions
 from trainer.options import (
     ABOVE_0,
     AT_LEAST_0,
     AT_LEAST_1,
-    SHARE,
     Bound,
     Section,
     option,
     option_metadata,
     shown_options,
 )
-from trainer.presets import GLOBAL_BATCH, MODEL_DEFAULTS, OF_THE_RUN, PRESETS, WITH_EMBEDDINGS
+from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, PRESETS, WITH_EMBEDDINGS
 from trainer.registry import MODELS, WORD_MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -38,11 +37,6 @@ CPU ranks up to twice as slow and their time no longer linear in rows. torch its
 threads of its own (threads.py). No module is imported from the folder in which a rank is started, which may hold files
 of anybody."""
 
-
-TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
-"""Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
-MIN_STEPS = 192
-"""With fewer steps a model learns next to nothing, however often it sees each row."""
 
 NEEDS_GPU = "SHOAL_NEEDS_GPU"
 """An environment variable: where it is set, a rank that finds no GPU fails, and does not compute on the CPU."""
@@ -137,124 +131,6 @@ class ModelOptions(Section):
         choices=tuple(MODELS),
     )
     seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
-
-
-_MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OptimisationOptions(Section):
-    """The number and size of steps, and the optimiser."""
-
-    title: ClassVar[str] = "optimisation"
-
-    epochs: int | None = option(
-        f"passes over the training rows (default: as many as make {TARGET_STEPS} steps, but at least "
-        f"{MIN_EPOCHS} and at most {MAX_EPOCHS}; more than {MAX_EPOCHS} only where these are fewer than "
-        f"{MIN_STEPS} steps; with --resume the run's). If it is changed with --resume, the learning rate from there "
-        "on is that of a run with so many epochs",
-        default=None,
-        must=AT_LEAST_1,
-    )
-    global_batch: int | None = option(
-        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, of --model "
-        "fasttext by SGD 64, or 192 for short texts; with --resume the run's)",
-        default=None,
-        aliases=("--batch-size",),
-        must=AT_LEAST_1,
-    )
-    rank_batch: int | None = option(
-        "instead of --global-batch: rows a step and rank, so that more ranks make larger steps; but a resumed run "
-        "keeps its steps",
-        default=None,
-        must=AT_LEAST_1,
-    )
-    learning_rate: float = option("the step size at its highest", default=8e-3, aliases=("--lr",), must=ABOVE_0)
-    word_rate: float = option(
-        "the learning rate of word vectors, as a multiple of --learning-rate; below 1 rare words are memorised less",
-        default=0.25,
-        must=ABOVE_0,
-    )
-    rate_scaling: str = option(
-        "--learning-rate is meant for a global batch of 256; for others it is multiplied by batch / 256 (linear, as "
-        "suits sgd), by the square root of that (root, as suits adam), or left alone (none)",
-        default="root",
-        choices=("root", "linear", "none"),
-    )
-    optimiser: str = option(
-        "how gradients become steps; adam is lazy in tables whose gradients are sparse: rows without a gradient stand "
-        "still, and their moments, too",
-        default="adam",
-        choices=("adam", "adagrad", "sgd"),
-        aliases=("--optimizer",),
-    )
-    momentum: float = option("momentum of sgd", default=0.9, must=SHARE)
-    schedule: str = option(
-        "the learning rate after its warm-up: constant, or falling to 0 along a cosine or a line",
-        default="cosine",
-        choices=("cosine", "linear", "constant"),
-    )
-    warm_up: float = option(
-        "share of all steps in which the learning rate rises to its highest value", default=0.05, must=SHARE
-    )
-    clip_norm: float = option("shorten gradients longer than this; 0: never", default=1.0, must=AT_LEAST_0)
-    mode: str = option(
-        "how ranks learn together. sync: each step sums their gradients; average:K: each rank takes K steps by itself, "
-        "of --global-batch or --rank-batch rows of its own, and then all bring their vectors together (skipgram); "
-        "async:K: after K steps a rank brings what it has learnt to those that keep the words, and waits for none "
-        "(skipgram)",
-        default="sync",
-        must=Bound(
-            "sync, or average:K or async:K with a number of steps, such as average:50",
-            lambda mode: bool(_MODE.fullmatch(mode)),
-        ),
-        metavar="MODE",
-    )
-    staleness: int | None = option(
-        "async: how many times K steps a rank may be ahead of the slowest one (default: 4 for each rank)",
-        default=None,
-        must=AT_LEAST_1,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.local_steps and self.optimiser != "sgd":
-            raise TrainingError(
-                f"--mode is {self.mode}, with steps of each rank by sgd, but --optimiser is {self.optimiser}; take "
-                "--optimiser sgd, or --mode sync"
-            )
-        if self.global_batch is not None and self.rank_batch is not None:
-            raise TrainingError(
-                "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
-                "other those of each; give one"
-            )
-
-    @property
-    def local_steps(self) -> int:
-        """The steps that each rank takes by itself within a step of the run; 0 where all take each step together."""
-        found = _MODE.fullmatch(self.mode)
-        return int(found[1] or 0) if found else 0
-
-    @property
-    def is_asynchronous(self) -> bool:
-        """Whether ranks take steps without waiting for each other."""
-        return self.mode.startswith("async")
-
-    def batch_for(self, world_size: int) -> int:
-        """Rows of a global batch."""
-        return self.requested_batch(world_size) or GLOBAL_BATCH
-
-    def requested_batch(self, world_size: int) -> int | None:
-        """Rows of a global batch if they were given, else None."""
-        if self.local_steps:
-            own = self.rank_batch or self.global_batch
-            return own and own * self.local_steps * (1 if self.is_asynchronous else world_size)
-        return self.rank_batch * world_size if self.rank_batch else self.global_batch
-
-    def epochs_for(self, steps: int) -> int:
-        """The number of epochs, for epochs of `steps` steps."""
-        most = max(MAX_EPOCHS, -(-MIN_STEPS // steps))
-        return self.epochs or min(max(-(-TARGET_STEPS // steps), MIN_EPOCHS), most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,8 +275,8 @@ class TrainConfig(
             )
         if self.embeddings is not None and self.model in WORD_MODELS:
             raise TrainingError(
-                f"--embeddings is what a model of texts starts from, and --model {self.model} learns such vectors; leave "
-                "it out"
+                f"--embeddings is what a model of texts starts from, and --model {self.model} learns such vectors; "
+                "leave it out"
             )
         if self.exchange == "ddp" and self.model != "lstm":
             raise TrainingError(

@@ -167,7 +167,7 @@ def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
 def test_all_models_get_the_first_words_of_each_text(tmp_path: Path) -> None:
     make_parts(PILE, tmp_path / "parts", seed=0)
     (whole,) = (tmp_path / "parts").glob("texts-*/dataset.h5")
-    with open_dataset(whole) as texts, open_dataset(both._cut(whole, tmp_path / "rows.h5", 3)) as rows:
+    with open_dataset(whole) as texts, open_dataset(both.cut(whole, tmp_path / "rows.h5", 3)) as rows:
         for long, short in ((texts.train, rows.train), (texts.test, rows.test)):
             all_words, cut = long.rows(0, len(long)), short.rows(0, len(short))
             assert cut.tokens.tolist() == all_words.tokens.reshape(len(long), -1)[:, :3].tolist()
@@ -178,8 +178,8 @@ def test_all_models_get_the_first_words_of_each_text(tmp_path: Path) -> None:
 
 def test_lengths_that_make_the_same_rows_come_once() -> None:
     longest = max(len(text.split(" ")) for text, _ in PILE.learnt)
-    assert both._lengths(PILE, [longest, 2000]) == [longest]
-    assert both._lengths(PILE, [2000, longest - 1]) == [longest - 1, 2000]
+    assert both.lengths_of(PILE, [longest, 2000]) == [longest]
+    assert both.lengths_of(PILE, [2000, longest - 1]) == [longest - 1, 2000]
 
 
 @pytest.mark.slow

@@ -39,6 +39,7 @@ def test_each_moment_counts_for_one_activity_and_together_they_are_the_whole_tim
     assert spent.times == {
         "loading": 3,
         "rates": 0,
+        "waiting": 0,
         "training": 15,
         "checkpoints": 2,
         "evaluation": 0,

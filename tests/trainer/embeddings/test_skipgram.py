@@ -21,7 +21,7 @@ texts = st.lists(
 
 def rules(window: int = 3, subsample: float = 0.0, negatives: int = 5) -> Sampling:
     counts = np.arange(WORDS, 0, -1) * 10
-    return sampling(counts, window=window, negatives=negatives, subsample=subsample, power=0.75)
+    return sampling(counts, rows=100, window=window, negatives=negatives, subsample=subsample, power=0.75)
 
 
 def model(seed: int = 0) -> SkipGram:
@@ -66,8 +66,8 @@ def test_both_ways_to_compute_have_the_gradients_of_the_definition(rows, window:
     chosen, learnt = rules(window, subsample), model()
     keys = hashes(seed, 3, np.arange(len(rows)))
     loss, pairs, gradients = by_definition(learnt, rows, keys, chosen)
-    by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0).sums(learnt, rows, keys, scale=1.0)
-    by_torch = skipgram._by_torch(learnt, rows, keys, chosen, 1.0)
+    by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False).sums(learnt, rows, keys)
+    by_torch = skipgram._by_torch(learnt, rows, keys, chosen)
     for found_loss, found_pairs, means in (by_numba, by_torch):
         assert found_pairs == pairs
         assert found_loss.item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-4)
@@ -82,10 +82,9 @@ def test_the_rows_beside_a_row_change_nothing(rows, data) -> None:
     chosen, learnt = rules(), model()
     keys = hashes(1, 2, np.arange(len(rows)))
     cut = data.draw(st.integers(0, len(rows)))
-    computer = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0)
+    computer = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)
     whole, *parts = (
-        computer.sums(learnt, rows[part], keys[part], scale=1.0)
-        for part in (slice(None), slice(0, cut), slice(cut, None))
+        computer.sums(learnt, rows[part], keys[part]) for part in (slice(None), slice(0, cut), slice(cut, None))
     )
     assert whole[1] == sum(part[1] for part in parts)
     for number, table in enumerate((learnt.centres, learnt.contexts)):
@@ -95,7 +94,7 @@ def test_the_rows_beside_a_row_change_nothing(rows, data) -> None:
 
 def test_frequent_words_are_left_out_as_word2vec_does() -> None:
     counts = np.array([900_000, 99_000, 1_000])
-    chosen = sampling(counts, window=5, negatives=5, subsample=1e-3, power=0.75)
+    chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=1e-3, power=0.75)
     share = counts / counts.sum()
     expected = np.minimum(1, np.sqrt(1e-3 / share) + 1e-3 / share)
     assert chosen.keep[FIRST_WORD:] / 2**24 == pytest.approx(expected, abs=1e-6)
@@ -107,7 +106,7 @@ def test_frequent_words_are_left_out_as_word2vec_does() -> None:
 
 def test_words_are_drawn_in_proportion_to_the_power_of_their_count() -> None:
     counts = np.array([1000, 100, 10, 1])
-    chosen = sampling(counts, window=5, negatives=5, subsample=0, power=0.75)
+    chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=0, power=0.75)
     shares = np.bincount(chosen.noise, minlength=FIRST_WORD + 4)[FIRST_WORD:] / len(chosen.noise)
     assert shares == pytest.approx(counts**0.75 / (counts**0.75).sum(), rel=1e-4)
 
