@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from corpus.errors import DataError
+from corpus.starter import end_with_starter
 from corpus.stream.lines import describe_malformed
 from corpus.stream.reader import read_stream
 from corpus.stream.settings import SETTINGS_NAME
@@ -35,6 +36,7 @@ def main() -> int:
     asked = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
+    end_with_starter()
     try:
         status = read_stream(asked.stream, *asked.reader)
     except DataError as error:

@@ -20,6 +20,7 @@ from corpus.reading.sources import InputFile
 from corpus.reading.storage import open_blocks, open_range, size_of
 from corpus.stream.lines import Batch, batch_of_lines
 from corpus.stream.parts import Position
+from corpus.stream.settings import is_socket
 
 LOOK_SECONDS = 5.0
 """How often a folder or a prefix is looked at."""
@@ -46,6 +47,7 @@ class Files:
         Raises DataError for files that cannot be read, or are not those any more of which the position tells.
         """
         self._offsets, self._identities, self._ended = {**after.offsets}, {**after.identities}, {*after.ended}
+        self._require_there(after)
         while True:
             looked = self._clock()
             for file in self._files():
@@ -69,6 +71,16 @@ class Files:
                 raise DataError(f"there are no files at {address}; check the address")
             found.update((file.address, file) for file in sorted(files, key=lambda file: file.address))
         return [file for file in found.values() if reader_of(file.address, self._readers) == self._reader]
+
+    def _require_there(self, after: Position) -> None:
+        """Raise DataError for a file that is gone and was perhaps not read to its end. Files of a stream that grows may
+        go when they were read; of one that was left inside of a line, though, the rest is missing."""
+        there = {file.address for file in self._files()} if after.offsets else set()
+        for address, offset in after.offsets.items():
+            if not is_socket(address) and address not in there and (not self._follow or address in after.begun):
+                raise DataError(
+                    f"{address} is gone, and {offset:,} bytes were read of it; put it back, or begin a new stream"
+                )
 
     def _is_unread(self, file: InputFile) -> bool:
         offset = self._offsets.get(file.address, 0)

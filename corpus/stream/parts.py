@@ -90,7 +90,7 @@ def part_numbers(folder: Path) -> list[int]:
 
 
 def write_part(folder: Path, part: Part) -> None:
-    """Write a part to its reader's folder, whole or not at all. Raises OSError."""
+    """Write a part to its reader's folder, as `put_part` does."""
     told = {"format": _FORMAT, "number": part.number, "after": asdict(part.after)}
     content = io.BytesIO()
     np.savez(
@@ -100,11 +100,16 @@ def write_part(folder: Path, part: Part) -> None:
         counts=part.counts.astype("<i8"),
         tokens=part.tokens.astype("<i4"),
     )
-    path = part_path(folder, part.number)
+    put_part(folder, part.number, content.getbuffer())
+
+
+def put_part(folder: Path, number: int, content: bytes | memoryview) -> None:
+    """Write the content of a part's file, whole or not at all. Raises OSError."""
+    path = part_path(folder, number)
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file:
-            file.write(content.getbuffer())
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from corpus.errors import DataError
 from corpus.json_values import parse_json_object, require_fields
@@ -45,6 +45,13 @@ class Status:
         """Write it to the reader's folder. Raises OSError."""
         write_text(str(folder / STATUS_NAME), json.dumps(asdict(self)))
 
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `write`. Raises DataError for anything else."""
+        told = parse_json_object(text)
+        require_fields(cls, told)
+        return cls(**told)
+
 
 def reader_folder(stream: Path, reader: int) -> Path:
     """The folder of a reader's parts."""
@@ -53,7 +60,15 @@ def reader_folder(stream: Path, reader: int) -> Path:
 
 def read_status(stream: Path) -> Status:
     """What all readers together have done until now. Raises DataError for files that are no status."""
-    return _sum(_status(path) for path in sorted(stream.glob(f"reader-*/{STATUS_NAME}")))
+    return sum_of(_status(path) for path in sorted(stream.glob(f"reader-*/{STATUS_NAME}")))
+
+
+def sum_of(each: Iterable[Status]) -> Status:
+    """What several readers have done together."""
+    told = [asdict(status) for status in each]
+    sources = sorted({status["source"] for status in told} - {""})
+    numbers = {name: sum(status[name] for status in told) for name in asdict(Status()) if name != "source"}
+    return Status(**numbers, source=", ".join(sources))
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:
@@ -94,13 +109,6 @@ def _status(path: Path) -> Status:
     except DataError as error:
         raise DataError(f"{path} is no status of a reader: {error}; start the reader again") from error
     return Status(**told)
-
-
-def _sum(each: Iterable[Status]) -> Status:
-    told = [asdict(status) for status in each]
-    sources = sorted({status["source"] for status in told} - {""})
-    numbers = {name: sum(status[name] for status in told) for name in asdict(Status()) if name != "source"}
-    return Status(**numbers, source=", ".join(sources))
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -30,6 +30,8 @@ from corpus.stream.tokenisers import words_of_lines
 _IDLE_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
 _STATUS_SECONDS = 2.0
+_PATIENCE_SECONDS = 20.0
+"""How long a reader of the same parts may take to end."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
@@ -53,9 +55,7 @@ def read_stream(
     folder = reader_folder(stream, reader)
     with _explained(folder):
         folder.mkdir(exist_ok=True)
-        with locked(folder) as free:
-            if not free:
-                raise DataError(f"another process writes parts to {folder}; end it first")
+        with _own(folder, clock, sleep):
             (folder / ERROR_NAME).unlink(missing_ok=True)
             try:
                 with _explained(folder):
@@ -66,6 +66,20 @@ def read_stream(
             except Exception as error:
                 write_error(folder, f"the reader failed: {error!r}")
                 raise
+
+
+@contextmanager
+def _own(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
+    """Hold the folder, for which another reader that is about to end is waited for."""
+    deadline = clock() + _PATIENCE_SECONDS
+    while True:
+        with locked(folder) as free:
+            if free:
+                yield
+                return
+        if clock() >= deadline:
+            raise DataError(f"another process writes parts to {folder}; end it first")
+        sleep(_IDLE_SECONDS)
 
 
 @contextmanager

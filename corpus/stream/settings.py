@@ -6,7 +6,6 @@ and readers that are another number would take other files.
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import isfinite
 from pathlib import Path
@@ -139,7 +138,7 @@ def read_settings(stream: Path) -> StreamSettings:
     path = stream / SETTINGS_NAME
     try:
         return StreamSettings.from_json(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"there is no {path}; it names the sources of the stream: write it first") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
@@ -147,15 +146,19 @@ def read_settings(stream: Path) -> StreamSettings:
         raise DataError(f"{path} has no settings of a stream: {error}; write it again") from error
 
 
-def _require_same(path: Path, there: StreamSettings, wanted: StreamSettings) -> None:
+def differing(there: StreamSettings, wanted: StreamSettings) -> str | None:
+    """A clause about the first setting in which a stream differs from the wanted one; None where it is the same."""
     for field in fields(StreamSettings):
         old, new = _shown(getattr(there, field.name)), _shown(getattr(wanted, field.name))
         if old != new:
-            raise DataError(
-                f"{path} is of a stream with {field.name} {old}, and not {new}; give the same settings, or another "
-                "folder"
-            )
+            return f"{field.name} {old}, and not {new}"
+    return None
+
+
+def _require_same(path: Path, there: StreamSettings, wanted: StreamSettings) -> None:
+    if other := differing(there, wanted):
+        raise DataError(f"{path} is of a stream with {other}; give the same settings, or another folder")
 
 
 def _shown(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, Sequence) else str(value)
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

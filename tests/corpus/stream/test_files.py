@@ -265,6 +265,35 @@ def test_a_file_that_is_shorter_than_its_offset_is_refused(tmp_path: Path, name:
         read(tmp_path / "stream")
 
 
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_file_that_is_gone_before_it_was_read_to_its_end_is_told(tmp_path: Path, follow: bool) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for name in "ab":
+        (texts / name).write_text("five words of a line\n" * 100)
+    begin(tmp_path / "stream", texts, follow=follow)
+    interrupt(tmp_path / "stream", 2)
+    begun = parts(tmp_path / "stream")[-1].after
+    ((there, _),) = begun.begun.items()
+    (texts / "a").rename(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match=f"{there} is gone, and {begun.offsets[there]:,} bytes were read of it; put it"):
+        read(tmp_path / "stream")
+    (tmp_path / "elsewhere").rename(texts / "a")
+    read_until(tmp_path / "stream", lambda now: now > 60) if follow else read(tmp_path / "stream")
+    assert lines(tmp_path / "stream") == ["five words of a line"] * 200
+
+
+def test_files_of_a_folder_that_grows_may_go_when_they_were_read(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    begin(tmp_path / "stream", tmp_path / "texts", follow=True, quiet_seconds=20.0)
+
+    def write(name: str) -> Callable[[], object]:
+        return lambda: (tmp_path / "texts" / name).write_text(f"{name}\n")
+
+    grow(tmp_path, [write("one"), (tmp_path / "texts" / "one").unlink, write("two")], ["one", "two"])
+    grow(tmp_path, [(tmp_path / "texts" / "two").unlink, write("three")], ["one", "two", "three"])
+
+
 def test_a_damaged_archive_is_refused_after_all_that_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "texts.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-1_000])
