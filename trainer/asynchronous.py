@@ -20,6 +20,7 @@ from trainer.distributed import collectives, failures, parameter_server
 from trainer.distributed.dealer import Dealer, Finished
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.parameter_server import ParameterServer
+from trainer.distributed.traffic import bytes_a_step
 from trainer.errors import TrainingError
 from trainer.steps import Run
 
@@ -45,7 +46,8 @@ class AsynchronousSteps:
                 run.save()
 
     def summary(self) -> dict[str, Any]:
-        """What summary.json says of staleness: of the pushes to all ranks."""
+        """What summary.json says of staleness, of the pushes to all ranks, and of what ranks send."""
+        traffic = self._run.ranks.gather(vars(self._server.traffic))
         found = self._run.ranks.gather(vars(self._server.staleness))
         pushes = sum(each["pushes"] for each in found)
         return {
@@ -53,7 +55,8 @@ class AsynchronousSteps:
                 "mean": sum(each["total"] for each in found) / max(1, pushes),
                 "most": max(each["most"] for each in found),
                 "bound": self._bound + self._run.ranks.world_size - 1,
-            }
+            },
+            "bytes_a_step": bytes_a_step(traffic, local_steps=self._run.config.local_steps),
         }
 
     def _take_until_meeting(self) -> None:

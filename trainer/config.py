@@ -118,14 +118,16 @@ class ModelOptions(Section):
 
     preset: str | None = option(
         "start from the settings of another system, with its kind of model: the reference system's (2 x 32 LSTM, SGD), "
-        "those of the fastText program (SGD, bigrams), or of Gluon's fastText (Adam, single words); options that are "
-        "given take precedence",
+        "those of the fastText program (SGD, bigrams), of Gluon's fastText (Adam, single words), or of a system that "
+        "learnt words from a stream, by skip-gram (sgns) or from characters (sgns-char); options that are given take "
+        "precedence",
         default=None,
         choices=tuple(PRESETS),
     )
     model: str = option(
-        "the kind of model: an LSTM; the mean of the vectors of a text's words and n-grams (fasttext); or both, which "
-        "learn from rows in turn, and classify by the mean of their outputs. Defaults of "
+        "the kind of model. Of texts: an LSTM; the mean of the vectors of a text's words and n-grams (fasttext); or "
+        "both, which learn from rows in turn, and classify by the mean of their outputs. Of words: a vector of each "
+        "(skipgram), or an LSTM that reads their characters (char-lstm). Defaults of "
         f"fasttext: {shown_options(MODEL_DEFAULTS['fasttext'])}",
         default="lstm",
         choices=tuple(MODELS),
@@ -273,21 +275,32 @@ class TrainConfig(
                 f"--mode is {self.mode}, and --model {self.model} learns by --mode sync alone; leave it out, or take "
                 "--model skipgram"
             )
+        if self.local_steps and self.optimiser != "sgd":
+            raise TrainingError(
+                f"--mode is {self.mode}, with steps of each rank by sgd, but --optimiser is {self.optimiser}; take "
+                "--optimiser sgd, or --mode sync"
+            )
         if self.embeddings is not None and self.model in WORD_MODELS:
             raise TrainingError(
                 f"--embeddings is what a model of texts starts from, and --model {self.model} learns such vectors; "
                 "leave it out"
             )
-        if self.exchange == "ddp" and self.model != "lstm":
+        if self.exchange == "ddp" and self.model not in ("lstm", "char-lstm"):
             raise TrainingError(
                 f"--exchange ddp sends whole tables of vectors, and those of --model {self.model} are too large for "
-                "that; leave it out, or take --model lstm"
+                "that; leave it out, or take --model lstm or char-lstm"
             )
         if self.sleep and (self.model != "lstm" or self.exchange == "ddp"):
             raise TrainingError(
                 "--sleep goes with --model lstm and --exchange rows: ranks that sleep would send nothing of the tables "
                 "of other models, and ddp sends while it computes; leave it out, or take these"
             )
+
+
+def chosen_model(given: Mapping[str, Any]) -> str:
+    """The model that the options which were `given` ask for, themselves or by a preset."""
+    model: str = {**PRESETS.get(given.get("preset", ""), {}), **given}.get("model", TrainConfig.model)
+    return model
 
 
 def configured(given: Mapping[str, Any]) -> TrainConfig:
@@ -299,10 +312,9 @@ def configured(given: Mapping[str, Any]) -> TrainConfig:
     for one, other in (("global_batch", "rank_batch"), ("rank_batch", "global_batch")):
         if one in values:
             values.setdefault(other, None)
-    preset = values.pop("preset", None)
+    model, preset = chosen_model(values), values.pop("preset", None)
     of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
     values = {**PRESETS.get(preset, {}), **values}
-    model = values.get("model", TrainConfig.model)
     defaults = MODEL_DEFAULTS.get(model, {})
     if values.get("embeddings") is not None:
         defaults = {**defaults, **WITH_EMBEDDINGS.get(model, {})}

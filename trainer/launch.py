@@ -32,6 +32,7 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 from torch.distributed.elastic.utils import store
 from torch.distributed.launcher import api
 
+from corpus.starter import end_with_starter
 from trainer.distributed import collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
 
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
     asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
     before: Failure | None = None
+    end_with_starter()
     handlers = {number: signal.getsignal(number) for number in _ENDING}
     try:
         for attempt in range(asked.max_restarts + 1):

@@ -178,8 +178,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                 loss_of_epoch = progress.loss_sum / order.rows
                 reporter.write("epoch", epoch=progress.epoch + 1, loss=loss_of_epoch, validation=validation)
             if not control.stopped:
-                progress.end_epoch()
-                task.end_epoch()
+                run.end_epoch()
         reporter.close_bar()
         save()
         # Nothing is chosen by the test rows, so they are evaluated only once.

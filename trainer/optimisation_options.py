@@ -16,6 +16,12 @@ MIN_STEPS = 192
 _MODE = re.compile("sync|(?:average|async):([1-9][0-9]{0,5})")
 
 
+def local_steps(mode: str) -> int:
+    """K of a mode; 0 of sync."""
+    found = _MODE.fullmatch(mode)
+    return int(found[1] or 0) if found else 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class OptimisationOptions(Section):
     """The number and size of steps, and the optimiser."""
@@ -92,11 +98,6 @@ class OptimisationOptions(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.local_steps and self.optimiser != "sgd":
-            raise TrainingError(
-                f"--mode is {self.mode}, with steps of each rank by sgd, but --optimiser is {self.optimiser}; take "
-                "--optimiser sgd, or --mode sync"
-            )
         if self.global_batch is not None and self.rank_batch is not None:
             raise TrainingError(
                 "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
@@ -106,8 +107,7 @@ class OptimisationOptions(Section):
     @property
     def local_steps(self) -> int:
         """The steps that each rank takes by itself within a step of the run; 0 where all take each step together."""
-        found = _MODE.fullmatch(self.mode)
-        return int(found[1] or 0) if found else 0
+        return local_steps(self.mode)
 
     @property
     def is_asynchronous(self) -> bool:

@@ -30,12 +30,33 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "clip_norm": 100.0,
         "embedding": 100,
     },
+    "char-lstm": {
+        "optimiser": "adam",
+        "learning_rate": 5e-2,
+        "schedule": "linear",
+        "embedding": 100,
+        "hidden": 128,
+    },
 }
 """Defaults by model, where they are not those of the options. docs/training.md has the measurements."""
 
 WITH_EMBEDDINGS: Mapping[str, Mapping[str, Any]] = {"lstm": {"word_rate": 0.02}}
 """Defaults by model of a run with --embeddings. The LSTM soon forgets what its vectors knew if they move as fast as
 random ones must; in the other models the vectors of n-grams have the same rate, and are random."""
+
+_OF_PAIRS: Mapping[str, Any] = {
+    "window": 5,
+    "negatives": 10,
+    "subsample": 2e-3,
+    "min_count": 3,
+    "optimiser": "adam",
+    "learning_rate": 1e-4,
+    "word_rate": 1.0,
+    "rate_scaling": "none",
+    "schedule": "constant",
+    "warm_up": 0.0,
+    "clip_norm": 0.0,
+}
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {
@@ -88,10 +109,20 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "loss": "bce",
         "positive_weight": 1.0,
     },
+    "sgns": {"model": "skipgram", **_OF_PAIRS},
+    "sgns-char": {
+        "model": "char-lstm",
+        **_OF_PAIRS,
+        "embedding": 200,
+        "character_embedding": 128,
+        "hidden": 512,
+        "layers": 1,
+    },
 }
 """`reference` is the reference system for reviews. `fasttext` is the fastText program: its rate of 0.1 for each row is
 51.2 for 256 rows, because one output for two classes takes steps twice as large as two, and its words' vectors half of
-these. `gluon` is what a student's project took for 560,000 Yelp reviews."""
+these. `gluon` is what a student's project took for 560,000 Yelp reviews. `sgns`
+and `sgns-char` are those of a students' system that was to learn vectors of words from a stream."""
 
 ENDLESS = 1_000_000
 """The epochs of a run on text that keeps coming: it ends when it is stopped, and not after so many."""

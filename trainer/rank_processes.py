@@ -5,6 +5,7 @@ import subprocess
 import sys
 from typing import IO
 
+from corpus.starter import ends_with_this_process
 from trainer.command_line import as_arguments
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
@@ -25,14 +26,14 @@ _FAILURE_PREFIX = "trainer: "
 def start_ranks(config: TrainConfig, *, ranks: int, log: IO[str]) -> "subprocess.Popen[bytes]":
     """Start a run with so many ranks on this machine; their output goes to `log`.
 
-    SIGTERM asks the process to stop the run with a checkpoint. It has a session of its own: Ctrl-C reaches the caller
-    alone, who passes it on so.
+    SIGTERM asks the process to stop the run with a checkpoint, and so does the end of this process. It has a session
+    of its own: Ctrl-C reaches the caller alone, who passes it on so.
     """
     # -P: no module comes from the current folder, which may hold anybody's files.
     launcher = [sys.executable, "-P", "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}", *LIMITS]
     return subprocess.Popen(
         [*launcher, "-m", "trainer", *as_arguments(config)],
-        env={**os.environ, **RANK_ENVIRONMENT},
+        env={**os.environ, **RANK_ENVIRONMENT, **ends_with_this_process()},
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,

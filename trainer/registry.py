@@ -17,10 +17,11 @@ _CLASSIFICATION = "trainer.classification.task", "Classification"
 MODELS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(classifiers.MODULES, _CLASSIFICATION),
     "skipgram": ("trainer.embeddings.task", "Embedding"),
+    "char-lstm": ("trainer.embeddings.char_task", "CharacterEmbedding"),
 }
 """For each model the module of its task, and the class in it."""
 
-WORD_MODELS = ("skipgram",)
+WORD_MODELS = ("skipgram", "char-lstm")
 """Models of words, which learn from a stream of text and not from a dataset."""
 
 

@@ -2,6 +2,7 @@
 step together (asynchronous.py has the other one).
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from trainer.distributed import failures
 from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange
 from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.distributed.traffic import bytes_a_step
 from trainer.order import BatchOrder
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
@@ -61,8 +63,17 @@ class Run:
         coming = self.task.begin_epoch(lambda: self.stop.made, wait=False)
         if coming is Coming.LATER:
             self.save()  # who sends rows may wait for a checkpoint of those before
+            since = time.monotonic()
+            self.reporter.waiting(self.done, 0.0)
             coming = self.task.begin_epoch(lambda: self.stop.made, wait=True)
+            self.reporter.waiting(self.done, time.monotonic() - since)
         return coming
+
+    def end_epoch(self) -> None:
+        """Begin the next epoch: the rows of this one were learnt from."""
+        self.progress.end_epoch()
+        if self.task.end_epoch():
+            self.checkpointer.outdate()
 
 
 class EpochSteps(Protocol):
@@ -100,7 +111,9 @@ class SynchronousSteps:
 
     def summary(self) -> dict[str, Any]:
         """See `EpochSteps`."""
-        return {}
+        run = self._run
+        traffic = run.ranks.gather(vars(self._exchange.traffic))
+        return {"bytes_a_step": bytes_a_step(traffic, local_steps=run.config.local_steps or 1)}
 
     def _take_one(self) -> None:
         run, timer, done = self._run, self._run.timer, self._run.done

@@ -105,9 +105,9 @@ class Task(ABC, Generic[DataT]):
         get the same answer. `stop`: whether this rank was asked to stop. `wait`: until rows are there."""
         return Coming.ROWS
 
-    def end_epoch(self) -> None:
-        """The rows of the epoch were learnt from, all of them."""
-        return
+    def end_epoch(self) -> bool:
+        """The rows of the epoch were learnt from, all of them; returns whether that changes `state`."""
+        return False
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint has to hold of the task, besides the model: plain values."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainer.command_line import parse_arguments
+from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
 
@@ -23,6 +24,31 @@ def test_the_reference_preset_sets_the_reference() -> None:
 def test_options_beside_a_preset_win() -> None:
     config = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
     assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "size"),
+    [
+        (("--preset", "sgns"), "skipgram", 100),
+        (("--preset", "sgns", "--embedding", "50"), "skipgram", 50),
+        (("--preset", "sgns", "--model", "char-lstm"), "char-lstm", 100),
+        (("--preset", "sgns-char"), "char-lstm", 200),
+    ],
+)
+def test_presets_of_words_set_what_is_not_given(options: tuple[str, ...], model: str, size: int) -> None:
+    config = parse_arguments([*FILES, *options])
+    assert (config.model, config.embedding) == (model, size)
+    assert (config.window, config.negatives, config.subsample, config.min_count) == (5, 10, 2e-3, 3)
+    assert (config.optimiser, config.learning_rate, config.schedule) == ("adam", 1e-4, "constant")
+    assert learning_rate(config, 0, 10, 1024) == learning_rate(config, 9, 10, 8) == 1e-4
+    if options == ("--preset", "sgns-char"):
+        assert (config.character_embedding, config.hidden, config.layers) == (128, 512, 1)
+
+
+@pytest.mark.parametrize("mode", ["average:5", "async:5"])
+def test_a_mode_that_a_model_has_not_is_a_sentence(mode: str) -> None:
+    with pytest.raises(TrainingError, match=f"--mode is {mode}, and --model char-lstm learns by --mode sync alone"):
+        configured({"data": Path("d"), "output": Path("o"), "model": "char-lstm", "mode": mode})
 
 
 @pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.test_training import LEARNING, finish, lines, step_losses, summary
+from tests.trainer.test_training import LEARNING, finish, lines, step_losses, summary, weights
 from trainer.config import configured
 from trainer.errors import TrainingError
 
@@ -41,6 +41,8 @@ def test_ddp_changes_neither_what_is_learnt_nor_what_the_balancer_sees(
     found = summary(tmp_path)
     assert found["rows_claimed"] == [0] * ranks
     assert all(phases["all_reduce"] > 0 for phases in found["profile"])
+    whole = sum(each.nbytes for each in weights(tmp_path).values()) if ranks > 1 else 0
+    assert whole <= found["bytes_a_step"] <= whole + 100  # and what ranks tell each other
 
 
 @pytest.mark.parametrize(

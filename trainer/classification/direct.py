@@ -27,30 +27,40 @@ def direct_gradients(
         return None
     if device.type != "cpu" or rows.device_tokens is not None:
         return None
-    known, keyed = rows, dropout.drops(model)
+    return _Direct(rows, loss, seed=seed, keyed=dropout.drops(model))
 
-    def computed(model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+
+class _Direct:
+    """The formulas, as `DirectGradients`."""
+
+    fewest = 512
+
+    def __init__(self, rows: RaggedRows, loss: Loss, *, seed: int, keyed: bool) -> None:
+        """`keyed`: whether numbers of a text's mean are dropped."""
+        self._rows, self._loss, self._seed, self._keyed = rows, loss, seed, keyed
+
+    def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
+        """See `DirectGradients`."""
         assert isinstance(model, FastText)
-        means = model.means(known, numbers)
+        rows, loss = self._rows, self._loss
+        means = model.means(rows, numbers)
         values = means.values
-        if keyed:
-            mask = model.dropout.pool.numpy()[dropout.keys(seed, step, numbers)] * values.dtype.type(
+        if self._keyed:
+            mask = model.dropout.pool.numpy()[dropout.keys(self._seed, step, numbers)] * values.dtype.type(
                 1.0 / (1.0 - model.dropout.share)
             )
             values = values * mask
         weights = model.last.weight.detach().numpy()  # (outputs, columns)
         outputs = values @ weights.T
         timer.end_phase(FORWARD)
-        total, by_outputs = loss.sum_with_gradient(outputs, known.labels[numbers], known.ratings[numbers])
+        total, by_outputs = loss.sum_with_gradient(outputs, rows.labels[numbers], rows.ratings[numbers])
         by_outputs /= by_outputs.dtype.type(of)
         by_means = by_outputs @ weights
-        if keyed:
+        if self._keyed:
             by_means *= mask
         made_of = Means(*map(torch.from_numpy, (means.ids, means.lengths, by_means)))
         timer.end_phase(BACKWARD)
         return Piece(_scalar(total / of, weights), (torch.from_numpy(by_outputs.T @ values),), [[made_of]])
-
-    return computed
 
 
 def _scalar(value: float, like: np.ndarray) -> Tensor:

@@ -29,6 +29,7 @@ from trainer.classification.trained_model import TrainedModel, fill, unfilled
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import CARD, CONFIG, MEASURES, ONNX, VOCABULARY, WEIGHTS, whole_folder
+from trainer.registry import WORD_MODELS
 
 FORMAT = 1
 READ = (WEIGHTS, VOCABULARY, MEASURES)
@@ -75,6 +76,11 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
         if path.stat().st_size > _MOST_CONFIG_BYTES:
             raise DamagedError(f"it has more than {_MOST_CONFIG_BYTES >> 20} MiB")
         config = parse_json_object(path.read_text("utf-8"))
+        if config.get("model") in WORD_MODELS:
+            raise TrainingError(
+                f"{shown} is a model of words (--model {config['model']}), and labels no texts; `shoal neighbours` and "
+                f"`shoal evaluate` take it, and `shoal train --embeddings {shown}` starts a classifier from its vectors"
+            )
         if config.get("format") == FORMAT:
             _check_config(config)
             return config

@@ -24,9 +24,8 @@ from trainer.computing.threads import Threads
 from trainer.errors import RankError
 from trainer.order import IntArray
 
-_FEWEST, _FEWEST_DIRECT = 16, 512
-"""The least rows of a thread: fewer take nearly as long. Without autograd most of a short step is Python's own time,
-which threads do not share."""
+_FEWEST = 16
+"""The least rows of a thread: fewer take nearly as long."""
 
 
 class LossOf(Protocol):
@@ -48,6 +47,9 @@ class Piece(NamedTuple):
 
 class DirectGradients(Protocol):
     """What computes gradients of rows without autograd."""
+
+    fewest: int
+    """The least rows of a thread: of a short step most is Python's own time, which threads do not share."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
         """What these rows (n,), n > 0, add to the loss and gradients of a global batch of `of` rows. It reports to
@@ -148,7 +150,7 @@ class GradientComputer:
         loss, sums = None, []
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
-            fewest = _FEWEST if self._direct is None else _FEWEST_DIRECT
+            fewest = _FEWEST if self._direct is None else self._direct.fewest
             threads = max(1, min(self._threads.count, len(rows) // fewest))
 
             def computed(first: int, rows: IntArray = rows, threads: int = threads) -> Piece:

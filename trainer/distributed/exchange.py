@@ -30,7 +30,8 @@ from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
 from trainer.computing.row_gradients import Means, row_gradient, rows_of_means
 from trainer.distributed import collectives
 from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
-from trainer.distributed.row_exchange import counts_of, means_of_ranks
+from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
+from trainer.distributed.traffic import Traffic
 from trainer.order import IntArray
 
 _MOST_TOUCHED = 0.8
@@ -105,6 +106,8 @@ class GradientExchange:
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
         self._summed = list(model.parameters()) if summed else []
+        self._summed_bytes = sum(each.nbytes for each in self._summed) * bits // 32
+        self.traffic = Traffic()
         self._tables, self._sparse = [] if summed else list(tables), list(sparse_tables)
         self._dense = [
             each
@@ -146,6 +149,7 @@ class GradientExchange:
         rank's part of the mean, over `rows` rows, computed in pieces of `piece` rows, or at once (0). Raises
         TrainingError if other ranks are gone.
         """
+        self.traffic.steps += 1
         own_counts = [number for each in means for number in counts_of(each)]
         message = np.zeros(_TIMES + (_A_RANK + len(own_counts)) * self._ranks)
         message[_STOP], message[_SAVE] = stop, save
@@ -170,6 +174,7 @@ class GradientExchange:
             with collectives.convert_errors(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
                 if means:
+                    self.traffic.bytes += (self._ranks - 1) * sum(bytes_of(own, bits=self._bits) for own in means)
                     counts = flat[-len(own_counts) * self._ranks :].view(len(means), -1, self._ranks).mT.long()
                     means = [
                         means_of_ranks(own, of_ranks, self._rank, bits=self._bits)
@@ -213,9 +218,11 @@ class GradientExchange:
     def _add_up(self, flat: Tensor, others: int) -> None:
         """Replace `flat` (gradients, then `others` other numbers) by its sum over ranks."""
         if self._bits == 32:
+            self.traffic.add_sum(self._summed_bytes + flat.nbytes, self._ranks)
             dist.all_reduce(flat, op=dist.ReduceOp.SUM)
             return
         gradients, rest = flat[:-others], flat[-others:]
+        self.traffic.add_sum(gradients.nbytes // 2 + rest.nbytes, self._ranks)
         exact = dist.all_reduce(rest, op=dist.ReduceOp.SUM, async_op=True)
         halves = in_half_precision(gradients, self._ranks)
         dist.all_reduce(halves, op=dist.ReduceOp.SUM)

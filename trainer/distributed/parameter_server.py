@@ -7,8 +7,12 @@ It is built on torch.distributed.rpc, which calls functions of other ranks in th
 copies of its own. Do not use gloo's or NCCL's messages for this: both sides would have to know when the other sends.
 """
 
+import fcntl
+import os
+import socket
+import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -18,7 +22,11 @@ from torch import Tensor
 from torch.distributed import rpc
 
 from trainer.distributed import collectives
+from trainer.distributed.traffic import Traffic
 
+_DEVICE, _GET_ADDRESS = "TP_SOCKET_IFNAME", 0x8915
+"""torch.distributed.rpc listens at the address of this device. Without it, at the one that the name of the machine has,
+which may be one that other nodes do not reach."""
 _THREADS_BESIDE = 4
 """Threads for pulls and pushes, besides one for each rank that waits for a step."""
 
@@ -61,6 +69,8 @@ def joined() -> Iterator[None]:
         rpc_timeout=collectives.TIMEOUT.total_seconds(),
         init_method="env://",
     )
+    if device := os.environ.get("GLOO_SOCKET_IFNAME") or _device_to(os.environ["MASTER_ADDR"]):
+        os.environ.setdefault(_DEVICE, device)
     with collectives.convert_errors("at the start"):
         rpc.init_rpc(_name(rank), rank=rank, world_size=size, rpc_backend_options=options)  # type: ignore[no-untyped-call]
     try:
@@ -79,18 +89,20 @@ class ParameterServer:
         global _shard
         self._rank, self._ranks = dist.get_rank(), dist.get_world_size()
         self._copies = list(tables)
+        self.traffic = Traffic()
+        """Also what is sent to this rank: each byte is counted by the rank that pulls or pushes it."""
         _shard = _Shard([each[self._rank :: self._ranks].cpu().clone() for each in tables])
 
     def pull(self, rows: Sequence[Tensor]) -> list[int]:
         """Write the newest rows (n,) of each table to this rank's copies; returns each owner's number of pushes."""
         parts = [self._of_owner(rows, owner) for owner in range(self._ranks)]
+        answers = self._ask(_pull, [(local,) for _, local in parts])
         versions = []
-        for (version, values), (places, _) in zip(
-            self._ask(_pull, [(local,) for _, local in parts]), parts, strict=True
-        ):
+        for (version, values), (places, _) in zip(answers, parts, strict=True):
             versions.append(version)
             for copy, place, own in zip(self._copies, places, values, strict=True):
                 copy[place] = own.to(copy.device)
+        self._count([[*local, *values] for (_, local), (_, values) in zip(parts, answers, strict=True)])
         return versions
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], versions: Sequence[int]) -> None:
@@ -104,6 +116,8 @@ class ParameterServer:
                 mine.append(each[chosen].cpu())
             asked.append((local, mine, version))
         self._ask(_push, asked)
+        self._count([[*local, *mine] for local, mine, _ in asked])
+        self.traffic.steps += 1
 
     def gather(self) -> None:
         """Make this rank's copies equal to the tables. All ranks call it at once, when no push is under way."""
@@ -127,6 +141,12 @@ class ParameterServer:
         own = [ids[ids % self._ranks == owner] for ids in rows]
         return own, [(ids // self._ranks).cpu() for ids in own]
 
+    def _count(self, of_owners: Sequence[Sequence[Tensor]]) -> None:
+        """Count the tensors that go to each owner, or come from it."""
+        self.traffic.bytes += sum(
+            each.nbytes for owner, tensors in enumerate(of_owners) if owner != self._rank for each in tensors
+        )
+
     def _ask(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function of each owner with its arguments; returns what they return."""
         found = [
@@ -135,6 +155,21 @@ class ParameterServer:
         ]
         mine = function(*arguments[self._rank])
         return [each.wait() if each is not None else mine for each in found]
+
+
+def _device_to(host: str) -> str:
+    """The network device by which this machine reaches a host; empty where none has an IPv4 address of its own."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+            found.connect((host, 1))  # sends nothing
+            own = socket.inet_aton(found.getsockname()[0])
+            for _, name in socket.if_nameindex():
+                with suppress(OSError):  # a device without an address
+                    if fcntl.ioctl(found, _GET_ADDRESS, struct.pack("256s", name.encode()))[20:24] == own:
+                        return name
+    except OSError:
+        pass
+    return ""
 
 
 def answer_by(function: Callable[..., Any] | None) -> None:

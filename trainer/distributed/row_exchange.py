@@ -28,6 +28,11 @@ def of_counts(counts: Sequence[int]) -> tuple[int, int]:
     return high * _MOST + low, means
 
 
+def bytes_of(own: Means, *, bits: int) -> int:
+    """The bytes that this rank sends each of the others."""
+    return own.ids.nbytes + own.lengths.nbytes + own.gradients.nbytes * bits // 32
+
+
 def means_of_ranks(own: Means, counts: Sequence[Sequence[int]], rank: int, *, bits: int) -> Means:
     """What the gradient of one table is made of over the ranks of the default group, whose `counts_of` are `counts`
     (ranks, 3); this is `rank`. `bits`: 16 to send gradients in half precision, else 32.

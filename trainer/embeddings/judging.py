@@ -6,6 +6,7 @@ from typing import Any
 
 from trainer.embeddings.analogy import Question, analogies, read_questions, total
 from trainer.embeddings.cooccurrence import Pairs, cooccurrences
+from trainer.embeddings.options import PIP_COSINE, PIP_LOSS, PIP_MEAN_SQUARE, SIMILARITY
 from trainer.embeddings.pip_loss import pip_loss, sppmi
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.similarity import Pair, read_pairs, similarity
@@ -34,12 +35,12 @@ class Judges:
         found: dict[str, Any] = {}
         if self._reference is not None:
             pip = pip_loss(vectors.matrix, self._reference)
-            found |= {"pip_loss": pip.loss, "pip_cosine": pip.cosine}
+            found |= {PIP_LOSS: pip.loss, PIP_COSINE: pip.cosine, PIP_MEAN_SQUARE: pip.mean_square}
         by_set = {name: similarity(vectors, pairs).spearman for name, pairs in self._pairs.items()}
         known = [each for each in by_set.values() if each is not None]
         if by_set:
-            found["similarity"] = sum(known) / len(known) if known else None
-        return {**found, **{f"similarity_{name}": each for name, each in by_set.items()}}
+            found[SIMILARITY] = sum(known) / len(known) if known else None
+        return {**found, **{f"{SIMILARITY}_{name}": each for name, each in by_set.items()}}
 
     def all_measures(self, vectors: WordVectors) -> dict[str, Any]:
         """Also the shares of analogies that are answered, of those whose words are known."""

@@ -30,6 +30,8 @@ With 2 ranks and 50 steps of 8 rows, 20 and 50 learn what one rank learns; the s
 class LocalSteps:
     """Makes steps by SGD, and gives their ways, as `DirectGradients`."""
 
+    fewest = 1  # one thread makes them, one after the other
+
     def __init__(self, gradients: SkipGramGradients, rules: Sampling, *, rows: int, clip_norm: float) -> None:
         """`rows` of each of a rank's own steps. `clip_norm`: shorten longer gradients of theirs to this; 0: never."""
         self._gradients, self._rules, self.rows, self._clip_norm = gradients, rules, rows, clip_norm

@@ -4,6 +4,7 @@ A set is a text file with two words and a score a line. The agreement is Spearma
 which both words are known; how many these are is part of the result, because a set of which few are known says little.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +54,11 @@ def read_pairs(address: str) -> list[Pair]:
     if not found:
         raise DataError(f"{address} has no pair of words; give a list of pairs with their scores")
     return found
+
+
+def words_of(pairs: list[Pair]) -> Iterator[str]:
+    """The words of these pairs, each as often as it is there."""
+    return (word for pair in pairs for word in (pair.one, pair.other))
 
 
 def similarity(vectors: WordVectors, pairs: list[Pair]) -> SimilarityResult:

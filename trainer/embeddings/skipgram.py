@@ -13,7 +13,7 @@ together.
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,16 @@ Keys = npt.NDArray[np.uint64]
 Factors = npt.NDArray[np.float32] | None
 
 
+class Tables(Protocol):
+    """Two vectors of each word, (words, size) each."""
+
+    @property
+    def centres(self) -> Tensor: ...
+
+    @property
+    def contexts(self) -> Tensor: ...
+
+
 class SkipGram(nn.Module):
     """The two vectors of each word."""
 
@@ -60,6 +70,8 @@ class SkipGram(nn.Module):
 class SkipGramGradients:
     """The gradients of rows of words, as `DirectGradients`."""
 
+    fewest = 8
+
     def __init__(self, tokens: Tokens, rules: Sampling, *, seed: int, pairs_a_row: float, steady: bool) -> None:
         """`tokens` (rows, n): ids, 0 at the end of a line, 1 for a word without a vector. `pairs_a_row`: how many pairs
         a row has, about. `steady`: whether frequent words' gradients are smaller in large batches (sampling.STEADY)."""
@@ -67,6 +79,7 @@ class SkipGramGradients:
         self._rules, self._seed, self._pairs_a_row, self._steady = rules, seed, pairs_a_row, steady
         self._scratch: list[Any] = []
         self._factors: tuple[int, Factors] = 0, None
+        self._placed: _Placed | None = None
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
         """See `DirectGradients`."""
@@ -85,19 +98,22 @@ class SkipGramGradients:
 
     def touched(self, numbers: IntArray, step: int) -> tuple[Tensor, Tensor]:
         """The words (m,) int64 whose centres, and those whose contexts, these training rows (n,) need at a step."""
-        words = np.unique(self.tokens[numbers])
-        hashed = torch.from_numpy(hashes(self._seed, step, numbers).view(np.int64))
-        centres, drawn = torch.from_numpy(words[words >= FIRST_WORD]), _drawn(hashed, self._rules)
-        return centres.long(), torch.unique(torch.cat((centres, drawn.flatten()))).long()
+        return touched_words(self.tokens[numbers], hashes(self._seed, step, numbers), self._rules)
 
-    def sums(self, model: SkipGram, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
+    def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         """The sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of their pairs, and the gradients
         of centres and contexts."""
         if model.centres.is_cpu:
             return self._by_numba(model, rows, keys)
-        return _by_torch(model, rows, keys, self._rules)
+        return self._by_torch(model, rows, keys)
 
-    def _by_numba(self, model: SkipGram, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
+    def _by_torch(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
+        device = model.centres.device
+        if self._placed is None or self._placed.keep.device != device:
+            self._placed = _Placed.on(device, self._rules)
+        return _sums_by_torch(model, rows, keys, self._rules, self._placed)
+
+    def _by_numba(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         tables = model.centres.detach().numpy(), model.contexts.detach().numpy()
         places = self._scratch.pop() if self._scratch else tuple(np.full(len(tables[0]), -1, np.int32) for _ in tables)
         most = len(rows) * rows.shape[1], len(rows) * (rows.shape[1] + SHARED)
@@ -122,18 +138,43 @@ def scaled(means: Sequence[Means], factors: Factors, scale: float) -> list[Means
     return list(means)
 
 
+def touched_words(rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, Tensor]:
+    """The words (m,) int64, in rising order, whose centres, and those whose contexts, `rows` (n, tokens) with `keys`
+    (n,) need."""
+    words = np.unique(rows)
+    centres = torch.from_numpy(words[words >= FIRST_WORD])
+    drawn = _drawn(torch.from_numpy(keys.view(np.int64)), torch.from_numpy(rules.noise))
+    return centres.long(), torch.unique(torch.cat((centres, drawn.flatten()))).long()
+
+
 def count_pairs(rows: Tokens, keys: Keys, rules: Sampling) -> int:
     """The number of pairs in `rows` (n, tokens) with `keys` (n,)."""
-    kept = _kept(torch.from_numpy(rows), torch.from_numpy(keys.view(np.int64)), rules)
+    placed = _Placed.on(torch.device("cpu"), rules)
+    kept = _kept(torch.from_numpy(rows), torch.from_numpy(keys.view(np.int64)), rules.window, placed.keep)
     return int(_near(*kept).sum())
 
 
-def _by_torch(model: SkipGram, rows: Tokens, keys: Keys, rules: Sampling) -> tuple[Tensor, int, list[Means]]:
-    """The same by torch, for all rows at once."""
+class _Placed(NamedTuple):
+    """What chance needs of a vocabulary, on a device: copied there once, because it is larger than a batch."""
+
+    keep: Tensor
+    noise: Tensor
+
+    @classmethod
+    def on(cls, device: torch.device, rules: Sampling) -> "_Placed":
+        keep = torch.from_numpy(rules.keep.astype(np.int64))
+        return cls(keep.to(device), torch.from_numpy(rules.noise).to(device))
+
+
+def _sums_by_torch(
+    model: Tables, rows: Tokens, keys: Keys, rules: Sampling, placed: _Placed
+) -> tuple[Tensor, int, list[Means]]:
+    """The sums of `rows` by torch, for all rows at once."""
     device = model.centres.device
     hashed = torch.from_numpy(keys.view(np.int64)).to(device)
-    words, lines, reaches = _kept(torch.from_numpy(rows).to(device), hashed, rules)  # (n, longest) each
-    shared = _drawn(hashed, rules)  # (n, SHARED)
+    tokens = torch.from_numpy(rows).to(device)
+    words, lines, reaches = _kept(tokens, hashed, rules.window, placed.keep)  # (n, longest) each
+    shared = _drawn(hashed, placed.noise)  # (n, SHARED)
     centres, contexts, noises = (
         table.detach()[ids]
         for table, ids in ((model.centres, words), (model.contexts, words), (model.contexts, shared))
@@ -158,22 +199,20 @@ def _by_torch(model: SkipGram, rows: Tokens, keys: Keys, rules: Sampling) -> tup
     )
 
 
-def _kept(rows: Tensor, hashed: Tensor, rules: Sampling) -> tuple[Tensor, Tensor, Tensor]:
+def _kept(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(n, longest) each: the words of rows (n, tokens) that are learnt from, and 0 behind them; their lines; and how
     far they reach."""
     places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
     drawn = _mixed(hashed[:, None] + places * _GOLDEN)
-    keep = torch.from_numpy(rules.keep.astype(np.int64)).to(rows.device)
     kept = (rows >= FIRST_WORD) & (_shifted(drawn, 40) < keep[rows])
-    reaches = 1 + _shifted((drawn & 0xFFFFFFFF) * rules.window, 32)
+    reaches = 1 + _shifted((drawn & 0xFFFFFFFF) * window, 32)
     first = torch.argsort(~kept, dim=1, stable=True)[:, : int(kept.sum(1).max())]
     lines = (rows == 0).cumsum(1)
     return (rows * kept).gather(1, first), lines.gather(1, first), reaches.gather(1, first)
 
 
-def _drawn(hashed: Tensor, rules: Sampling) -> Tensor:
+def _drawn(hashed: Tensor, noise: Tensor) -> Tensor:
     """(n, SHARED): the words that each row is contrasted with."""
-    noise = torch.from_numpy(rules.noise).to(hashed.device)
     numbers = torch.arange(1, SHARED + 1, device=hashed.device)
     drawn = _mixed(hashed[:, None] ^ (numbers * _OF_NOISE))
     return noise[_shifted(_shifted(drawn, 32) * len(noise), 32)]

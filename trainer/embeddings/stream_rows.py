@@ -2,7 +2,9 @@
 
 Each part is an epoch. The first rank chooses the next part, the oldest that no epoch has had, of the reader of whom
 fewest were taken; all ranks read it. The checkpoint has what was chosen, so a run that goes on has the same rows: no
-line is lost, and none is learnt from twice. Readers are told what is in a checkpoint, and may then remove it.
+line is lost, and none is learnt from twice. Readers are told what is in a checkpoint, and may then remove it. The
+checkpoint also has the last part of each reader as it was, by which the stream goes on in another folder
+(stream_place.py).
 
 The vocabulary is made of the first parts, and stays: a table's rows cannot be other words later. Words that become
 frequent afterwards have no vector until a new run.
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from corpus.errors import DataError
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
@@ -30,9 +33,6 @@ from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import write_whole
 from trainer.task import TEST, TRAINING, VALIDATION, Coming
-
-START = "stream.npz"
-"""What a run on a stream has made of the first parts, in its output folder; the parts themselves may be gone later."""
 
 _LOOK_SECONDS = 0.2
 _SHARE_SECONDS = 60.0
@@ -64,6 +64,7 @@ class StreamRows:
         """Running words of all parts that were learnt from to their end."""
         self._taken = {reader_folder(stream, number).name: 0 for number in range(settings.readers)}
         self._chosen: tuple[str, int] | None = None
+        self._last: dict[str, bytes] = {}  # the file of the part that was taken last, by reader
         self._words = 0  # running words of the present part
 
     @property
@@ -104,6 +105,7 @@ class StreamRows:
         name, number = self._chosen
         path = part_path(self._stream / name, number)
         part = _read_shared(path)
+        self._last[name] = path.read_bytes()
         if part.tokens.shape != self.tokens.shape:
             raise DataError(f"{path} has {len(part.tokens):,} rows, and not {len(self.tokens):,}; begin a new stream")
         self.tokens[:] = self.vocabulary.ids(part)
@@ -116,15 +118,25 @@ class StreamRows:
         self._chosen = None
         self.words_seen += self._words
 
-    def state(self) -> dict[str, Any]:
-        """The place in the stream, for a checkpoint."""
+    def place(self) -> dict[str, Any]:
+        """The place in the stream."""
         return {
             "taken": dict(self._taken),
             "chosen": self._chosen,
             "words_seen": self.words_seen,
         }
 
+    def state(self) -> dict[str, Any]:
+        """The same for a checkpoint, with the file of the last part of each reader as a tensor of bytes."""
+        last = {name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in self._last.items()}
+        return {**self.place(), "last": last}
+
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint. Raises DamagedError for one of another stream."""
+        self.go_to(state)
+        self._last = last_parts(state)
+
+    def go_to(self, state: Mapping[str, Any]) -> None:
         """Go to a place. Raises DamagedError for one of another stream."""
         taken, chosen, words = state.get("taken"), state.get("chosen"), state.get("words_seen")
         if not isinstance(taken, dict) or taken.keys() != self._taken.keys() or type(words) is not int:
@@ -141,18 +153,34 @@ class StreamRows:
 
     def tell_readers(self) -> None:
         """Tell readers which parts are in a checkpoint to their end. Raises OSError."""
-        done = dict(self._taken)
-        if self._chosen:
-            done[self._chosen[0]] -= 1
-        write_taken(self._stream, done)
+        write_taken(self._stream, parts_done(self.place()))
 
     def _any_part(self) -> bool:
         return any(part_path(self._stream / name, taken).exists() for name, taken in self._taken.items())
 
 
+def parts_done(state: Mapping[str, Any]) -> dict[str, int]:
+    """How many parts of each reader were learnt from to their end, by a place."""
+    done = dict(state["taken"])
+    if state["chosen"]:
+        done[state["chosen"][0]] -= 1
+    return done
+
+
+def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
+    """The file of the part that was taken last, by reader, of a checkpoint's state. Raises DamagedError."""
+    last = state.get("last")
+    if not isinstance(last, dict) or not all(
+        isinstance(each, torch.Tensor) and each.dtype == torch.uint8 for each in last.values()
+    ):
+        raise DamagedError("it holds no parts of a stream")
+    return {name: each.numpy().tobytes() for name, each in last.items()}
+
+
 def read_start(stream: Path, settings: StreamSettings, *, min_count: int, words: int) -> Start:
-    """Make the vocabulary of the first parts of a stream, of `words` running words or all that there are; waits for
-    them. Raises TrainingError if they have no word that is frequent enough, and DataError."""
+    """Make the vocabulary of the first parts of a stream, of `words` running words, or all that there are, or that
+    readers read ahead; waits for them. Raises TrainingError if they have no word that is frequent enough, and
+    DataError."""
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     counted: Counter[str] = Counter()
     read: list[Path] = []
@@ -160,8 +188,8 @@ def read_start(stream: Path, settings: StreamSettings, *, min_count: int, words:
         over = not [folder for folder in folders if not ended(folder)]
         found = sorted(part_path(folder, number) for folder in folders for number in part_numbers(folder))
         new = [path for path in found if path not in read]
-        if not new and over:
-            break
+        if not new and (over or any(len(part_numbers(folder)) > settings.ahead for folder in folders)):
+            break  # a reader that is so far ahead reads no more until parts are learnt from
         if not new:
             time.sleep(_LOOK_SECONDS)
         for path in new[:1]:

@@ -19,17 +19,18 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.cooccurrence import Pairs
+from trainer.embeddings.encoder import WordEncoder
 from trainer.embeddings.judging import Judges, pip_reference
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.model_folder import write_vectors
+from trainer.embeddings.options import require_text_of_kind
 from trainer.embeddings.sampling import Sampling, Tokens, sampling
-from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, count_pairs
-from trainer.embeddings.stream_rows import START, StreamRows, load_start, read_start, write_start
+from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
+from trainer.embeddings.stream_rows import StreamRows, load_start, read_start, write_start
 from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
-from trainer.errors import TrainingError
 from trainer.order import IntArray
-from trainer.output.files import MODEL
+from trainer.output.files import MODEL, STREAM
 from trainer.presets import ENDLESS
 from trainer.task import TEST, Coming, Task
 
@@ -52,9 +53,10 @@ class Embedding(Task[TextData]):
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:  # noqa: ARG004
         settings = read_settings(config.data)
+        require_text_of_kind(config, endless=settings.endless)
         if not settings.endless:
             return read_rows(config.data, settings, min_count=config.min_count)
-        kept = config.output / START
+        kept = config.output / STREAM
         start = load_start(kept) if config.resume else None
         if start is None:
             start = read_start(config.data, settings, min_count=config.min_count, words=config.vocabulary_words)
@@ -64,13 +66,17 @@ class Embedding(Task[TextData]):
         return StreamRows(config.data, settings, start)
 
     @staticmethod
-    def adapted(config: TrainConfig, data: TextData) -> TrainConfig:
+    def begun(
+        config: TrainConfig,
+        ranks: Ranks,  # noqa: ARG004
+        data: TextData,
+    ) -> tuple[TrainConfig, TextData, list[str]]:
         if not config.requested_batch(1):
             config = replace(config, global_batch=_ROWS_OF_A_STEP)
         usual = _EPOCHS if isinstance(data, TextRows) else ENDLESS
         if config.words:
             usual = -(-config.words // data.words)
-        return replace(config, epochs=config.epochs or usual)
+        return replace(config, epochs=config.epochs or usual), data, []
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
@@ -88,16 +94,22 @@ class Embedding(Task[TextData]):
             subsample=config.subsample,
             power=config.noise_power,
         )
-        assert config.embedding is not None  # only a classifier may take it of vectors that it starts from
-        self.model: SkipGram = SkipGram(len(self._rules.keep), config.embedding).to(ranks.device)
         self._pairs_a_row = _pairs_a_row(data, self._rules)
-        own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP
-        self._local = (
-            LocalSteps(self._gradients(data.tokens), self._rules, rows=own, clip_norm=config.clip_norm)
-            if config.local_steps
-            else None
-        )
-        self.tables, self.sparse_tables = (), (self.model.centres, self.model.contexts)
+        self._local: LocalSteps | None = None
+        self.tables, self.sparse_tables = (), ()
+        assert config.embedding is not None  # only a classifier may take it of vectors that it starts from
+        self._make_model(config.embedding)
+
+    def _make_model(self, size: int) -> None:
+        """Set the model, whose words have vectors of `size`, and its tables."""
+        config = self._config
+        model = SkipGram(len(self._rules.keep), size).to(self._ranks.device)
+        self.model, self.sparse_tables = model, (model.centres, model.contexts)
+        if config.local_steps:
+            own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP
+            self._local = LocalSteps(
+                self._gradients(self._data.tokens), self._rules, rows=own, clip_norm=config.clip_norm
+            )
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return GradientComputer(
@@ -134,17 +146,19 @@ class Embedding(Task[TextData]):
         with self._ranks.agreement(loading=True):
             if self._ranks.is_first and not data.has_part:
                 coming = Coming.END if self._is_over(data) else data.choose(stop, wait=wait)
-        coming, place, self.judges_epoch = self._ranks.broadcast((coming, data.state(), self._is_judging_due()))
+        coming, place, self.judges_epoch = self._ranks.broadcast((coming, data.place(), self._is_judging_due()))
         if coming is not Coming.ROWS:
             return coming
-        data.restore(place)
+        data.go_to(place)
         with self._ranks.agreement(loading=True):
             data.load()
         return Coming.ROWS
 
-    def end_epoch(self) -> None:
-        if isinstance(self._data, StreamRows):
-            self._data.end_part()
+    def end_epoch(self) -> bool:
+        if isinstance(self._data, TextRows):
+            return False
+        self._data.end_part()
+        return True
 
     def state(self) -> dict[str, Any]:
         return {} if isinstance(self._data, TextRows) else self._data.state()
@@ -185,8 +199,8 @@ class Embedding(Task[TextData]):
         start = time.monotonic()
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
-        loss, pairs, _ = self._gradients(self._data.held_out).sums(
-            self.model, self._data.held_out[numbers], hashes(self._config.seed, _HELD_OUT_STEP, numbers)
+        loss, pairs = self._loss_of_held_out(
+            self._data.held_out[numbers], hashes(self._config.seed, _HELD_OUT_STEP, numbers)
         )
         of_ranks = self._ranks.gather((loss.item(), pairs, stop()))
         if any(stopped for _, _, stopped in of_ranks):
@@ -194,7 +208,9 @@ class Embedding(Task[TextData]):
         losses, counts, _ = zip(*of_ranks, strict=True)
         words: dict[str, Any] = {}
         if self._ranks.is_first:
-            words = (self._judges.all_measures if part == TEST else self._judges.quick_measures)(self._vectors())
+            # Those of a stream take their time at intervals (judges_epoch); of it there is seldom an end to judge at.
+            takes_time = part == TEST or isinstance(self._data, StreamRows)
+            words = (self._judges.all_measures if takes_time else self._judges.quick_measures)(self._vectors())
         self._judged = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
 
@@ -213,20 +229,33 @@ class Embedding(Task[TextData]):
         names = ("window", "negatives", "subsample", "min_count", "noise_power", "seed")
         about = {"model": config.model, "epoch": epoch, "settings": {name: getattr(config, name) for name in names}}
         write_vectors(
-            output / MODEL, self._vectors(), config={**about, "digest": self._data.digest}, measures=dict(tested)
+            output / MODEL,
+            self._vectors(),
+            config={**about, "digest": self._data.digest},
+            measures=dict(tested),
+            encoder=self._encoder_to_save(),
         )
 
+    def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
+        """The sum of the losses of rows that are held out (n, tokens) with `keys` (n,), and the number of pairs."""
+        assert isinstance(self.model, SkipGram)
+        loss, pairs, _ = self._gradients(self._data.held_out).sums(self.model, rows, keys)
+        return loss, pairs
+
     def _vectors(self) -> WordVectors:
+        """The vectors of all words of the vocabulary."""
+        assert isinstance(self.model, SkipGram)
         return WordVectors(self._data.vocabulary.words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
+
+    def _encoder_to_save(self) -> WordEncoder | None:
+        """What gives other words vectors; None if nothing does."""
+        return None
 
 
 def _reference(config: TrainConfig, data: TextData) -> Pairs | None:
-    """What the PIP loss compares with; None where it is not asked for. Raises TrainingError for a text without an
-    end."""
+    """What the PIP loss compares with; None where it is not asked for."""
     if not config.pip:
         return None
-    if isinstance(data, StreamRows):
-        raise TrainingError("--pip goes with a text that has an end, by whose counts vectors are judged; leave it out")
     words = len(data.vocabulary.words)
     return pip_reference(data.tokens, words=words, window=config.window, negatives=config.negatives)
 

@@ -26,7 +26,7 @@ from trainer.task import TEST, TRAINING, VALIDATION
 
 _LOOK_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
-"""Rows that are not learnt from, but judged by: one of so many, and no more than the first number."""
+"""Rows that are not learnt from, but judged by: one of so many, at least one, and no more than the first number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +77,14 @@ class TextRows:
 
 
 def held_out_rows(rows: int) -> IntArray:
-    """The numbers of the rows, of so many, that are judged by, and not learnt from."""
-    return np.arange(_HELD_OUT_EVERY - 1, rows, _HELD_OUT_EVERY)[:_MOST_HELD_OUT]
+    """The numbers of the rows, of so many, that are judged by, and not learnt from: one at least."""
+    every = min(_HELD_OUT_EVERY, rows)
+    return np.arange(every - 1, rows, every)[:_MOST_HELD_OUT]
 
 
 def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> TextRows:
-    """All rows of a stream that has an end; waits for its readers to come to it. Raises TrainingError and DataError."""
+    """All rows of a stream that has an end, without those behind it; waits for its readers to come to it. Raises
+    TrainingError and DataError."""
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     while [folder for folder in folders if not ended(folder)]:
         time.sleep(_LOOK_SECONDS)
@@ -95,6 +97,7 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
         digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
     tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in parts])
+    tokens = tokens[(tokens != END_OF_LINE).any(axis=1)]  # the last part of a reader is filled up
     held = held_out_rows(len(tokens))
     held_out = tokens[held].copy()
     tokens[held] = END_OF_LINE

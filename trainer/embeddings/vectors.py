@@ -6,20 +6,22 @@ none. The order of the words is that of their frequency.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from corpus.errors import DataError
-from corpus.reading.storage import readable, writable
+from corpus.reading.s3 import is_s3
+from corpus.reading.storage import exists, join, readable, writable
+from trainer.output.files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
 
 Matrix = npt.NDArray[np.float32]
 
-_FILES = ("vectors.bin", "vectors.txt")
+_FILES = (BINARY_VECTORS, TEXT_VECTORS)
 """Of a folder the first of these is read."""
 
 _HEAD = re.compile(rb"([0-9]{1,10}) ([0-9]{1,6})\s*\n")
@@ -32,9 +34,12 @@ _NOT_VECTORS = "a file of vectors begins with the number of its words and that o
 class WordVectors:
     """Words, each with a vector."""
 
-    def __init__(self, words: Sequence[str], matrix: Matrix) -> None:
-        """`words` (n,), which differ; `matrix` (n, size)."""
+    def __init__(
+        self, words: Sequence[str], matrix: Matrix, encode: Callable[[Sequence[str]], Matrix] | None = None
+    ) -> None:
+        """`words` (n,), which differ; `matrix` (n, size). `encode`: what gives other words (m,) vectors (m, size)."""
         self.words, self.matrix = words, matrix
+        self._encode = encode
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -54,6 +59,13 @@ class WordVectors:
         found = self.numbers.get(word)
         return self.numbers.get(word.lower()) if found is None else found
 
+    def including(self, words: Iterable[str]) -> "WordVectors":
+        """These vectors, and those of other words that are among `words`, where the model can encode them."""
+        others = [word for word in dict.fromkeys(words) if word and self.find(word) is None]
+        if self._encode is None or not others:
+            return self
+        return WordVectors([*self.words, *others], np.concatenate((self.matrix, self._encode(others))))
+
     def nearest(self, word: str, count: int) -> list[tuple[str, float]]:
         """The words with the highest cosines to a known word, at most so many, without itself; each with its cosine.
 
@@ -69,12 +81,49 @@ class WordVectors:
 
 
 def open_vectors(address: str) -> WordVectors:
-    """The vectors of a word2vec file, a path or s3://..., or of a folder with a vectors.bin or vectors.txt.
+    """The vectors of a word2vec file, or of a folder with a vectors.bin or vectors.txt, or of a run's output with such
+    a folder; all of them a path or s3://...
 
-    Raises DataError as `read_vectors`.
+    Raises DataError as `read_vectors`, and for a folder with another model.
     """
-    inside = [path for name in _FILES if (path := Path(address) / name).is_file()]
-    return read_vectors(str(inside[0]) if inside else address)
+    folder = vectors_folder(address)
+    if folder is None:
+        return read_vectors(address)
+    return read_vectors(next(place for name in _FILES if exists(place := join(folder, name))))
+
+
+def vectors_folder(address: str) -> str | None:
+    """The folder with vectors that is meant by an address; None where that is no folder. Raises DataError for a folder
+    without vectors."""
+    places = address, join(address, MODEL)
+    try:
+        if exists(address):
+            return None
+        for place in places:
+            if any(exists(join(place, name)) for name in _FILES):
+                return place
+        if not (is_s3(address) or Path(address).is_dir()):
+            return None
+    except OSError as error:
+        raise DataError(f"cannot read {address}: {error.strerror}; check its permissions") from error
+    for place in places:
+        if (config := _config(place)) is not None and "classes" in config:
+            raise DataError(
+                f"{place} is a model that classifies texts (--model {config.get('model')}) and not one of words; "
+                "`shoal predict` takes it"
+            )
+    raise DataError(
+        f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal train` of a model of words "
+        "writes both when it has finished"
+    )
+
+
+def _config(folder: str) -> dict[str, Any] | None:
+    """What a folder's config.json says; None where there is none, or it is none."""
+    if not exists(place := join(folder, CONFIG)):
+        return None
+    with readable(place) as path:
+        return read_json(path)
 
 
 def read_vectors(address: str) -> WordVectors:

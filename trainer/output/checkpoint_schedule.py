@@ -45,6 +45,10 @@ class Checkpointer:
         seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
         return time.monotonic() - self._since > seconds
 
+    def outdate(self) -> None:
+        """There is something to save that the checkpoint of the newest step lacks."""
+        self._written = None
+
     def save(self, steps: int, *, awaited: bool) -> bool:
         """Write a checkpoint after `steps` steps of the run, if this is the first rank and has not written it yet;
         returns whether it did. `awaited`: the others wait for it in the next step."""

@@ -20,6 +20,8 @@ from trainer.errors import TrainingError
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
 OLD_MODEL = "model.pt"
 """The model of a run of an earlier version."""
+STREAM = "stream.npz"
+"""What a run on a stream has made of its first parts, which may be gone later."""
 CHECKPOINT_PATTERN = "step-*.pt"
 """The file names of checkpoints."""
 CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
@@ -32,9 +34,9 @@ CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
 )
 MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
 """The file names of a model's folder. Only an export writes the last one."""
-BINARY_VECTORS, TEXT_VECTORS = "vectors.bin", "vectors.txt"
-VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS)
-"""The file names of such a folder with vectors of words."""
+BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
+VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
+"""The file names of such a folder with vectors of words. Only a character model writes the last one."""
 _LAST_LINE_BYTES = 1 << 20
 
 

@@ -11,6 +11,8 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
   `rows_per_second` and `balanced` (since the `start`, evaluation left out), `split` (rows, a rank, as they were
   computed), `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
+- `waiting`, where the text is to come from which a run learns: `step`, after which its rows are not there yet, and
+  `seconds`: a line with 0 where the wait begins, and another one at its end with what it took.
 - `note`: `text`, a sentence on a problem that did not end the run, such as a checkpoint that could not be written, a
   share that did not fit into a rank's memory, a rank that was lost before this `start`, or weights that differed
   between ranks and were made equal (once after a start, with the difference in the first such epoch).
@@ -33,11 +35,13 @@ so that there is no model, and the measures are of an untrained one). Since its 
   without a step.
 - `split` (of a full step, as it was last), `rows_of_ranks`, and `rows_claimed`: the rows of these beyond the ranks'
   shares (claims.py).
+- `bytes_a_step`: what a rank sends to the others for a step of its own, with what it pulls of them (`--mode async`);
+  of a sum over the ranks what a ring sends; null without a step.
 - `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is in
   `all_reduce`.
 - `times`, the first rank's seconds, by what they were spent on (`loading`, `rates`, `waiting` for text that
-  is to come, `training` without its
-  `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where the ranks had met.
+  is to come, `training` without its `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where
+  the ranks had met.
 
 `shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars), and, where that was predicted, `launch`
 (what each stage of the command took, and what it was to take).

@@ -129,6 +129,10 @@ class Reporter:
         """Record a checkpoint after `steps` steps."""
         self._record.write("checkpoint", step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3))
 
+    def waiting(self, steps: int, seconds: float) -> None:
+        """Record that rows are waited for after `steps` steps: 0 `seconds` so far, and at the end all that it took."""
+        self._record.write("waiting", step=steps, seconds=round(seconds, 3))
+
     def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
         """Record the report of a step of an epoch (from 1)."""
         for rank in np.flatnonzero(report.pieces != self._pieces):

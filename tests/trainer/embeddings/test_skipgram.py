@@ -8,7 +8,7 @@ from torch.nn.functional import logsigmoid
 from corpus.text import FIRST_WORD
 from trainer.computing.dropout import hashes
 from trainer.computing.row_gradients import rows_of_means
-from trainer.embeddings import skipgram, skipgram_kernels
+from trainer.embeddings import skipgram_kernels
 from trainer.embeddings.sampling import SHARED, Sampling, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
 
@@ -67,7 +67,7 @@ def test_both_ways_to_compute_have_the_gradients_of_the_definition(rows, window:
     keys = hashes(seed, 3, np.arange(len(rows)))
     loss, pairs, gradients = by_definition(learnt, rows, keys, chosen)
     by_numba = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False).sums(learnt, rows, keys)
-    by_torch = skipgram._by_torch(learnt, rows, keys, chosen)
+    by_torch = SkipGramGradients(rows, chosen, seed=0, pairs_a_row=1.0, steady=False)._by_torch(learnt, rows, keys)
     for found_loss, found_pairs, means in (by_numba, by_torch):
         assert found_pairs == pairs
         assert found_loss.item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-4)

@@ -8,14 +8,22 @@ from typing import Any
 
 import pytest
 
+from corpus.stream.reader import read_stream
+from corpus.stream.settings import StreamSettings, write_settings
+from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
 from trainer.embeddings.vectors import read_vectors
+from trainer.output import checkpoint
 
 LEARNING = (
     "--model", "skipgram", "--embedding", "16", "--global-batch", "4", "--epochs", "12", "--min-count", "1",
     "--subsample", "0", "--learning-rate", "1.6", "--threads", "1", "--record-every", "1",
 )  # fmt: skip
+
+
+ROW = 4 + 8 + 4 * 16
+"""Bytes of a word's gradient, with its id and the number of its rows."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +76,8 @@ def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tm
     two = trained(launch, 2, text, tmp_path / "2", "--balance", "3,1", *options)
     assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), rel=1e-3)
     assert two["loss"] == pytest.approx(one["loss"], rel=1e-3)
+    assert one["bytes_a_step"] == 0
+    assert 24 * ROW < two["bytes_a_step"] < 2 * 24 * ROW + 200  # most centres and contexts, and what ranks tell
 
 
 @pytest.mark.slow
@@ -78,6 +88,7 @@ def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
     found = trained(launch, 2, text, tmp_path, "--mode", mode, "--similarity", pairs, "--slow", "1:2")
     assert found["similarity"] > 0.7
     assert found["loss"] < summary(alone)["loss"] + 0.1
+    assert 0 < found["bytes_a_step"] < 2 * 24 * ROW
     assert found["rows_seen"] == summary(alone)["rows_seen"] == sum(found["rows_of_ranks"])
     if mode.startswith("async"):
         assert found["staleness"]["most"] <= found["staleness"]["bound"]
@@ -106,6 +117,17 @@ def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
         assert losses(tmp_path) == pytest.approx(losses(alone), rel=1e-3)
     else:
         assert summary(tmp_path)["loss"] < summary(alone)["loss"] + 0.1
+
+
+def test_the_last_checkpoint_has_the_end_of_the_part_whose_last_step_was_in_one(launch: Launch, tmp_path: Path) -> None:
+    with Sender([line.encode() for line in made_text.lines(2500)]) as sender:
+        sources = StreamSettings(sources=(sender.address,), tokeniser="spaces", part_rows=64, quiet_seconds=1.0)
+        write_settings(tmp_path / "stream", sources)
+        read_stream(tmp_path / "stream", 0, 1)
+    trained(launch, 0, tmp_path / "stream", tmp_path / "out", "--checkpoint-minutes", "1e-9")
+    found, _ = checkpoint.newest(tmp_path / "out/checkpoints")
+    assert found is not None
+    assert (found[1]["task"]["chosen"], found[1]["task"]["words_seen"]) == (None, 12 * 2500)
 
 
 def test_a_text_without_frequent_words_is_one_sentence(launch: Launch, text: Path, tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""The character model: its gradients are those of the definition, by both ways to compute them."""
+
+import numpy as np
+import pytest
+import torch
+
+from corpus.text import FIRST_WORD
+from tests.trainer.embeddings.test_skipgram import WORDS, by_definition, rules
+from trainer.clock import StepTimer
+from trainer.computing.dropout import hashes
+from trainer.embeddings.char_lstm import CharacterLoss, CharLSTM
+from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
+from trainer.embeddings.spelling import LONGEST, Spelling
+
+NAMES = ["a", "of", "sea", "fish", "shoal", "swim", "swims", "swam", "water", "underwater", "b", "fishes"]
+ROWS = np.random.default_rng(3).integers(0, WORDS + FIRST_WORD, (5, 20)).astype(np.int32)
+
+
+@pytest.fixture
+def model() -> CharLSTM:
+    torch.manual_seed(0)
+    return CharLSTM(Spelling.of(NAMES).size, character_embedding=3, hidden=4, layers=2, size=7)
+
+
+def loss_of(rows: np.ndarray) -> CharacterLoss:
+    letters = np.zeros((FIRST_WORD + WORDS, LONGEST), np.int16)
+    letters[FIRST_WORD:] = Spelling.of(NAMES).letters(NAMES)
+    return CharacterLoss(rows, rules(), letters, seed=5, pairs_a_row=2.0)
+
+
+def by_tables(model: CharLSTM, rows: np.ndarray, keys: np.ndarray) -> tuple[float, list[torch.Tensor]]:
+    """The loss of pairs of vectors in tables that are filled by the model, and the gradients of its parameters."""
+    letters = Spelling.of(NAMES).letters(NAMES)
+    states = torch.cat([model(letters[number : number + 1]) for number in range(WORDS)])
+    learnt = SkipGram(WORDS + FIRST_WORD, 7)
+    heads = model.centres(states), model.contexts(states)
+    with torch.no_grad():
+        for table, vectors in zip((learnt.centres, learnt.contexts), heads, strict=True):
+            table[FIRST_WORD:] = vectors
+    loss, _, gradients = by_definition(learnt, rows, keys, rules())
+    of_vectors = [each[FIRST_WORD:].float() for each in gradients]
+    return loss.item(), list(torch.autograd.grad(heads, list(model.parameters()), of_vectors))
+
+
+@pytest.fixture(params=["numba", "torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "torch":
+        monkeypatch.setattr(SkipGramGradients, "_by_numba", SkipGramGradients._by_torch)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("way")
+def test_gradients_are_those_of_the_pairs_of_the_words_vectors(model: CharLSTM) -> None:
+    numbers = np.array([0, 3, 4])
+    loss = loss_of(ROWS)(model, numbers, 9, StepTimer())
+    expected, gradients = by_tables(model, ROWS[numbers], hashes(5, 9, numbers))
+    assert 2.0 * loss.item() == pytest.approx(expected, rel=1e-4)
+    found = torch.autograd.grad(loss, list(model.parameters()))
+    for own, other in zip(found, gradients, strict=True):
+        assert torch.allclose(2.0 * own, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.usefixtures("way")
+def test_the_losses_of_rows_add_up(model: CharLSTM) -> None:
+    losses = loss_of(ROWS)
+    whole, *parts = (losses(model, np.array(each), 1, StepTimer()) for each in ([0, 1, 2, 3, 4], [1, 4], [0, 2, 3]))
+    assert whole.item() == pytest.approx(sum(each.item() for each in parts), rel=1e-5)
+
+
+@pytest.mark.usefixtures("way")
+def test_rows_without_words_have_no_loss_and_gradients_of_zero(model: CharLSTM) -> None:
+    loss = loss_of(np.zeros_like(ROWS))(model, np.array([0, 2]), 1, StepTimer())
+    assert loss.item() == 0.0
+    assert all(not each.any() for each in torch.autograd.grad(loss, list(model.parameters())))
+    assert loss_of(ROWS).sums(model, ROWS[:0], hashes(5, 1, np.arange(0))) == (0.0, 0)
+
+
+def test_a_word_has_the_same_vector_whatever_is_read_beside_it(model: CharLSTM) -> None:
+    letters = Spelling.of(NAMES).letters(NAMES)
+    alone = torch.cat([model(letters[number : number + 1]) for number in range(len(NAMES))])
+    assert torch.allclose(model(letters), alone, atol=1e-6)

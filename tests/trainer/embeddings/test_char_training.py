@@ -1,0 +1,84 @@
+"""Runs that learn words by their characters: on one rank and on two, with both exchanges, stopped and gone on."""
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trainer.conftest import Launch
+from tests.trainer.embeddings import made_text
+from tests.trainer.embeddings.test_training import losses, summary
+from trainer.embeddings.encoder import read_encoder
+from trainer.embeddings.model_folder import open_words
+
+LEARNING = (
+    "--model", "char-lstm", "--embedding", "16", "--hidden", "16", "--character-embedding", "8", "--global-batch", "4",
+    "--epochs", "2", "--min-count", "1", "--subsample", "0", "--learning-rate", "0.3", "--threads", "1",
+    "--record-every", "1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_text.stream(tmp_path_factory.mktemp("text") / "stream", made_text.lines(2500))
+
+
+@pytest.fixture(scope="module")
+def alone(launch: Launch, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("alone")
+    pairs = made_text.pairs(output / "topics.txt")
+    train(launch, 0, text, output, "--similarity", pairs)
+    return output
+
+
+def train(launch: Launch, ranks: int, text: Path, output: Path, *options: Any) -> None:
+    process = launch(ranks, "-m", "trainer", "--data", text, "--output", output, *LEARNING, *options)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+
+
+def test_words_that_stand_together_become_similar_and_unseen_ones_like_those_they_resemble(alone: Path) -> None:
+    assert summary(alone)["similarity"] > 0.8
+    vectors = open_words(str(alone))
+    assert {word[:3] for word, _ in vectors.nearest("seaa", 5)} == {"sea"}
+    assert {word[:3] for word, _ in vectors.including(["seaz"]).nearest("seaz", 5)} == {"sea"}
+    encoder = read_encoder(alone / "model" / "encoder.safetensors")
+    assert np.allclose(encoder.vectors(vectors.words), vectors.matrix, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("--balance", "3,1"), ("--balance", "3,1", "--exchange", "ddp")])
+def test_two_ranks_learn_what_one_learns(
+    launch: Launch, text: Path, alone: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    train(launch, 2, text, tmp_path, *options)
+    assert losses(tmp_path) == pytest.approx(losses(alone), rel=1e-3)
+    assert summary(tmp_path)["loss"] == pytest.approx(summary(alone)["loss"], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_both_exchanges_bring_the_same(launch: Launch, text: Path, tmp_path: Path) -> None:
+    for exchange in ("rows", "ddp"):
+        train(launch, 2, text, tmp_path / exchange, "--balance", "off", "--epochs", "1", "--exchange", exchange)
+    assert losses(tmp_path / "ddp") == pytest.approx(losses(tmp_path / "rows"), abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_stopped_goes_on_exactly(launch: Launch, text: Path, alone: Path, tmp_path: Path) -> None:
+    arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING]
+    first = launch(0, *arguments, "--slow", "0:5")
+    record = tmp_path / "record.jsonl"
+    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 5):
+        time.sleep(0.05)
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    assert summary(tmp_path)["stopped"], errors
+    assert 0 < summary(tmp_path)["rows_seen"] < summary(alone)["rows_seen"]
+    _, errors = launch(0, *arguments, "--resume").communicate(timeout=120)
+    assert summary(tmp_path)["rows_seen"] == summary(alone)["rows_seen"], errors
+    assert losses(tmp_path) == losses(alone)
+    vectors = [open_words(str(output)).matrix for output in (alone, tmp_path)]
+    assert np.array_equal(*vectors)

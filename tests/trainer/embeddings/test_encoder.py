@@ -1,0 +1,99 @@
+"""An encoder is read as it was written, and a damaged or foreign file is one sentence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from corpus.errors import DataError
+from trainer.embeddings.encoder import EncoderSettings, WordEncoder, read_encoder
+from trainer.embeddings.model_folder import open_words, write_vectors
+from trainer.embeddings.vectors import WordVectors
+
+SETTINGS = EncoderSettings(characters="abc", character_embedding=3, hidden=4, layers=2, size=5)
+WORDS = ["ab", "abcabcabc", "c", "d", "bb"]
+
+
+def encoder(seed: int = 0) -> WordEncoder:
+    torch.manual_seed(seed)
+    return WordEncoder(SETTINGS, SETTINGS.build())
+
+
+def write_model(folder: Path, own: WordEncoder, of: WordEncoder) -> Path:
+    """A folder with the encoder `own`, and the vectors of the encoder `of`."""
+    write_vectors(folder, WordVectors(WORDS, of.vectors(WORDS)), config={}, measures={}, encoder=own)
+    return folder
+
+
+def test_what_was_written_gives_the_same_vectors(tmp_path: Path) -> None:
+    encoder().write(tmp_path / "encoder.safetensors")
+    read = read_encoder(tmp_path / "encoder.safetensors")
+    assert read.settings == SETTINGS
+    assert read.vectors(WORDS).tolist() == encoder().vectors(WORDS).tolist()
+
+
+def test_the_settings_tell_the_number_of_weights() -> None:
+    for settings in (
+        SETTINGS,
+        replace(SETTINGS, layers=1, characters="", size=1),
+        replace(SETTINGS, hidden=7, layers=3),
+    ):
+        assert settings.weights == sum(each.numel() for each in settings.build().parameters())
+
+
+def test_a_word_that_has_no_vector_gets_that_of_the_encoder(tmp_path: Path) -> None:
+    vectors = open_words(str(write_model(tmp_path / "model", encoder(), encoder())))
+    assert vectors.words == WORDS
+    more = vectors.including(["ab", "cab", "", "AB", "cab"])
+    assert more.words == [*WORDS, "cab"]
+    assert np.allclose(more.matrix[-1], encoder().vectors(["cab"])[0])
+    assert np.allclose(more.matrix[:-1], encoder().vectors(WORDS), atol=1e-6)
+
+
+def test_without_an_encoder_no_word_is_added(tmp_path: Path) -> None:
+    write_vectors(tmp_path / "model", WordVectors(WORDS, encoder().vectors(WORDS)), config={}, measures={})
+    assert open_words(str(tmp_path)).including(["cab"]).words == WORDS
+
+
+def test_an_encoder_of_another_training_is_refused(tmp_path: Path) -> None:
+    write_model(tmp_path / "model", encoder(1), encoder(0))
+    with pytest.raises(DataError, match="is of another training than the vectors beside it"):
+        open_words(str(tmp_path / "model"))
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({"format": 2}, "not of format 1"),
+        ({"hidden": 1 << 20}, "the number of its weights"),
+        ({"hidden": -4}, "one of its sizes is not above 0"),
+        ({"hidden": "4"}, "hidden is not of type int"),
+        ({"characters": "aab"}, "one of them is there twice"),
+        ({"colour": 1}, "'colour' is not a known field"),
+    ],
+)
+def test_a_file_that_claims_something_else_is_refused(tmp_path: Path, told: dict[str, object], sentence: str) -> None:
+    path = tmp_path / "encoder.safetensors"
+    encoder().write(path)
+    claims = {"format": 1, "characters": "abc", "character_embedding": 3, "hidden": 4, "layers": 2, "size": 5, **told}
+    save_file(load_file(path), path, metadata={"shoal": json.dumps(claims)})
+    with pytest.raises(DataError, match=sentence):
+        read_encoder(path)
+
+
+def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "encoder.safetensors"
+    encoder().write(path)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(DataError, match=r"was not written by `shoal train`, or is damaged: .*; copy it again"):
+        read_encoder(path)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match="was not written by"):
+        read_encoder(path)
+    save_file({"weight": torch.full((2,), torch.nan)}, path)
+    with pytest.raises(DataError, match="was not written by"):
+        read_encoder(path)

@@ -1,0 +1,106 @@
+"""Steps that a rank makes alone are those that it would make together with nobody else."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.text import FIRST_WORD
+from trainer.clock import StepTimer
+from trainer.computing.row_gradients import Means, rows_of_means
+from trainer.embeddings.local_steps import LocalSteps
+from trainer.embeddings.sampling import Sampling, sampling
+from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
+
+WORDS, SIZE, TOKENS = 12, 7, 20
+RULES = sampling(np.arange(WORDS, 0, -1) * 10, rows=100, window=3, negatives=5, subsample=0.0, power=0.75)
+
+texts = st.lists(
+    st.lists(st.integers(0, WORDS + FIRST_WORD - 1), min_size=TOKENS, max_size=TOKENS), min_size=1, max_size=9
+).map(lambda rows: np.array(rows, np.int32))
+
+
+def model() -> SkipGram:
+    torch.manual_seed(0)
+    found = SkipGram(WORDS + FIRST_WORD, SIZE)
+    with torch.no_grad():
+        found.contexts.normal_()
+    return found
+
+
+def gradients(text: np.ndarray) -> SkipGramGradients:
+    return SkipGramGradients(text, RULES, seed=3, pairs_a_row=10.0, steady=True)
+
+
+def as_tables(ways: list[list[Means]]) -> list[torch.Tensor]:
+    """Gradients of rows as whole tables."""
+    found = []
+    for (way,) in ways:
+        rows, values = rows_of_means(way)
+        found.append(torch.zeros(WORDS + FIRST_WORD, SIZE).index_add_(0, rows, values))
+    return found
+
+
+@settings(max_examples=30)
+@given(text=texts, rate=st.floats(0.01, 2.0))
+def test_one_step_of_one_rank_is_the_step_that_it_makes_together_with_nobody(text: np.ndarray, rate: float) -> None:
+    numbers = np.arange(len(text))
+    together = gradients(text)(model(), numbers, len(text), 5, StepTimer())
+    local = LocalSteps(gradients(text), RULES, rows=len(text), clip_norm=0.0)
+    local.rate = rate
+    alone = local(model(), numbers, len(text), 5, StepTimer())
+    assert float(alone.loss) == pytest.approx(float(together.loss), rel=1e-5)
+    for own, expected in zip(as_tables(alone.means), as_tables(together.means), strict=True):
+        torch.testing.assert_close(own, rate * expected, rtol=1e-4, atol=1e-5)
+
+
+def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float) -> list[torch.Tensor]:
+    """How far steps of `own` rows each move the vectors, by plain SGD on a model of their own."""
+    moved, computing = model(), gradients(text)
+    tables = [each.detach() for each in (moved.centres, moved.contexts)]
+    before = [each.clone() for each in tables]
+    for begin in range(0, len(text), own):
+        _, means = computing.of_rows(moved, np.arange(begin, min(begin + own, len(text))), own, 5)
+        found = as_tables([[each] for each in means])
+        norm = float(torch.cat(found).norm())
+        for table, each in zip(tables, found, strict=True):
+            table -= rate * min(1.0, clip_norm / norm if norm and clip_norm else 1.0) * each
+    return [one - other for one, other in zip(before, tables, strict=True)]
+
+
+@settings(max_examples=30)
+@given(text=texts, own=st.integers(1, 4), rate=st.floats(0.01, 1.0), clip_norm=st.sampled_from([0.0, 0.05]))
+def test_several_steps_are_made_one_after_the_other_and_the_vectors_are_put_back(
+    text: np.ndarray, own: int, rate: float, clip_norm: float
+) -> None:
+    learnt, local = model(), LocalSteps(gradients(text), RULES, rows=own, clip_norm=clip_norm)
+    local.rate = rate
+    found = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
+    for way, expected in zip(as_tables(found.means), by_hand(text, own, rate, clip_norm), strict=True):
+        torch.testing.assert_close(way, expected, rtol=1e-3, atol=1e-4)
+    for table, expected in zip(learnt.parameters(), model().parameters(), strict=True):
+        assert torch.equal(table, expected)
+
+
+def test_of_two_ranks_frequent_words_go_half_the_way_and_rare_ones_all_of_it() -> None:
+    counts = np.array([10_000, 1])
+    rules: Sampling = sampling(counts, rows=100, window=3, negatives=5, subsample=0.0, power=0.75)
+    text = np.full((4, TOKENS), FIRST_WORD, np.int32)
+    text[0, 3] = FIRST_WORD + 1
+    torch.manual_seed(0)
+    ways = []
+    for of in (4, 8):  # alone, and half of the rows of two ranks
+        learnt = SkipGram(2 + FIRST_WORD, SIZE)
+        computing = SkipGramGradients(text, rules, seed=3, pairs_a_row=10.0, steady=True)
+        torch.manual_seed(1)
+        with torch.no_grad():
+            for each in learnt.parameters():
+                each.normal_()
+        local = LocalSteps(computing, rules, rows=4, clip_norm=0.0)
+        local.rate = 0.1
+        means = local(learnt, np.arange(4), of, 5, StepTimer()).means[0][0]
+        ways.append(torch.zeros(2 + FIRST_WORD, SIZE).index_add_(0, means.ids.long(), means.gradients))
+    alone, of_two = ways
+    torch.testing.assert_close(of_two[FIRST_WORD], alone[FIRST_WORD] / 2)
+    torch.testing.assert_close(of_two[FIRST_WORD + 1], alone[FIRST_WORD + 1])

@@ -1,0 +1,131 @@
+"""A stream whose folder is gone goes on from a checkpoint: no line is lost, and none comes twice."""
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpus.stream.parts import part_numbers, part_path, read_part
+from corpus.stream.progress import read_taken
+from corpus.stream.reader import read_stream
+from corpus.stream.settings import StreamSettings, write_settings
+from tests.trainer.embeddings import made_text
+from trainer.embeddings.stream_place import main, put_back
+from trainer.embeddings.stream_rows import StreamRows, read_start
+from trainer.output import checkpoint
+from trainer.task import Coming
+
+READER = "reader-0"
+LINES = made_text.lines(3_000)
+
+
+class WouldWaitError(BaseException):
+    """A reader has nothing to do for now; no error of the reader."""
+
+
+def read_on(stream: Path) -> None:
+    """Have the reader read until it would wait for trainers, or for more text."""
+
+    def leave(seconds: float) -> None:
+        raise WouldWaitError
+
+    with pytest.raises(WouldWaitError):
+        read_stream(stream, 0, 1, sleep=leave)
+
+
+def settings_of(tmp_path: Path) -> StreamSettings:
+    (tmp_path / "text.txt").write_text("\n".join(LINES) + "\n")
+    return StreamSettings(sources=(str(tmp_path / "text.txt"),), follow=True, part_rows=32, ahead=3)
+
+
+def save(output: Path, task: Mapping[str, Any], step: int) -> None:
+    """A checkpoint with a task's state, as the loop writes it, and nothing else that is worth a look."""
+    empty: dict[str, Any] = {name: {} for name in ("config", "progress", "model", "optimiser")}
+    head = {"format": checkpoint.FORMAT, "digest": "", "global_batch": 1, "launchers": []}
+    output.mkdir(exist_ok=True)
+    checkpoint.save(output / "checkpoints", {**head, **empty, "task": dict(task)}, steps=step)
+
+
+def take(rows: StreamRows) -> int:
+    """Take the next part, as ranks do; returns its number."""
+    assert rows.choose(lambda: False, wait=False) is Coming.ROWS
+    rows.load()
+    return int(rows.place()["taken"][READER]) - 1
+
+
+@pytest.mark.parametrize("in_the_middle", [False, True], ids=["between two parts", "within a part"])
+def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, in_the_middle: bool) -> None:
+    settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
+    write_settings(stream, settings)
+    read_on(stream)
+    start = read_start(stream, settings, min_count=1, words=100)
+    rows = StreamRows(stream, settings, start)
+    counted: Counter[str] = Counter()
+
+    def count(number: int) -> None:
+        part = read_part(part_path(stream / READER, number))
+        counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
+
+    for _ in range(3):
+        count(take(rows))
+        rows.end_part()
+    if in_the_middle:
+        count(take(rows))
+    save(output, rows.state(), 3)
+    rows.tell_readers()
+    read_on(stream)  # what it leaves now is gone
+    shutil.rmtree(stream)
+    write_settings(stream, settings)
+    put_back(output, stream)
+    assert part_numbers(stream / READER) == [3 if in_the_middle else 2]
+    assert read_taken(stream, stream / READER, 4) == 3
+
+    again = StreamRows(stream, settings, start)
+    found, _ = checkpoint.newest(output / "checkpoints")
+    assert found is not None
+    again.restore(found[1]["task"])
+    if in_the_middle:
+        again.load()
+        assert (again.tokens == rows.tokens).all()
+        again.end_part()
+    for step in range(4, 9):
+        read_on(stream)
+        count(take(again))
+        again.end_part()
+        save(output, again.state(), step)
+        again.tell_readers()
+    words = " ".join(LINES).split()
+    assert counted.total() > 25_000
+    assert counted == Counter(words[: counted.total()])
+
+
+def test_a_folder_that_has_the_parts_stays_as_it_is(tmp_path: Path) -> None:
+    settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
+    write_settings(stream, settings)
+    read_on(stream)
+    rows = StreamRows(stream, settings, read_start(stream, settings, min_count=1, words=100))
+    take(rows)
+    rows.end_part()
+    save(output, rows.state(), 1)
+    rows.tell_readers()
+    before = {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()}
+    assert len(before) > 4
+    put_back(output, stream)
+    assert {path.name: path.read_bytes() for path in stream.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_without_checkpoints_leaves_nothing(tmp_path: Path) -> None:
+    put_back(tmp_path / "output", tmp_path / "stream")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_place_in_a_stream_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
+    monkeypatch.setattr("sys.argv", ["stream_place", str(tmp_path), str(tmp_path / "stream")])
+    assert main() == 1
+    assert capsys.readouterr().err.endswith("stream: it holds no parts of a stream\n")

@@ -1,0 +1,183 @@
+"""Which part of a stream a run learns from next, where it goes on, and what it tells the readers."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corpus.errors import DataError
+from corpus.stream.progress import read_taken, reader_folder, write_error
+from corpus.stream.settings import read_settings
+from tests.corpus.stream.reading import begin, parts, read
+from trainer.embeddings.stream_rows import StreamRows, load_start, read_start, write_start
+from trainer.errors import TrainingError
+from trainer.output.archive import DamagedError
+from trainer.output.files import STREAM
+from trainer.task import Coming
+
+TEXT = "".join(f"word{number % 7} is one of many words that keep coming\n" for number in range(400))
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    """A stream with two readers; of its files the first one has read all that there is."""
+    for number in range(6):
+        (tmp_path / "texts").mkdir(exist_ok=True)
+        (tmp_path / "texts" / str(number)).write_text(TEXT)
+    made = begin(tmp_path / "stream", tmp_path / "texts", part_rows=8, readers=2, follow=True)
+    settings = json.loads((made / "stream.json").read_text())
+    (made / "stream.json").write_text(json.dumps({**settings, "follow": False}))
+    for reader in range(2):
+        read(made, reader=reader, readers=2)
+    (made / "stream.json").write_text(json.dumps(settings))
+    return made
+
+
+def rows(stream: Path) -> StreamRows:
+    settings = read_settings(stream)
+    return StreamRows(stream, settings, read_start(stream, settings, min_count=1, words=500))
+
+
+def counts(stream: Path) -> list[int]:
+    """The parts of each reader."""
+    return [len(parts(stream, reader)) for reader in range(2)]
+
+
+def learn(data: StreamRows) -> tuple[str, int]:
+    """Learn from the next part; returns which it was."""
+    assert data.choose(lambda: False, wait=True) is Coming.ROWS
+    data.load()
+    chosen: tuple[str, int] = data.state()["chosen"]
+    data.end_part()
+    return chosen
+
+
+def test_every_part_is_learnt_from_once_and_readers_take_turns_until_they_have_ended(stream: Path) -> None:
+    data = rows(stream)
+    found = [learn(data) for _ in range(sum(counts(stream)))]
+    expected = [(f"reader-{reader}", number) for reader, count in enumerate(counts(stream)) for number in range(count)]
+    assert sorted(found) == expected
+    shorter = min(counts(stream))
+    assert [name for name, _ in found[: 2 * shorter]] == ["reader-0", "reader-1"] * shorter
+    assert data.choose(lambda: False, wait=True) is Coming.END
+    assert data.words_seen == 6 * len(TEXT.split())
+    assert data.place() == {
+        "taken": {"reader-0": counts(stream)[0], "reader-1": counts(stream)[1]},
+        "chosen": None,
+        "words_seen": data.words_seen,
+    }
+
+
+def test_what_is_not_there_yet_is_later_and_a_stop_ends_the_wait(stream: Path) -> None:
+    data = rows(stream)
+    for _ in range(sum(counts(stream))):
+        learn(data)
+    (stream / "reader-0" / "end.json").unlink()
+    assert data.choose(lambda: False, wait=False) is Coming.LATER
+    asked = iter([False, True])
+    assert data.choose(lambda: next(asked), wait=True) is Coming.STOP
+    write_error(reader_folder(stream, 1), "its source is gone")
+    with pytest.raises(DataError, match=r"reader-1 has failed: its source is gone"):
+        data.choose(lambda: False, wait=True)
+
+
+def test_readers_hear_of_parts_that_are_learnt_from_to_their_end_alone(stream: Path) -> None:
+    data = rows(stream)
+    for expected in ([0, 0], [1, 0], [1, 1]):
+        data.choose(lambda: False, wait=True)
+        data.load()
+        data.tell_readers()
+        told = [read_taken(stream, reader_folder(stream, reader), 99) for reader in range(2)]
+        assert told == expected
+        data.end_part()
+
+
+def test_a_run_goes_on_with_the_same_part_and_the_same_rows(stream: Path) -> None:
+    before = rows(stream)
+    for _ in range(3):
+        learn(before)
+    before.choose(lambda: False, wait=True)
+    before.load()
+    after = rows(stream)
+    after.restore(before.state())
+    assert after.has_part
+    after.load()
+    np.testing.assert_array_equal(after.tokens, before.tokens)
+    before.end_part()
+    after.end_part()
+    assert learn(after) == learn(before)
+    assert after.words_seen == before.words_seen
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"taken": {"reader-0": 1}},
+        {"taken": {"reader-0": 1, "reader-2": 0}},
+        {"taken": None},
+        {"chosen": ("reader-9", 0)},
+        {"chosen": "reader-0"},
+        {"words_seen": None},
+        {"last": None},
+        {"last": {"reader-0": b"no tensor"}},
+    ],
+)
+def test_a_place_in_another_stream_is_damage(stream: Path, changes: dict[str, Any]) -> None:
+    data = rows(stream)
+    with pytest.raises(DamagedError, match="it holds no p"):
+        data.restore({**data.state(), **changes})
+
+
+def test_rows_that_are_held_out_are_not_learnt_from(stream: Path) -> None:
+    data = rows(stream)
+    data.choose(lambda: False, wait=True)
+    data.load()
+    assert data.held_out.any()
+    assert not data.tokens[7].any()
+    data.end_part()
+    data.choose(lambda: False, wait=True)
+    data.load()
+    assert data.tokens[7].any()
+
+
+def test_a_part_of_another_size_is_refused(stream: Path) -> None:
+    data = rows(stream)
+    data.tokens = data.tokens[:4]
+    data.choose(lambda: False, wait=True)
+    with pytest.raises(DataError, match=r"part-000000000.npz has 8 rows, and not 4; begin a new stream"):
+        data.load()
+
+
+def test_the_vocabulary_survives_the_parts_that_it_was_made_of(stream: Path, tmp_path: Path) -> None:
+    start = read_start(stream, read_settings(stream), min_count=2, words=500)
+    assert load_start(tmp_path / STREAM) is None
+    write_start(tmp_path / STREAM, start)
+    found = load_start(tmp_path / STREAM)
+    assert found is not None
+    assert (found.vocabulary.words, found.held_of, found.part_words) == (
+        start.vocabulary.words,
+        start.held_of,
+        start.part_words,
+    )
+    np.testing.assert_array_equal(found.held_out, start.held_out)
+    whole = (tmp_path / STREAM).read_bytes()
+    for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
+        (tmp_path / STREAM).write_bytes(damaged)
+        with pytest.raises(TrainingError, match="is not what a run on a stream has left"):
+            load_start(tmp_path / STREAM)
+
+
+def test_the_vocabulary_is_made_of_what_readers_read_ahead_where_more_is_asked_for(stream: Path) -> None:
+    settings = read_settings(stream)
+    for reader in range(2):
+        (stream / f"reader-{reader}" / "end.json").unlink()
+    found = read_start(stream, replace(settings, ahead=max(counts(stream)) - 1), min_count=1, words=1 << 40)
+    assert found.vocabulary.counts.sum() == 6 * len(TEXT.split())
+
+
+def test_words_that_are_all_rare_are_a_sentence(stream: Path) -> None:
+    with pytest.raises(TrainingError, match=r"no word of the .* words in .* occurs 100,000 times; lower --min-count"):
+        read_start(stream, read_settings(stream), min_count=100_000, words=500)

@@ -1,0 +1,59 @@
+"""The task of learning an encoder of words from text: what differs from a table of vectors (task.py)."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from corpus.text import FIRST_WORD
+from trainer.clock import StepTimer
+from trainer.computing.gradients import GradientComputer
+from trainer.embeddings.char_lstm import CharacterLoss
+from trainer.embeddings.encoder import EncoderSettings, WordEncoder
+from trainer.embeddings.sampling import Tokens
+from trainer.embeddings.skipgram import Keys
+from trainer.embeddings.spelling import LONGEST, Spelling
+from trainer.embeddings.task import Embedding
+from trainer.embeddings.vectors import WordVectors
+
+
+class CharacterEmbedding(Embedding):
+    """Learns to read a word's vector off its characters."""
+
+    def _make_model(self, size: int) -> None:
+        config, words = self._config, self._data.vocabulary.words
+        spelling = Spelling.of(words)
+        self._letters = np.zeros((FIRST_WORD + len(words), LONGEST), np.int16)
+        self._letters[FIRST_WORD:] = spelling.letters(words)
+        settings = EncoderSettings(
+            characters=spelling.characters,
+            character_embedding=config.character_embedding,
+            hidden=config.hidden,
+            layers=config.layers,
+            size=size,
+        )
+        self._encoder = WordEncoder(settings, settings.build().to(self._ranks.device))
+        self.model = self._encoder.model
+
+    def gradient_computer(self, timer: StepTimer) -> GradientComputer:
+        return GradientComputer(
+            self.model,
+            self._loss(self._data.tokens),
+            rows=len(self._data.tokens),
+            device=self._ranks.device,
+            timer=timer,
+            threads=self._ranks.threads,
+        )
+
+    @torch.no_grad()
+    def _loss_of_held_out(self, rows: Tokens, keys: Keys) -> tuple[Tensor, int]:
+        return self._loss(self._data.held_out).sums(self._encoder.model, rows, keys)
+
+    def _vectors(self) -> WordVectors:
+        words = self._data.vocabulary.words
+        return WordVectors(words, self._encoder.vectors(words))
+
+    def _encoder_to_save(self) -> WordEncoder:
+        return self._encoder
+
+    def _loss(self, tokens: Tokens) -> CharacterLoss:
+        return CharacterLoss(tokens, self._rules, self._letters, seed=self._config.seed, pairs_a_row=self._pairs_a_row)

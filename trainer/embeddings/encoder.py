@@ -1,0 +1,119 @@
+"""A character model without the rest of its run, which gives any word a vector; and its file, `encoder.safetensors`.
+
+The file has the weights, and as metadata its spelling and sizes. Do not trust what it claims: nothing is built that has
+more weights than the file.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from corpus.errors import DataError
+from corpus.json_values import parse_json_object, require_fields
+from trainer.embeddings.char_lstm import CharLSTM
+from trainer.embeddings.spelling import MOST_CHARACTERS, Spelling
+from trainer.embeddings.vectors import Matrix
+from trainer.output import archive
+from trainer.output.archive import DamagedError
+
+FORMAT = 1
+_METADATA = "shoal"
+_BLOCK = 2048
+"""Words that are encoded at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSettings:
+    """What the weights of a character model follow from."""
+
+    characters: str
+    character_embedding: int
+    hidden: int
+    layers: int
+    size: int
+    """Of a word's vector."""
+
+    def build(self) -> CharLSTM:
+        """A new model, with weights that are drawn from torch's generator."""
+        return CharLSTM(
+            Spelling(self.characters).size,
+            character_embedding=self.character_embedding,
+            hidden=self.hidden,
+            layers=self.layers,
+            size=self.size,
+        )
+
+    @property
+    def weights(self) -> int:
+        """How many numbers such a model has."""
+        inputs = self.character_embedding + (self.layers - 1) * self.hidden
+        lstm = 4 * self.hidden * (inputs + self.layers * self.hidden + 2 * self.layers)
+        spelling = Spelling(self.characters).size * self.character_embedding
+        return spelling + lstm + 2 * (self.hidden + 1) * self.size
+
+
+class WordEncoder:
+    """Gives words vectors."""
+
+    def __init__(self, settings: EncoderSettings, model: CharLSTM) -> None:
+        self.settings, self.model = settings, model
+        self._spelling = Spelling(settings.characters)
+
+    @torch.no_grad()
+    def vectors(self, words: Sequence[str]) -> Matrix:
+        """(words, size): the vectors of words, which have a character at least."""
+        found = np.empty((len(words), self.settings.size), np.float32)
+        shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
+        for begin in range(0, len(words), _BLOCK):
+            block = shortest_first[begin : begin + _BLOCK]
+            states = self.model(self._spelling.letters([words[number] for number in block]))
+            found[block] = self.model.centres(states).cpu().numpy()
+        return found
+
+    def write(self, path: Path) -> None:
+        """Write the encoder to a file. Raises OSError and SafetensorError."""
+        told = json.dumps({"format": FORMAT, **asdict(self.settings)})
+        state = {name: tensor.cpu().contiguous() for name, tensor in self.model.state_dict().items()}
+        save_file(state, path, metadata={_METADATA: told})
+
+
+def read_encoder(path: Path) -> WordEncoder:
+    """The encoder in a file. Raises DataError for one that cannot be read, or is another file."""
+    try:
+        with safe_open(path, framework="pt") as stored:
+            settings = _settings(stored.metadata() or {})
+            names = stored.keys()
+            if sum(prod(stored.get_slice(name).get_shape()) for name in names) != settings.weights:
+                raise DamagedError("the number of its weights is not that of its sizes")
+            model, state = settings.build(), {name: stored.get_tensor(name) for name in names}
+        archive.require_tensors(state, model.state_dict())
+        model.load_state_dict(state)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (DamagedError, DataError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} was not written by `shoal train`, or is damaged: {reason}; copy it again") from error
+    return WordEncoder(settings, model.eval())
+
+
+def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
+    told: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
+    if told.pop("format", None) != FORMAT:
+        raise DamagedError(f"it is not of format {FORMAT}, which this Shoal reads")
+    require_fields(EncoderSettings, told)
+    if missing := EncoderSettings.__dataclass_fields__.keys() - told.keys():
+        raise DamagedError(f"it has no {min(missing)}")
+    found = EncoderSettings(**told)
+    if min(found.character_embedding, found.hidden, found.layers, found.size) < 1:
+        raise DamagedError("one of its sizes is not above 0")
+    if len(found.characters) > MOST_CHARACTERS or len(set(found.characters)) < len(found.characters):
+        raise DamagedError("its characters are too many, or one of them is there twice")
+    return found
