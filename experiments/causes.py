@@ -16,6 +16,7 @@ COMPUTING = "computing"
 WAITING = "waiting for others"
 ALL_REDUCE = "all-reduce"
 DATA = "loading rows"
+TEXT = "waiting for text"
 CHECKPOINTS = "checkpoints"
 STEPS = "rest of the steps"
 LOADING = "loading the dataset"
@@ -29,7 +30,7 @@ _EARLIER = "earlier: "
 _TRAIN = "train"
 """The stage of a launch (launch.json) in which the ranks run."""
 _LOST = {"imbalance": WAITING, "communication": ALL_REDUCE, "data": DATA, "checkpoints": CHECKPOINTS, "rest": STEPS}
-_TIMES = {"loading": LOADING, "rates": RATES, "evaluation": EVALUATION, "other": STARTING}
+_TIMES = {"loading": LOADING, "rates": RATES, "waiting": TEXT, "evaluation": EVALUATION, "other": STARTING}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +137,10 @@ def _of_sessions(sessions: Sequence[Session]) -> Iterator[tuple[str, float]]:
         took = max(0.0, session.until - session.start.time)
         repeated = min(session.repeated, took)
         computing = min(session.computing, took - repeated)
+        waiting = min(session.waiting, took - repeated - computing)
         yield COMPUTING, computing
-        yield MIXED, took - computing - repeated
+        yield TEXT, waiting
+        yield MIXED, took - computing - waiting - repeated
         yield REPEATED, repeated
         yield DOWN, session.down
 

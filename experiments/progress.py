@@ -39,10 +39,8 @@ def seconds_to(run: Run, target: Target) -> float | None:
                 return seconds[end - 1]
         return None
     assert target.measure is not None
-    assert target.at_least is not None
     for epoch in run.epochs:
-        value = epoch.validation.get(target.measure)
-        if isinstance(value, int | float) and value >= target.at_least:
+        if target.is_reached(epoch.validation.get(target.measure)):
             steps = epoch.epoch * run.latest.steps // max(1, run.latest.epochs)
             return _seconds_at(run, seconds, len(run.steps), steps)
     return None

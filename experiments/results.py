@@ -21,10 +21,14 @@ from experiments.plans.parts import Arm, Kind, Target
 from experiments.plans.planned import run_folder
 from experiments.progress import seconds_to
 from experiments.runs import RECORD, Run, read_all, read_run
+from experiments.word_results import WordResult, word_result
 from trainer.output.files import read_json
 
 _AGAIN = "remove its folder, and run the experiment again"
-_OF_A_ROW = ("preset", "model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision")
+_OF_A_ROW = (
+    *("preset", "model", "embedding", "hidden", "layers", "pooling", "ngrams", "char_ngrams", "precision"),
+    *("window", "negatives", "subsample", "min_count"),
+)
 """Settings by which a row is more or less work."""
 
 
@@ -72,6 +76,10 @@ class ArmResult:
     """The median share of ideal: the rate over the sum of the ranks' own rates."""
     measures: Mapping[str, float]
     """The mean of each measure on the test rows; empty where ranks slept."""
+    bytes_a_step: float | None
+    """The median of what a rank sends to the others for a step of its own."""
+    words: WordResult | None
+    """Of vectors of words."""
     dollars: float | None
     """The mean cost of a run."""
     remark: str
@@ -221,6 +229,7 @@ def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]
     bounds = [each.bound for each in found.measured if each.bound is not None]
     dollars = [each.dollars for each in found.measured if each.dollars is not None]
     finished = [run for run in found.runs if run.state == "finished"]
+    sent = [told for run in finished if (told := run.told("bytes_a_step")) is not None]
     return ArmResult(
         name=found.arm.name,
         folder=folder / found.arm.folder,
@@ -239,6 +248,8 @@ def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]
         target_efficiency=faster / ranks if faster and ranks else None,
         of_bound=median(bounds) if bounds else None,
         measures={} if found.sleeps else _means(finished),
+        bytes_a_step=median(sent) if sent else None,
+        words=word_result(finished) if kept.experiment.kind == "words" else None,
         dollars=mean(dollars) if dollars else None,
         remark=_remark(kept, found, shares_cores=shares_cores),
     )

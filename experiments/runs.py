@@ -7,7 +7,7 @@ resumed run repeats those after its latest checkpoint, and only the last of them
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -78,6 +78,13 @@ class Checkpoint(_Line):
     seconds: Seconds
 
 
+class Waiting(_Line):
+    """A wait for text: 0 seconds where it began, and what it took at its end."""
+
+    step: Count
+    seconds: Seconds
+
+
 class Note(_Line):
     """A problem that did not end the run."""
 
@@ -98,7 +105,8 @@ class _End(_Line):
 
 
 _KINDS: Mapping[str, type[_Line]] = {
-    "start": Start, "step": Step, "epoch": Epoch, "checkpoint": Checkpoint, "note": Note, "test": Test, "end": _End,
+    "start": Start, "step": Step, "epoch": Epoch, "checkpoint": Checkpoint, "waiting": Waiting, "note": Note,
+    "test": Test, "end": _End,
 }  # fmt: skip
 
 
@@ -111,14 +119,16 @@ class Session:
     """The time of its last line, since 1970."""
     computing: float
     """Seconds in which rows were computed that count, as its steps tell: what the ranks needed at their rates."""
-    lost: int
-    """Steps that were done, and that the next session repeats, as far as the record tells."""
-    repeated: float
-    """Seconds of these steps."""
-    down: float
-    """Seconds to the next start, where nobody asked for the end."""
+    waiting: float
+    """Seconds of waiting for text."""
     end: Mapping[str, Any] | None
     """What it told at its end, as summary.json has it; None where it was cut off, or goes on."""
+    lost: int = 0
+    """Steps that were done, and that the next session repeats, as far as the record tells."""
+    repeated: float = 0.0
+    """Seconds of these steps."""
+    down: float = 0.0
+    """Seconds to the next start, where nobody asked for the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,6 +301,7 @@ class _Content:
         self.epochs: list[Epoch] = []
         self.checkpoints: list[Checkpoint] = []
         self.notes: list[Note] = []
+        self.waits: list[Waiting] = []
         self.sessions: list[Session] = []
         self.test: Test | None = None
         self.end: dict[str, Any] | None = None
@@ -301,28 +312,26 @@ class _Content:
         """Take in a line; one that is not what it should be is counted."""
         if not line.strip():
             return
-        try:
-            raw = orjson.loads(line)
-            found = _KINDS[raw["kind"]].model_validate(raw)
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError):
+        found = _parsed(line)
+        if found is None or not (self.starts or isinstance(found, Start)):
             self.left_out += 1
             return
         if isinstance(found, Start):
             self._go_on(found)
-        elif not self.starts:
-            self.left_out += 1
         elif isinstance(found, Step):
             self.steps.append(found)
         elif isinstance(found, Epoch):
             self.epochs.append(found)
         elif isinstance(found, Checkpoint):
             self.checkpoints.append(found)
+        elif isinstance(found, Waiting):
+            self.waits.append(found)
         elif isinstance(found, Note):
             self.notes.append(found)
         elif isinstance(found, Test):
             self.test = found
         else:
-            self.end = {name: value for name, value in raw.items() if name not in ("kind", "time")}
+            self.end = {name: value for name, value in (found.model_extra or {}).items() if name != "kind"}
         self.last = max(self.last, found.time)
 
     def _go_on(self, start: Start) -> None:
@@ -333,12 +342,11 @@ class _Content:
             saved = [each.time for each in self.checkpoints if each.step <= start.from_step]
             since = max(saved, default=self.starts[-1].time)
             self.sessions.append(
-                self.session(
-                    kept,
+                replace(
+                    self.session(kept, end=self.end),
                     lost=lost[-1].step - start.from_step if lost else 0,
                     repeated=max(0.0, lost[-1].time - since) if lost else 0.0,
                     down=max(0.0, start.time - self.last) if self.end is None else 0.0,
-                    end=self.end,
                 )
             )
             steps_an_epoch = start.steps / max(1, start.epochs)
@@ -347,24 +355,24 @@ class _Content:
             self.test = self.end = None
         self.starts.append(start)
 
-    def session(
-        self,
-        steps: Sequence[Step],
-        *,
-        lost: int = 0,
-        repeated: float = 0.0,
-        down: float = 0.0,
-        end: Mapping[str, Any] | None,
-    ) -> Session:
+    def session(self, steps: Sequence[Step], *, end: Mapping[str, Any] | None) -> Session:
         """The session since the latest start; `steps`: those of the run that count, so far."""
         start, computing = self.starts[-1], 0.0
         last = next((each for each in reversed(steps) if each.time >= start.time), None)
         if last is not None and last.rows_per_second and last.balanced is not None:
             rows = (last.step - start.from_step) * start.global_batch
             computing = max(0.0, rows / last.rows_per_second * last.balanced)
-        return Session(
-            start=start, until=self.last, computing=computing, lost=lost, repeated=repeated, down=down, end=end
-        )
+        waits = sum(each.seconds for each in self.waits if each.time >= start.time)
+        return Session(start=start, until=self.last, computing=computing, waiting=waits, end=end)
+
+
+def _parsed(line: bytes) -> _Line | None:
+    """What a line tells; None where it is not what it should be."""
+    try:
+        raw = orjson.loads(line)
+        return _KINDS[raw["kind"]].model_validate(raw)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError):
+        return None
 
 
 def _json_object(path: Path) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
 from experiments.plans.parts import Experiment
-from experiments.plans.settings import SettingError, config_of
+from experiments.plans.settings import SettingError, config_of, require_kind
 from infra import document
 from infra.document import Document, Location
 from infra.errors import TopologyError
@@ -58,9 +58,9 @@ def load(given: str) -> ExperimentFile:
 
 def _check_settings(source: Document, found: Experiment) -> None:
     """Raise TopologyError, with the line, for settings that no training takes."""
-    for index, arm in enumerate(found.arms) if found.kind == "training" else ():
+    for index, arm in enumerate(found.arms) if found.kind != "preprocessing" else ():
         try:
-            config_of(found, arm, 1, data=Path("dataset"), output=Path("output"), local=True)
+            require_kind(found, config_of(found, arm, 1, data=Path("dataset"), output=Path("output"), local=True))
         except SettingError as error:
             shared = error.name is not None and error.name not in arm.settings
             where: Location = ("settings",) if shared else ("arms", index, "settings")

@@ -6,16 +6,21 @@ both, as those of topologies do (infra/document.py).
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from infra.document import FieldError
 from trainer.classification.metrics import MEASURES, MEASURES_OF_TWO
+from trainer.embeddings.options import PIP_LOSS, PIP_MEAN_SQUARE, WORD_MEASURES
 
 _MOST_RANKS = 64
+_OF_CLASSIFIERS = (*MEASURES, *MEASURES_OF_TWO)
+_BETTER_WHEN_LOW = (PIP_LOSS, PIP_MEAN_SQUARE)
 
-Kind = Literal["training", "preprocessing"]
+Kind = Literal["training", "words", "preprocessing"]
+"""Of trainings those of models that classify texts, from a dataset, and those of vectors of words, from text."""
+Tokeniser = Literal["treebank", "punctuation", "spaces", "letters"]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
@@ -36,28 +41,53 @@ class Target(Part):
         default=None, description="the name of a measure on the validation rows", examples=["accuracy"]
     )
     at_least: float | None = Field(default=None, allow_inf_nan=False, description="a number", examples=[0.9])
+    at_most: float | None = Field(default=None, allow_inf_nan=False, description="a number", examples=[120])
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
-        if (self.loss is None) == (self.measure is None) or (self.measure is None) != (self.at_least is None):
-            raise ValueError("write either `loss: 0.3`, or `measure: accuracy` with `at_least: 0.9`.")
+        low = self.measure in _BETTER_WHEN_LOW
+        limits = (self.at_least is not None, self.at_most is not None)
+        if (self.loss is None) == (self.measure is None) or limits != (bool(self.measure) and not low, low):
+            raise ValueError(
+                "write either `loss: 0.3`, or `measure: accuracy` with `at_least: 0.9`, or `measure: pip_loss` with "
+                "`at_most: 120`."
+            )
         return self
 
     @field_validator("measure")
     @classmethod
     def _that_trainings_record(cls, measure: str | None) -> str | None:
-        known = (*MEASURES, *MEASURES_OF_TWO)
+        known = (*_OF_CLASSIFIERS, *WORD_MEASURES)
         if measure is not None and measure not in known:
             raise ValueError(f"'{measure}' is no measure of a training; take one of {', '.join(known)}.")
         return measure
 
+    def is_reached(self, value: object) -> bool:
+        """Whether a measure of this value is good enough; what is no number is not."""
+        if not isinstance(value, int | float):
+            return False
+        return value <= self.at_most if self.at_most is not None else value >= (self.at_least or 0.0)
+
     def __str__(self) -> str:
         """The target in words."""
-        return f"a loss of {self.loss:g}" if self.loss is not None else f"{self.measure} of {self.at_least:g}"
+        if self.loss is not None:
+            return f"a loss of {self.loss:g}"
+        return f"{self.measure} of {self.at_least if self.at_most is None else self.at_most:g}"
+
+
+class Text(Part):
+    """How the text is read from which vectors of words are learnt (corpus/stream/settings.py)."""
+
+    tokeniser: Tokeniser = Field(
+        default="punctuation", description=f"one of {', '.join(get_args(Tokeniser))}", examples=["treebank"]
+    )
+    keep_case: bool = Field(default=False, description="true or false", examples=[True])
+    lemmatize: bool = Field(default=False, description="true or false", examples=[True])
 
 
 class Local(Part):
-    """What an arm is on this machine: of a training one of the first three, of preprocessing `workers`."""
+    """What an arm is on this machine: of a training one of the first three, of words one of the first two, of
+    preprocessing `workers`."""
 
     ranks: int | None = Field(
         default=None, ge=1, le=_MOST_RANKS, description=f"a number of ranks from 1 to {_MOST_RANKS}", examples=[2]
@@ -156,10 +186,13 @@ class Experiment(Part):
     about: str = Field(
         min_length=1, max_length=1000, description="a sentence on what is compared", examples=["1 to 8 ranks"]
     )
-    kind: Kind = Field(description="training or preprocessing", examples=["training"])
+    kind: Kind = Field(description="training, words or preprocessing", examples=["training"])
     repeats: int = Field(default=3, ge=1, le=100, description="a number of runs of each arm, from 1 to 100")
     settings: Mapping[str, Any] = Field(
         default_factory=dict, description="a mapping of options of `shoal train`", examples=["{epochs: 2}"]
+    )
+    text: Text | None = Field(
+        default=None, description="how text is read: a mapping", examples=["{tokeniser: treebank, lemmatize: true}"]
     )
     target: Target | None = Field(
         default=None, description="what the trainings are to reach: a mapping", examples=["{loss: 0.3}"]
@@ -220,6 +253,22 @@ class Experiment(Part):
             if arm.local and preprocesses != (arm.local.workers is not None):
                 fields = "`workers`" if preprocesses else "`ranks`, `slow` or `sleep`"
                 raise FieldError(f"{self.kind} needs {fields} here.", "arms", index, "local")
+            if arm.local and arm.local.sleep and self.kind == "words":
+                raise FieldError(
+                    "goes with models that classify texts; write `ranks` or `slow`.", "arms", index, "local", "sleep"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _of_words_or_of_texts(self) -> Self:
+        words = self.kind == "words"
+        if self.text is not None and not words:
+            raise FieldError("goes with `kind: words`; leave it out.", "text")
+        if self.target is not None and self.target.measure and (self.target.measure in WORD_MEASURES) != words:
+            known = ", ".join(WORD_MEASURES if words else _OF_CLASSIFIERS)
+            raise FieldError(
+                f"'{self.target.measure}' is no measure of such trainings; take one of {known}.", "target", "measure"
+            )
         return self
 
     def settings_of(self, arm: Arm) -> dict[str, Any]:

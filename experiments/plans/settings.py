@@ -13,6 +13,7 @@ from experiments.plans.parts import Arm, Experiment
 from trainer.config import Slowdown, TrainConfig, configured
 from trainer.errors import TrainingError
 from trainer.options import Option, flag, options
+from trainer.registry import WORD_MODELS
 
 _DECIDED: Mapping[str, str] = {
     **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),
@@ -48,6 +49,16 @@ def config_of(
         )
     except TrainingError as error:
         raise SettingError(None, f"{error}.") from None
+
+
+def require_kind(experiment: Experiment, config: TrainConfig) -> None:
+    """Raise SettingError where a model is none of those that an experiment of its kind compares."""
+    if experiment.kind == "words" and config.model not in WORD_MODELS:
+        raise SettingError(
+            "model", f"{config.model} learns no vectors of words; take {' or '.join(WORD_MODELS)}, or `kind: training`."
+        )
+    if experiment.kind == "training" and config.model in WORD_MODELS:
+        raise SettingError("model", f"{config.model} learns vectors of words; write `kind: words`.")
 
 
 def _configured(settings: Mapping[str, Any], *, data: Path, output: Path) -> TrainConfig:

@@ -38,6 +38,17 @@ class Links:
     gbits: float
     """Gbit/s of the slowest node's network."""
 
+    @property
+    def latency(self) -> float:
+        """Seconds of a message without bytes."""
+        return _LATENCY_INSIDE if self.nodes == 1 else _LATENCY_BETWEEN
+
+    def seconds_to_send(self, size: float) -> float:
+        """Seconds in which a rank sends `size` bytes to others, while all of its node's ranks do so."""
+        if self.nodes == 1:
+            return size / (_INSIDE_GB * 1e9)
+        return size * math.ceil(self.ranks / self.nodes) / (_USED * self.gbits * 1e9 / 8)
+
     def all_reduce_seconds(self, size: float) -> float:
         """Seconds to add up `size` bytes over all ranks, through the slowest connection."""
         if self.ranks == 1:

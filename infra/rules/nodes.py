@@ -69,13 +69,14 @@ class ShareTooSlow(Rule):
                         f"{_mb(given)} from EFS at most; the first epoch waits for it."
                     )
         if topology.share == "nfs":
-            first = topology.trainers[0]
-            rates = [_reading(group) for group in topology.trainers for _ in range(group.count)]
+            groups = sorted(topology.trainers, key=lambda group: group.name)  # as `shoal train` puts its nodes
+            first = groups[0]
+            rates = [_reading(group) for group in groups for _ in range(group.count)]
             if (rate := sum(rates[1:])) > (given := _network(first)):
                 yield (
-                    f"share: the other nodes train on about {_mb(rate)} of rows, and the first ({first.instance_type}),"
-                    f" which serves them, sends {_mb(given)} at most; write efs, or put a node with a faster network "
-                    "first."
+                    f"share: the other nodes train on about {_mb(rate)} of rows, and the first by name ({first.name}), "
+                    f"which serves them, sends {_mb(given)} at most; write efs, or give a group with a faster network "
+                    "a name that comes first."
                 )
 
 

@@ -50,6 +50,10 @@ def checkpoint(number: int, time: float) -> dict[str, Any]:
     return {"kind": "checkpoint", "time": time, "step": number, "file": f"checkpoints/step-{number}.pt", "seconds": 0.1}
 
 
+def waiting(number: int, time: float, seconds: float = 0.0) -> dict[str, Any]:
+    return {"kind": "waiting", "time": time, "step": number, "seconds": seconds}
+
+
 def tested(time: float, **measures: float) -> dict[str, Any]:
     return {"kind": "test", "time": time, "epoch": 2, "loss": 0.3, "accuracy": 0.85, "majority": 0.6, **measures}
 

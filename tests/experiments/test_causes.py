@@ -79,6 +79,24 @@ def test_what_a_fault_took_is_told_apart_from_what_counts(tmp_path: Path) -> Non
     assert found[f"earlier: {causes.DOWN}"] == 10.0
 
 
+def test_waiting_for_text_is_told_apart_from_waiting_for_others(tmp_path: Path) -> None:
+    ended = records.end(120, **MEASURED | {"times": {**TIMES, "waiting": 6.0}})
+    found = seconds_of(run_of(tmp_path, records.start(100), records.step(20, 112), ended))
+    assert found[causes.TEXT] == 6.0
+    assert found[causes.WAITING] == pytest.approx(1.0)
+    assert sum(found.values()) == pytest.approx(20.0)
+
+
+def test_waiting_for_text_is_known_of_a_start_that_was_cut_off_too(tmp_path: Path) -> None:
+    waits = (records.waiting(10, 104), records.waiting(10, 107, 3.0), records.waiting(15, 108))
+    lines = (records.start(100), *waits, records.step(20, 110), records.start(118, from_step=20))
+    found = seconds_of(run_of(tmp_path, *lines, records.waiting(20, 120), records.waiting(20, 121, 1.0)))
+    assert found[f"earlier: {causes.TEXT}"] == 3.0
+    assert found[causes.TEXT] == 1.0
+    assert runs.read_run(tmp_path).left_out == 0
+    assert sum(found.values()) == pytest.approx(21.0)
+
+
 def test_the_time_from_a_launch_to_its_first_line_is_counted_once(tmp_path: Path) -> None:
     lines = (records.start(100), records.step(10, 106), records.start(118, from_step=10), records.step(20, 124))
     found = run_of(tmp_path, *lines, records.end(126, **MEASURED), launch={"began": 111.0, "seconds": 20.0})
@@ -151,6 +169,7 @@ LINES = st.lists(
     st.one_of(
         st.builds(records.step, st.integers(1, 40), st.floats(0, 1e4)),
         st.builds(records.checkpoint, st.integers(1, 40), st.floats(0, 1e4)),
+        st.builds(records.waiting, st.integers(1, 40), st.floats(0, 1e4), st.floats(0, 1e4)),
         st.builds(lambda at, step: records.start(at, from_step=step), st.floats(0, 1e4), st.integers(0, 20)),
         st.builds(records.end, st.floats(0, 1e4)),
         st.just(records.end(5000, **MEASURED)),

@@ -12,6 +12,7 @@ from experiments.plans.parts import Experiment, Target
 from experiments.progress import seconds_to, training_seconds
 from experiments.results import read_experiment
 from experiments.runs import read_run
+from experiments.word_results import WordResult
 from tests.experiments import records
 
 
@@ -130,6 +131,35 @@ def test_a_resumed_run_counts_what_it_trained_before(tmp_path: Path) -> None:
         )
     )
     assert training_seconds(run) == pytest.approx([5 * 64 / 1200, 6 * 64 / 1200 + 10 * 64 / 600])
+
+
+def test_vectors_of_words_have_their_best_loss_of_any_epoch_and_the_bytes_of_a_step(tmp_path: Path) -> None:
+    arms = [{"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"ranks": 2}}]
+    target = {"measure": "pip_loss", "at_most": 100}
+    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, kind="words", target=target), cores=2))
+    for repeat, (seconds, *losses) in enumerate([(10.0, 120.0, 90.0, 95.0), (14.0, 90.0, 98.0, 99.0)], 1):
+        judged = [
+            records.epoch(number, 101.0 + number, pip_loss=loss, pip_mean_square=loss / 1000)
+            for number, loss in enumerate(losses, 1)
+        ]
+        told = {"epochs": 2, "samples_per_second": 1280 / seconds, "words_a_row": 100.0, "bytes_a_step": 500.0 * repeat}
+        ended = records.end(120.0, **{"seconds": seconds, "rows_seen": 1280, **told})
+        steps = [records.step(number, 101.0) for number in range(1, 21)]
+        records.write(
+            tmp_path / "a" / str(repeat), records.start(world_size=1), *steps, *judged, records.tested(119.0), ended
+        )
+    found, without = read_experiment(tmp_path).arms
+    assert found.words == WordResult(
+        seconds_an_epoch=6.0,
+        words_a_second=pytest.approx((12800 + 128000 / 14) / 2),
+        pip_loss=90.0,
+        pip_mean_square=pytest.approx(0.09),
+        loss=pytest.approx(0.3),
+    )
+    assert found.bytes_a_step == 750.0
+    assert found.to_target is not None
+    assert (found.to_target.least, found.to_target.most) == pytest.approx((640 / 1200, 1280 / 1200))
+    assert (without.words, without.bytes_a_step) == (None, None)
 
 
 def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:

@@ -156,8 +156,8 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "warning",
         "ShareTooSlow",
-        "share: the other nodes train on about 1,565 MB/s of rows, and the first (g5.xlarge), which serves them, sends "
-        "312 MB/s at most; write efs, or put a node with a faster network first.",
+        "share: the other nodes train on about 1,565 MB/s of rows, and the first by name (g5-xlarge), which serves "
+        "them, sends 312 MB/s at most; write efs, or give a group with a faster network a name that comes first.",
     ),
 ]
 
@@ -169,6 +169,14 @@ def test_each_fault_has_its_level_and_its_sentence(
     fields: dict[str, Any], hours: float | None, level: str, rule: str, sentence: str
 ) -> None:
     assert (level, rule, sentence) in found(of(**fields), hours)
+
+
+def test_the_group_that_comes_first_by_name_serves_the_share_wherever_it_stands_in_the_file() -> None:
+    many, fast = {**NODE, "count": 200}, {"instance_type": "p4d.24xlarge", "count": 1}
+    for groups in ([many, {**fast, "name": "a"}], [{**fast, "name": "a"}, many]):
+        assert "ShareTooSlow" not in [rule for _, rule, _ in found(of(training=groups, share="nfs"))]
+    for groups in ([many, {**fast, "name": "z"}], [{**fast, "name": "z"}, many]):
+        assert "ShareTooSlow" in [rule for _, rule, _ in found(of(training=groups, share="nfs"))]
 
 
 def test_a_topology_that_one_would_start_today_has_nothing_to_be_said() -> None:

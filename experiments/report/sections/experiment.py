@@ -9,6 +9,14 @@ from experiments.report.specs import SHARES, Spec, bars, coloured, name, number,
 from experiments.results import ArmResult, ExperimentResult
 
 _OWN, _TARGET = "by time", "by time to the target"
+_WORD_COLUMNS = (
+    Column(key="seconds_an_epoch", head="an epoch, s", form=",.1f"),
+    Column(key="words_a_second", head="words/s", form=",.0f"),
+    Column(key="pip_loss", head="best PIP loss", form=",.2f"),
+    Column(key="pip_mean_square", head="its mean square", form=".4g"),
+    Column(key="loss", head="loss of a pair", form=".4f"),
+)
+"""Fields of WordResult."""
 
 
 def experiment(found: ExperimentResult) -> Section:
@@ -26,7 +34,7 @@ def experiment(found: ExperimentResult) -> Section:
 
 
 def _arms(found: ExperimentResult) -> Figure:
-    trains = found.kind == "training"
+    trains = found.kind != "preprocessing"
     measures = list(dict.fromkeys(measure for arm in found.arms for measure in arm.measures))
     columns = [
         Column(key="arm", head="arm"),
@@ -42,6 +50,8 @@ def _arms(found: ExperimentResult) -> Figure:
         Column(key="target_efficiency", head="efficiency to the target", form=".0%"),
         Column(key="of_bound", head="share of own rates", form=".0%"),
         *measure_columns(measures),
+        *_WORD_COLUMNS,
+        Column(key="sent", head="sent a step and rank, kB", form=",.1f"),
         Column(key="dollars", head="a run, $", form=",.2f"),
         Column(key="remark", head="remark"),
     ]
@@ -60,6 +70,8 @@ def _arms(found: ExperimentResult) -> Figure:
             arm.target_efficiency,
             arm.of_bound,
             *(arm.measures.get(measure) for measure in measures),
+            *(getattr(arm.words, column.key, None) for column in _WORD_COLUMNS),
+            None if arm.bytes_a_step is None else arm.bytes_a_step / 1e3,
             arm.dollars,
             arm.remark,
         ]
@@ -167,7 +179,7 @@ def _speed_ups(found: ExperimentResult) -> list[Figure]:
 
 def _ranks(found: ExperimentResult) -> str:
     """What the arms have more or less of."""
-    return "ranks" if found.kind == "training" else "cores"
+    return "cores" if found.kind == "preprocessing" else "ranks"
 
 
 def _side(found: ExperimentResult, arm: ArmResult, what: str, apart: Sequence[str] = ()) -> str:

@@ -2,20 +2,23 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpus.stream.settings import TOKENISERS
 from experiments.errors import ExperimentError
 from experiments.plans.files import load, names
-from experiments.plans.parts import Arm, Local
+from experiments.plans.parts import Arm, Local, Tokeniser
 from experiments.plans.planned import chosen_arms, planned_runs
 from experiments.plans.settings import config_of
 from infra import topology
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 HEAD = "about: x\nkind: training\n"
+WORDS = "about: x\nkind: words\n"
 ARM = "arms:\n  - {name: a, local: {ranks: 1}}\n"
 
 
@@ -29,6 +32,7 @@ def test_there_are_the_experiments_of_the_documents() -> None:
     assert set(names()) == {
         *("losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
         *("same-gpus-over-nodes", "strong-scaling", "weak-scaling"),
+        *("embeddings-50", "embeddings-200", "embeddings-characters", "embeddings-ways"),
     }
 
 
@@ -42,6 +46,10 @@ def test_each_shipped_experiment_can_be_read_and_runs_somewhere(name: str) -> No
             assert chosen.preprocessing if found.experiment.kind == "preprocessing" else chosen.training
         if arm.local and found.experiment.kind == "training":
             assert arm.local.sleep or arm.local.world_size <= 2, "more ranks than two sleep here"
+
+
+def test_a_file_names_the_tokenisers_that_readers_have() -> None:
+    assert set(get_args(Tokeniser)) == set(TOKENISERS)
 
 
 def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> None:
@@ -61,7 +69,7 @@ def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> Non
         ("", "mine.yaml holds no fields; write those of an experiment."),
         ("about: x\nkind: training\n", "line 1: an experiment lacks the field 'arms'; add it, such as"),
         (HEAD + "repeat: 2\n" + ARM, "line 3: 'repeat' is not a field of an experiment; did you mean 'repeats'?"),
-        ("about: x\nkind: trainig\n" + ARM, "line 2: kind is 'trainig', but must be training or preprocessing"),
+        ("about: x\nkind: trainig\n" + ARM, "line 2: kind is 'trainig', but must be training, words or prep"),
         (HEAD + "repeats: 0\n" + ARM, "line 3: repeats is 0, but must be a number of runs of each arm, from 1 to 100"),
         (HEAD + "settings:\n  epochs: 0\n" + ARM, "line 4: settings: --epochs is 0, but must be at least 1."),
         (HEAD + "settings: {epoch: 1}\n" + ARM, "'epoch' is no option of `shoal train`; did you mean 'epochs'?"),
@@ -84,6 +92,13 @@ def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> Non
         ),
         (HEAD + "baseline: b\n" + ARM, "line 3: baseline: there is no arm 'b'; there are a."),
         (HEAD + "target: {loss: 0.1, measure: accuracy}\n" + ARM, "line 3: target: write either `loss: 0.3`, or"),
+        (HEAD + "target: {measure: pip_loss, at_least: 1}\n" + ARM, "or `measure: pip_loss` with `at_most: 120`."),
+        (HEAD + "target: {measure: pip_loss, at_most: 1}\n" + ARM, "line 3: target, measure: 'pip_loss' is no measure"),
+        (HEAD + "text: {lemmatize: true}\n" + ARM, "line 3: text: goes with `kind: words`; leave it out."),
+        (HEAD + "settings: {model: skipgram}\n" + ARM, "line 3: settings: skipgram learns vectors of words; write"),
+        (WORDS + "text: {tokeniser: tree}\n" + ARM, "text, tokeniser is 'tree', but must be one of treebank, punct"),
+        (WORDS + "settings: {hidden: 8}\n" + ARM, "line 3: settings: lstm learns no vectors of words; take skipgram"),
+        (WORDS + "settings: {model: skipgram}\narms: [{name: a, local: {sleep: [9]}}]", "write `ranks` or `slow`."),
         (HEAD + "target: {measure: acuracy, at_least: 1}\n" + ARM, "'acuracy' is no measure of a training; take one"),
         (
             "about: x\nkind: preprocessing\nsettings: {epochs: 1}\narms: [{name: a, local: {workers: 1}}]\n",

@@ -106,40 +106,6 @@ def test_mixed_ranks_stand_beside_the_bound_of_their_own_rates(tmp_path: Path) -
     assert ["mixed", "steps", "3,000 + 1,000", "4,000", "3,000", "75%", "50%"] in outline.rows
 
 
-def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: Path) -> None:
-    found = report([examples.experiment(tmp_path / "out")], now=0.0)
-    outline = Outline(found.page)
-    assert outline.headings[:3] == ["Shoal: more-ranks", "The experiment more-ranks", "Arms"]
-    assert {"Time of the arms", "Speed-up", "Share of the bound"} <= set(outline.headings)
-    arms = {row[0]: row for row in outline.rows if len(row) > 8 and row[0] in ("1 rank", "1 K80", "later")}
-    assert arms["1 rank"][-1] == ""
-    assert "ranks sleep" in arms["1 K80"][-1]
-    assert "0 of 2 runs finished" in arms["later"][-1]
-    drawn = [row for row in outline.rows if row[2:4] == ["by time, computing", "1.00"]]
-    assert drawn == [["1 rank", "1", "by time, computing", "1.00", "100%", "1"]]
-
-
-def test_an_arm_that_has_no_run_is_said_to_be_nowhere(tmp_path: Path) -> None:
-    rows = page_of(examples.experiment(tmp_path / "out")).rows
-    assert {row[0]: row[1] for row in rows if len(row) > 8 and row[0] in ("1 rank", "later")} == {
-        "1 rank": "this machine",
-        "later": "-",
-    }
-
-
-def test_preprocessings_are_compared_by_cores_and_megabytes_a_line_for_each_share(tmp_path: Path) -> None:
-    page = report([examples.preprocessings(tmp_path / "out")], now=0.0).page
-    rows = Outline(page).rows
-    assert ["arm", "on", "cores", "runs", "time, s", "MB/s", "speed-up", "efficiency"] in rows
-    assert ["100% on 2", "this machine", "2", "1", "5.0", "20.0", "2.00", "100%"] in rows
-    assert {row[2] for row in rows if len(row) == 6 and row[0].endswith(("on 1", "on 2"))} == {
-        "by time, share 0.5",
-        "by time, share 1",
-    }
-    assert "Speed-up by cores" in page
-    assert "ranks" not in page.partition("<main>")[2]
-
-
 def test_runs_of_an_experiment_are_compared_in_its_section_alone(tmp_path: Path) -> None:
     outline = page_of(examples.experiment(tmp_path / "out"))
     assert outline.headings.count("Speed-up") == 1
