@@ -15,6 +15,7 @@ LONGEST = (
     "test_by_hand.py",
     "corpus/reading/test_fuzz.py",
     "test_matrix.py",
+    "test_embeddings_life.py",
     "test_fasttext_life.py",
     "test_faults.py",
     "bootstrap/cli/test_cli.py",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, option
+from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, percent, show, table
 from bootstrap.cli.vectors import model_option
 from bootstrap.errors import UsageError
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     short_help="judge vectors of words by similarity and analogies",
     help="Compare vectors of words with what people said of pairs of words (Spearman's rank correlation of the scores "
     "with the cosines), and let them answer analogies: which word is to c as b is to a (3CosAdd and 3CosMul, all but "
-    "the three given words)? Pairs and questions with a word that has no vector are left out, and counted.",
+    "the three given words)? Pairs and questions with a word that has no vector are left out, and counted. In a "
+    "folder of --model char-lstm every word of a pair has a vector.",
     epilog="""\
 \b
 Examples:
@@ -46,14 +48,15 @@ def run(*, model: str, similarity: Sequence[str], analogy: Sequence[str], as_jso
     if not (similarity or analogy):
         raise UsageError("there is nothing to judge by; give --similarity FILE..., --analogy FILE..., or both")
     from trainer.embeddings.analogy import analogies, read_questions, total
-    from trainer.embeddings.similarity import read_pairs
+    from trainer.embeddings.model_folder import open_words
+    from trainer.embeddings.similarity import read_pairs, words_of
     from trainer.embeddings.similarity import similarity as judged
-    from trainer.embeddings.vectors import open_vectors
 
+    require_s3(model, *similarity, *analogy)
     pairs = {name: read_pairs(name) for name in similarity}
     questions = {name: read_questions(name) for name in analogy}
-    vectors = open_vectors(model)
-    by_pairs = {name: judged(vectors, each) for name, each in pairs.items()}
+    vectors = open_words(model)
+    by_pairs = {name: judged(vectors.including(words_of(each)), each) for name, each in pairs.items()}
     by_questions: dict[str, dict[str, AnalogyResult]] = {}
     with Bars(unit="question") as bars:
         for name, each in questions.items():

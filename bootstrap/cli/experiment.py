@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from experiments.plans.files import ExperimentFile
 
 _WHERE, _DATA = "Where", "Data"
+_READ = {
+    "preprocessing": "preprocessing; give --input FILE..., the raw reviews",
+    "words": "vectors of words; give --input FILE..., the text",
+}
+"""By kind, of experiments that read their input themselves."""
 
 
 @group(
@@ -45,6 +50,8 @@ Examples:
   shoal experiment run mixed-gpus --dry-run --data results/data/dataset.h5
   shoal experiment run my-own.yaml --deployment one two --max-price 30
   shoal experiment run preprocessing --local --input reviews/*.json.gz
+  shoal experiment run embeddings-50 --local --input books.txt.gz \\
+      --similarity EN-WS-353-ALL.txt
 """,
 )
 @click.argument("file", metavar="NAME_OR_FILE", help="an experiment: one of Shoal's by name, your own by file")
@@ -64,7 +71,21 @@ Examples:
     group=_DATA,
     help="of trainings: a dataset, a file or, with --deployment, also s3://... (default there: each one's newest)",
 )
-@option("--input", "inputs", several=True, metavar="FILE_OR_S3", group=_DATA, help="of preprocessing: raw reviews")
+@option(
+    "--input",
+    "inputs",
+    several=True,
+    metavar="FILE_OR_S3",
+    group=_DATA,
+    help="of preprocessing: raw reviews; of vectors of words: text",
+)
+@option(
+    "--similarity",
+    several=True,
+    metavar="FILE",
+    group=_DATA,
+    help="of vectors of words: sets of pairs of words with people's scores, by which they are judged",
+)
 @option(
     "--output",
     type=click.Path(path_type=Path),
@@ -97,7 +118,7 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **a
 
     found = load(file)
     _require_options(found, asked, dry_run=dry_run)
-    require_s3(asked["data"], *asked["inputs"])
+    require_s3(asked["data"], *asked["inputs"], *asked["similarity"])
     output = asked["output"] or Path("results/experiments") / found.name
     plan = plan_runs(found, _place(found, asked, output), output=output, names=arms)
     prices = plan.prices()
@@ -122,7 +143,7 @@ def _run(plan: "RunningPlan") -> str | None:
     from bootstrap.experiments.running import run_experiment
 
     try:
-        with Bars(unit="row" if plan.file.experiment.kind == "training" else "B") as bars:
+        with Bars(unit="B" if plan.file.experiment.kind == "preprocessing" else "row") as bars:
             stopped_by = run_experiment(plan, bars)
     except KeyboardInterrupt:
         say("to go on, type the same command again")
@@ -141,15 +162,18 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
         raise UsageError("--region goes with --deployment")
     if asked["rates"] and not (local and dry_run):
         raise UsageError("--rates goes with --local and --dry-run")
-    if found.experiment.kind == "preprocessing":
+    kind = found.experiment.kind
+    if kind in _READ:
         if asked["data"] is not None or not asked["inputs"]:
-            raise UsageError(
-                f"'{found.name}' compares preprocessing; give --input FILE..., the raw reviews, and no --data"
-            )
+            raise UsageError(f"'{found.name}' compares {_READ[kind]}, and no --data")
     elif asked["inputs"] or (asked["data"] is None and not deployments):
         raise UsageError(
             f"'{found.name}' compares trainings; give --data, a dataset made by `shoal preprocess`, and no --input"
         )
+    if kind == "words" and asked["rates"]:
+        raise UsageError("--rates goes with models that classify texts")
+    if kind != "words" and asked["similarity"]:
+        raise UsageError("--similarity goes with vectors of words")
 
 
 def _place(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Place":
@@ -161,6 +185,10 @@ def _place(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Pla
         if local:
             return preprocessings.LocalPreprocessings(inputs, output)
         return preprocessings.DeployedPreprocessings(_deployments(found, asked), inputs, output)
+    if found.experiment.kind == "words":
+        if local:
+            return trainings.LocalWords(found.experiment, inputs, output, asked["similarity"])
+        return trainings.DeployedWords(found.experiment, _deployments(found, asked), inputs, asked["similarity"])
     if local:
         return trainings.LocalTrainings(found.experiment, Path(asked["data"]), asked["rates"])
     return trainings.DeployedTrainings(found.experiment, _deployments(found, asked), asked["data"])

@@ -8,6 +8,7 @@ from bootstrap.cli.output import percent, table
 from corpus.display import plural
 from experiments.comparing import warnings
 from experiments.plans.prices import total_dollars
+from trainer.embeddings.options import PIP_COSINE, SIMILARITY
 
 if TYPE_CHECKING:
     from bootstrap.experiments.running import RunningPlan
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from experiments.results import ArmResult, ExperimentResult, Spread
 
 _SHOWN = "accuracy"
-"""The measure that the table has; programs get all."""
+"""The measure that the table has of classifiers; programs get all."""
 
 
 def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPrice"]]) -> Iterator[str]:
@@ -65,11 +66,15 @@ def dry_content(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPr
 def lines(found: "ExperimentResult") -> Iterator[str]:
     """What an experiment found, an arm a line; columns in which nothing is known are left out."""
     arms = [arm for arm in found.arms if arm.finished]
-    trains = found.kind == "training"
+    trains = found.kind != "preprocessing"
     columns: list[tuple[str, Sequence[str]]] = [
         ("ranks" if trains else "cores", [str(arm.ranks or "") for arm in arms]),
         ("seconds (least to most)", [_seconds(arm.seconds) for arm in arms]),
-        ("rows/s" if trains else "MB/s", [_rate(arm.rate, 1 if trains else 1e6) for arm in arms]),
+        *(
+            _word_columns(arms)
+            if found.kind == "words"
+            else [("rows/s" if trains else "MB/s", [_rate(arm.rate, 1 if trains else 1e6) for arm in arms])]
+        ),
         ("speed-up", [_number(arm.speed_up) for arm in arms]),
         ("efficiency", [_percent(arm.efficiency) for arm in arms]),
         ("of own rates", [_percent(arm.of_bound) for arm in arms]),
@@ -91,6 +96,21 @@ def lines(found: "ExperimentResult") -> Iterator[str]:
     yield ""
     yield from _warnings(found)
     yield f"A report of all runs: shoal report {found.folder}"
+
+
+def _word_columns(arms: Sequence["ArmResult"]) -> list[tuple[str, Sequence[str]]]:
+    """What arms have that learn vectors of words."""
+    words = [arm.words for arm in arms]
+    return [
+        ("an epoch", ["" if each is None else f"{each.seconds_an_epoch:,.1f}" for each in words]),
+        ("words/s", ["" if each is None else f"{each.words_a_second:,.0f}" for each in words]),
+        ("best PIP loss", ["" if each is None else _number(each.pip_loss) for each in words]),
+        ("its mean square", ["" if each is None else _digits(each.pip_mean_square) for each in words]),
+        ("PIP cosine", [_digits(arm.measures.get(PIP_COSINE)) for arm in arms]),
+        (SIMILARITY, [_digits(arm.measures.get(SIMILARITY)) for arm in arms]),
+        ("loss of a pair", ["" if each is None else _digits(each.loss) for each in words]),
+        ("kB sent a step", ["" if arm.bytes_a_step is None else f"{arm.bytes_a_step / 1e3:,.1f}" for arm in arms]),
+    ]
 
 
 def content(found: "ExperimentResult") -> dict[str, Any]:
@@ -119,7 +139,7 @@ def _arm_content(arm: "ArmResult") -> dict[str, Any]:
     spreads = {"seconds": arm.seconds, "rate": arm.rate, "to_target": arm.to_target}
     plain = (
         *("name", "place", "ranks", "sleeps", "finished", "speed_up", "efficiency", "target_speed_up"),
-        *("target_efficiency", "of_bound", "dollars", "remark"),
+        *("target_efficiency", "of_bound", "bytes_a_step", "dollars", "remark"),
     )
     return {
         **{name: getattr(arm, name) for name in plain},
@@ -127,6 +147,7 @@ def _arm_content(arm: "ArmResult") -> dict[str, Any]:
         "folder": str(arm.folder),
         "settings": dict(arm.settings),
         "measures": dict(arm.measures),
+        **({"words": vars(arm.words)} if arm.words else {}),
     }
 
 
@@ -143,6 +164,10 @@ def _seconds(spread: "Spread | None") -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:#.4g}"
 
 
 def _percent(value: float | None) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import click
 
 from bootstrap.cli.command import command, option
+from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, show, table
 from bootstrap.cli.vectors import model_option
 from bootstrap.errors import ShoalError
@@ -13,7 +14,7 @@ from bootstrap.errors import ShoalError
 @command(
     short_help="list the words nearest to given ones",
     help="List for each word those with the most similar vectors, and the cosines. A word that has no vector is looked "
-    "for in lower case, too.",
+    "for in lower case, too; a folder of --model char-lstm then reads one off its characters.",
     epilog="Example: shoal neighbours --model vectors.bin guitar album",
 )
 @model_option
@@ -22,13 +23,20 @@ from bootstrap.errors import ShoalError
 @json_option
 def run(*, model: str, words: Sequence[str], count: int, as_json: bool) -> int:
     """Run `shoal neighbours`."""
-    from trainer.embeddings.vectors import open_vectors
+    from trainer.embeddings.model_folder import open_words
 
-    vectors = open_vectors(model)
-    unknown = [word for word in words if vectors.find(word) is None]
+    require_s3(model)
+    vectors = open_words(model)
+    found: dict[str, list[tuple[str, float]]] = {}
+    unknown: list[str] = []
+    for word in words:
+        known = vectors.including([word])
+        if known.find(word) is None:
+            unknown.append(word)
+        else:
+            found[word] = known.nearest(word, count)
     if unknown:
         raise ShoalError(f"{model} has no vector of: {', '.join(unknown)}; leave it out, or give another form of it")
-    found = {word: vectors.nearest(word, count) for word in words}
     parts = [
         table([(name, f"{cosine:.3f}") for name, cosine in nearest], (word, "cosine"), right=(1,), ruled=True)
         for word, nearest in found.items()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli import plan_work
-from bootstrap.cli.command import Converted, command, complete_topology, option
+from bootstrap.cli import plan_words, plan_work
+from bootstrap.cli.command import Converted, command, complete_topology, option, typed_options
 from bootstrap.cli.figures import read_size
 from bootstrap.cli.input_options import NOTES, READING
 from bootstrap.cli.like import like_options
@@ -34,7 +34,8 @@ _DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
     help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
     "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
     "what training on so many rows takes and costs, and with --raw-bytes also their preprocessing; with --like it "
-    "looks at your reviews for both; with --all it tells which topology to take.",
+    "looks at your reviews for both; with --all it tells which topology to take. With --words it predicts how fast "
+    "vectors of words are learnt in each mode, and from when several GPUs beat one.",
     epilog="""\
 \b
 Examples:
@@ -44,6 +45,7 @@ Examples:
   shoal plan --all --rows 21300000 --epochs 10 --max-price 30 --max-hours 2
   shoal plan starter --rows 21300000 --rates results/starter-rates
   shoal plan --local --rows 200000 --epochs 5 --rates results/rates
+  shoal plan embeddings-4x1gpu --words 100000000 --embedding 200
 
 The exit status is 1 if a deployment would be refused, or nothing fits.
 """,
@@ -61,6 +63,7 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
 @option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
 @like_options(_DATA)
+@plan_words.word_options
 @option("--rows", group=_DATA, type=click.IntRange(min=1), metavar="N", help="rows of the dataset: distinct texts")
 @option(
     "--raw-bytes",
@@ -75,7 +78,7 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     type=click.IntRange(min=1),
     default=10,
     metavar="E",
-    help="passes over the training rows (default: 10)",
+    help="passes over the training rows (default: 10, and with --words 5)",
 )
 @option(
     "--global-batch",
@@ -125,9 +128,14 @@ def run(
     **asked: Any,
 ) -> int:
     """Run `shoal plan`."""
-    plan_work.check_options(ctx, topologies)
+    typed = typed_options(ctx)
+    plan_words.check_options(asked, list(typed), topologies)
+    if asked["words"] is None:
+        plan_work.check_options(ctx, topologies)
     _require_topologies(topologies, hours=hours, deployment=deployment)
-    work = plan_work.read_work(ctx)
+    work, words = plan_work.read_work(ctx), plan_words.read_work(asked, list(typed))
+    if words and asked["local"]:
+        return words.show_here(asked["ranks"], as_json=as_json)
     if work and asked["local"]:
         return plan_work.show_here(work, as_json=as_json)
     if work and asked["every"]:
@@ -162,6 +170,9 @@ def run(
             found = work.on(each.topology)
             texts.append("\n".join([*predicted.lines(found), *work.notes(each.topology)]))
             contents[-1]["prediction"] = predicted.content(found)
+        if words:
+            texts.append("\n".join(words.lines(each.topology)))
+            contents[-1]["prediction"] = words.content(each.topology)
     show({"plans": contents, **(work.content() if work else {})}, "\n\n".join(texts), as_json=as_json)
     return int(any(each.refused for each in made))
 

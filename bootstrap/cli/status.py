@@ -1,5 +1,6 @@
 """`shoal status`: what a deployment is doing, what it costs now, and when it ends."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command
@@ -9,6 +10,7 @@ from bootstrap.cli.target import Target, target_options
 from corpus.display import plural
 
 if TYPE_CHECKING:
+    from bootstrap.aws.account import Account
     from bootstrap.lifecycle.status import GroupStatus, Status
 
 _NODES = {"train": "nodes", "read": "readers"}
@@ -16,8 +18,8 @@ _NODES = {"train": "nodes", "read": "readers"}
 
 @command(
     short_help="report what a deployment is doing",
-    help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, and when its guard "
-    "ends it.",
+    help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
+    "it, and how far the readers of a training are.",
     epilog="Example: shoal status demo --json",
 )
 @target_options
@@ -28,8 +30,28 @@ def run(target: Target, as_json: bool) -> int:
 
     name, account = target.name, target.account
     now = status.read_status(name, account)
-    summary(_content(now), _rows(now, account.region), as_json=as_json)
+    read, rows = _reading(now, account)
+    summary({**_content(now), "read": read}, [*_rows(now, account.region), *rows], as_json=as_json)
     return 0
+
+
+def _reading(now: "Status", account: "Account") -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
+    """What the readers of a training have done, for a program and for a person; nothing while none runs."""
+    from botocore.exceptions import ClientError
+
+    from bootstrap.cli.words_preview import describe_reading
+    from bootstrap.training.readers import reading_now
+    from infra import topology
+
+    bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
+    if bucket is None or not any(group.running for group in now.groups):
+        return None, []
+    try:
+        read = reading_now(account.client("s3"), bucket, now.name)
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code")
+        return None, [("text", f"unknown how far its readers are: S3 answers {code}")]
+    return (asdict(read), [("text", describe_reading(read))]) if read else (None, [])
 
 
 def _content(now: "Status") -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """`shoal train`: a dataset to a trained model."""
 
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ import click
 
 from bootstrap.cli.command import argparse_options, command, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
-from bootstrap.cli.figures import dollars
 from bootstrap.cli.input_options import (
     INPUT,
     NOTES,
@@ -23,6 +21,7 @@ from bootstrap.cli.input_options import (
     require_s3,
     scale_suggested,
 )
+from bootstrap.cli.launch_rows import cost_rows, node_rows, predicted_rows, refused_rows, seconds_range
 from bootstrap.cli.output import json_option, percent, show, summary
 from bootstrap.cli.target import Target, where_options
 from bootstrap.cli.word_options import GROUP, NOTE, refuse_word_options, word_options
@@ -36,7 +35,7 @@ from jobs.choose import add_limit_options
 from jobs.settings import add_judging, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.command_line import add_arguments, from_args
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, chosen_model
 from trainer.errors import TrainingError
 from trainer.options import flag
 from trainer.output.files import MODEL, finished_model
@@ -115,10 +114,11 @@ def run(
     **options: Any,
 ) -> int:
     """Run `shoal train`."""
+    options["model"] = chosen_model(typed_options(ctx))
     if options["model"] in WORD_MODELS:
         from bootstrap.cli.train_words import train_words
 
-        return train_words(ctx, target, nodes, data, options, as_json=as_json)
+        return train_words(ctx, target, nodes, data, options, dry_run=dry_run, as_json=as_json)
     refuse_word_options(typed_options(ctx), options["model"])
     texts = _texts(typed_options(ctx), options, data)
     if dry_run and texts is None:
@@ -165,7 +165,7 @@ def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int, rates
             from bootstrap.training.prediction import predict_run
 
             predicted = predict_run(config, ranks=ranks, rates=rates)
-            bars.note(f"predicted: {_seconds(predicted['seconds'])}")
+            bars.note(f"predicted: {seconds_range(predicted['seconds'])}")
         return train_locally(config, ranks=ranks, bars=bars, predicted=predicted)
 
 
@@ -245,17 +245,16 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
         ("rows of each rank", rows_of_ranks(result)),
-        *_nodes("nodes", result.get("nodes", ())),
-        *_nodes("readers", result.get("readers", ())),
+        *node_rows(result),
         *time_rows(result),
-        *_predicted(result),
-        *_cost(result),
+        *predicted_rows(result),
+        *cost_rows(result),
     ]
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
-        return [*speed, *speed_rows(result), *profile_rows(result), stopped, *_refused(result)]
+        return [*speed, *speed_rows(result), *profile_rows(result), stopped, *refused_rows(result)]
     if result.get("slept"):
-        return [model, *speed, *speed_rows(result), *profile_rows(result), *_refused(result)]
+        return [model, *speed, *speed_rows(result), *profile_rows(result), *refused_rows(result)]
     return [
         model,
         *speed,
@@ -267,7 +266,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         *confusion_rows(result["confusion"]),
         *profile_rows(result),
         ("curves", f"tensorboard --logdir {output}"),
-        *_refused(result),
+        *refused_rows(result),
     ]
 
 
@@ -321,57 +320,6 @@ def time_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """Where the time of the run went, since its start or its resume."""
     spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
     return [("time", f"{result['wall']:.1f} s: {spent}")]
-
-
-def _predicted(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the command was predicted to take, and what it took; of a deployment also each of its stages."""
-    if "launch" not in result:
-        return []
-    launch = result["launch"]
-    predicted = launch["predicted"]
-    off = launch["seconds"] / predicted["seconds"]["middle"] - 1
-    whole = f"{_seconds(predicted['seconds'])}; it took {launch['seconds']:.1f} s ({off:+.0%})"
-    stages = [
-        (
-            f"  {stage['name']}",
-            f"{_seconds(stage['seconds'])}{_dollars(stage['dollars'])}; it took {took['seconds']:.1f} s"
-            f"{_dollars(took['dollars'])}",
-        )
-        for stage, took in zip(predicted.get("stages", ()), launch.get("stages", ()), strict=True)
-    ]
-    return [("predicted", whole), *stages]
-
-
-def _dollars(amount: "dict[str, float] | float | None") -> str:
-    """An amount behind a time; empty where no price is known."""
-    if isinstance(amount, dict):
-        return f", {dollars(amount['middle'])}"
-    return "" if amount is None else f", {dollars(amount)}"
-
-
-def _seconds(estimate: dict[str, float]) -> str:
-    return f"{estimate['middle']:.1f} s ({estimate['low']:.1f} to {estimate['high']:.1f})"
-
-
-def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """The cost of a deployment's nodes for this training."""
-    if result.get("cost") is None:
-        return []
-    spot = any(node["market"] == "spot" for node in (*result["nodes"], *result.get("readers", ())))
-    how = ", at most: spot nodes at their price on demand" if spot else ", on demand"
-    return [("cost of the nodes", f"{dollars(result['cost'])}{how}")]
-
-
-def _refused(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """The objects of a deployment's run that were not fetched."""
-    return [("not fetched", sentence) for sentence in result.get("refused", ())]
-
-
-def _nodes(name: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """A deployment's nodes: zone and market may differ from what the topology prefers."""
-    kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
-    texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
-    return [(name, "; ".join(texts))] if texts else []
 
 
 def config_of(ctx: click.Context, data: Path) -> TrainConfig:

@@ -1,22 +1,30 @@
 """`shoal train` for models of words: text to vectors of its words."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from bootstrap.cli.command import typed_options
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.output import summary
+from bootstrap.cli.launch_rows import cost_rows, node_rows, predicted_rows, refused_rows
+from bootstrap.cli.output import show, summary
 from bootstrap.cli.target import Target
 from bootstrap.cli.train import config_of, profile_rows, rows_of_ranks, speed_rows, time_rows
-from bootstrap.cli.word_options import stream_settings
+from bootstrap.cli.word_options import refuse_text_options, stream_settings
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
-from bootstrap.training.local import finished_before, train_locally
-from bootstrap.training.word_stream import FOLDER, forget, readers_of
-from corpus.stream.settings import read_settings
+from corpus.stream.settings import StreamSettings, read_settings
+from trainer.config import TrainConfig
+from trainer.embeddings.analogy import read_questions
+from trainer.embeddings.options import require_text_of_kind
+from trainer.embeddings.similarity import read_pairs
+from trainer.errors import TrainingError
 from trainer.output.files import MODEL, finished_model
+
+if TYPE_CHECKING:
+    from bootstrap.aws.deployment import Deployment
 
 _STOPPED = "with a checkpoint; to continue, type the same command with --resume"
 
@@ -28,23 +36,54 @@ def train_words(
     data: str | None,
     options: dict[str, Any],
     *,
+    dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Train a model of words on this machine."""
-    if target is not None:
-        raise UsageError(f"--model {options['model']} learns on this machine alone for now; give --local")
+    """Train a model of words, on this machine or on a deployment."""
+    output: Path = options["output"]
+    if target is None:
+        result = _train_here(ctx, nodes, data, options, dry_run=dry_run, as_json=as_json)
+    else:
+        result = _train_on_deployment(ctx, target, nodes, data, options, dry_run=dry_run, as_json=as_json)
+    if result is None:
+        return 0
+    summary(result, word_rows(result, output), as_json=as_json)
+    if result["stopped"]:
+        return status_of(result.get("stopped_by", "SIGINT"))
+    return 1 if result.get("refused") else 0
+
+
+def _train_here(
+    ctx: click.Context,
+    nodes: int | None,
+    data: str | None,
+    options: dict[str, Any],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> dict[str, Any] | None:
+    """The summary; None where it was only shown what would be read."""
+    from bootstrap.training.local import finished_before, train_locally
+    from bootstrap.training.word_stream import FOLDER, forget, readers_of
+
     if nodes is not None and nodes < 1:
         raise UsageError(f"--nodes is {nodes}, but must be at least 1")
-    if bool(options["input"]) == (data is not None):
+    if options["input"] and data is not None:
+        raise UsageError("--input is text to read, and --data a folder with what was read before; give one of them")
+    if not options["input"] and data is None:
         raise UsageError(
             f"--model {options['model']} needs --input FILE_OR_S3..., text to learn from, or --data DIR, a folder in "
             "which an earlier run has left what it read (its output's stream/)"
         )
-    output: Path = options["output"]
-    stream = Path(data) if data is not None else output / FOLDER
-    settings = stream_settings(options) if data is None else read_settings(stream)
-    require_s3(*settings.sources)
+    refuse_text_options(typed_options(ctx), has_stream=data is not None)
+    stream = Path(data) if data is not None else options["output"] / FOLDER
+    settings = stream_settings(options, readers=1) if data is None else read_settings(stream)
+    require_s3(*settings.sources, *options["similarity"], *options["analogy"])
     config = config_of(ctx, stream)
+    _check_before_reading(config, endless=settings.endless)
+    if dry_run:
+        _preview(settings, None, as_json=as_json)
+        return None
     result = finished_before(config)
     if result is None:
         with Bars(unit="row") as bars:
@@ -52,8 +91,63 @@ def train_words(
                 forget(stream)
             with readers_of(stream, settings, bars) as readers:
                 result = train_locally(config, ranks=nodes or 1, bars=bars, look=readers.look)
-    summary(result, word_rows(result, output), as_json=as_json)
-    return status_of(result.get("stopped_by", "SIGINT")) if result["stopped"] else 0
+    return result
+
+
+def _train_on_deployment(
+    ctx: click.Context,
+    target: Target,
+    nodes: int | None,
+    data: str | None,
+    options: dict[str, Any],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> dict[str, Any] | None:
+    """The same on the nodes of a deployment."""
+    if nodes is not None:
+        raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
+    if data is not None:
+        raise UsageError("--data is a folder of this machine, and goes with --local; give --input s3://...")
+    if not options["input"]:
+        raise UsageError(f"--model {options['model']} needs --input s3://..., text to learn from")
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.training.node_stream import require_readable
+    from bootstrap.training.readers import count_readers
+    from bootstrap.training.remote import train_on_deployment
+
+    refuse_text_options(typed_options(ctx), has_stream=False)
+    config = config_of(ctx, Path("stream"))
+    require_s3(*options["input"], *options["similarity"], *options["analogy"])
+    deployment = find_deployment(target.name, target.account)
+    settings = stream_settings(options, readers=max(1, count_readers(deployment)))
+    _check_before_reading(config, endless=settings.endless)
+    if dry_run:
+        require_readable(deployment, settings)
+        _preview(settings, deployment, as_json=as_json)
+        return None
+    with Bars(unit="row") as bars:
+        return train_on_deployment(deployment, config, dataset=settings, output=config.output, bars=bars)
+
+
+def _preview(settings: StreamSettings, deployment: "Deployment | None", *, as_json: bool) -> None:
+    from bootstrap.cli import words_preview
+
+    found = words_preview.content(settings, deployment)
+    show(found, words_preview.text(found), as_json=as_json)
+
+
+def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
+    """Raise UsageError for options that the text has no use for, and DataError for sets of words of another format:
+    reading may take hours, and the ranks would find that out after it."""
+    try:
+        require_text_of_kind(config, endless=endless)
+    except TrainingError as error:
+        raise UsageError(str(error)) from error
+    for address in config.similarity:
+        read_pairs(address)
+    for address in config.analogy:
+        read_questions(address)
 
 
 def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
@@ -74,15 +168,26 @@ def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("words", f"{words[0]:,.0f} in {result['seconds']:.1f} s, {words[1]:,.0f} a second"),
         ("vocabulary", f"{result['vocabulary']:,} words"),
         ("rows of each rank", rows_of_ranks(result)),
+        *node_rows(result),
+        *_read_rows(result),
         *time_rows(result),
+        *predicted_rows(result),
+        *cost_rows(result),
         *speed_rows(result),
         *profile_rows(result),
         *([("staleness", f"{stale['mean']:.1f} steps on average, {stale['most']} at most")] if stale else []),
         *([] if result["stopped"] else [("loss of a pair", f"{result['loss']:.3f}")]),
         *judged,
-        *(
-            [("stopped", "with a checkpoint; to continue, type the same command with --resume")]
-            if result["stopped"]
-            else []
-        ),
+        *([("stopped", _STOPPED)] if result["stopped"] else []),
+        *refused_rows(result),
     ]
+
+
+def _read_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the readers of a deployment have done."""
+    if "read" not in result:
+        return []
+    from bootstrap.cli.words_preview import describe_reading
+    from corpus.stream.progress import Status
+
+    return [("text", describe_reading(Status(**result["read"])))]

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from bootstrap.cli.command import Callback, option
+from bootstrap.cli.input_options import READING_NAMES
 from bootstrap.errors import UsageError
 from corpus.errors import DataError
 from corpus.stream.settings import TOKENISERS, StreamSettings, absolute
@@ -12,10 +13,15 @@ from trainer.options import flag
 
 GROUP = "Text for words"
 NOTE = (
-    "For models of words (--model skipgram): --input names files, folders, s3://... or tcp://HOST:PORT, of which each "
-    "line is a text."
+    "For models of words (--model skipgram, char-lstm): --input names files, folders, s3://... or tcp://HOST:PORT, of "
+    "which each line is a text; with --deployment s3://... within the topology's inputs."
 )
 NAMES = ("tokeniser", "keep_case", "lemmatize", "follow", "readers")
+_OF_READING = "max_malformed"
+_OF_CLASSIFIERS = (
+    *("test_input", "positive_input", "negative_input", "rates"),
+    *(name for name in READING_NAMES if name != _OF_READING),
+)
 
 
 def word_options(function: Callback) -> Callback:
@@ -39,7 +45,11 @@ def word_options(function: Callback) -> Callback:
             help="the files or the prefix keep growing: learn from what comes, until --words, --minutes or a stop",
         ),
         option(
-            "--readers", group=GROUP, type=int, default=1, metavar="N", help="processes that read the text (default: 1)"
+            "--readers",
+            group=GROUP,
+            type=int,
+            metavar="N",
+            help="processes that read the text (default: 1; on a deployment one on each of its nodes that read)",
         ),
     )
     for each in reversed(options):
@@ -47,15 +57,13 @@ def word_options(function: Callback) -> Callback:
     return function
 
 
-def stream_settings(options: dict[str, Any]) -> StreamSettings:
-    """How the text is read, by `options`. Raises UsageError for values that cannot be."""
-    for name in ("test_input", "positive_input", "negative_input", "exclude", "format", "text_field"):
-        if options[name]:
-            raise UsageError(f"{flag(name)} goes with models that classify texts; a model of words takes --input alone")
+def stream_settings(options: dict[str, Any], *, readers: int) -> StreamSettings:
+    """How the text is read, by `options`, with so many `readers` by default. Raises UsageError for values that cannot
+    be."""
     try:
         return StreamSettings(
             sources=tuple(map(absolute, options["input"])),
-            readers=options["readers"],
+            readers=readers if options["readers"] is None else options["readers"],
             tokeniser=options["tokeniser"],
             lowercase=not options["keep_case"],
             lemmatize=options["lemmatize"],
@@ -64,6 +72,17 @@ def stream_settings(options: dict[str, Any]) -> StreamSettings:
         )
     except DataError as error:
         raise UsageError(str(error)) from error
+
+
+def refuse_text_options(typed: dict[str, Any], *, has_stream: bool) -> None:
+    """Raise UsageError for an option that was typed and that a model of words has no use for; `has_stream`: its text
+    is a folder in which readers have left words."""
+    if needless := [name for name in typed if name in _OF_CLASSIFIERS]:
+        raise UsageError(
+            f"{flag(needless[0])} goes with models that classify texts; a model of words takes --input alone"
+        )
+    if has_stream and (needless := [name for name in typed if name in (*NAMES, _OF_READING)]):
+        raise UsageError(f"{flag(needless[0])} goes with --input; the folder of --data says how its text is read")
 
 
 def refuse_word_options(typed: dict[str, Any], model: str) -> None:

@@ -1,9 +1,11 @@
 """Where the runs of an experiment are made: what an arm is there, what a run takes and costs, and how it is made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol
 
 from bootstrap.progress import Bars
+from corpus.reading.sources import InputFile
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import RunPrice
@@ -70,3 +72,9 @@ class Deployments:
         """The name of an arm's deployment."""
         found = self._by_topology[name_of(str(arm.topology))][1]
         return found.name if found else None
+
+
+def digest_of_files(files: Sequence[InputFile]) -> str:
+    """What stands for input that is not a dataset: it follows from the files' names, sizes and times."""
+    named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in files)
+    return blake2b(named.encode(), digest_size=16).hexdigest()

@@ -10,11 +10,10 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootstrap.experiments.places import Deployments
+from bootstrap.experiments.places import Deployments, digest_of_files
 from bootstrap.progress import Bars
 from corpus.cores import cores
 from corpus.errors import explain_full_disk
@@ -45,8 +44,7 @@ class _Preprocessings:
     def __init__(self, inputs: Sequence[str], output: Path) -> None:
         self._files = find_files(Inputs(files=tuple(inputs)), leave_out=str(output.resolve())).files
         self._output = output
-        named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in self._files)
-        self.data: str | None = blake2b(named.encode(), digest_size=16).hexdigest()
+        self.data: str | None = digest_of_files(self._files)
 
     def is_finished(self, run: PlannedRun) -> bool:
         """Whether the run has come to its end before."""

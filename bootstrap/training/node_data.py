@@ -1,4 +1,5 @@
-"""Brings the data of a training to the nodes: copies a dataset, or has texts encoded there that lie in S3.
+"""Brings the data of a training to the nodes: copies a dataset, has texts encoded there that lie in S3, or prepares
+where readers leave the words of a text.
 
 Whatever can be found wrong must be found before nodes start, because they cost money.
 """
@@ -21,24 +22,34 @@ from bootstrap.nodes.fleet import GpuNode, NodeWatch
 from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import TrainingRun
+from bootstrap.training.node_stream import require_readable
 from bootstrap.training.raw_input import RawTexts, dataset_of_texts, understand_texts
 from corpus.dataset import open_dataset
 from corpus.display import printable
 from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
 from corpus.reading.s3 import is_s3
+from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextProgress, TextRequest, describe_left_out
 from infra import topology
 
+NodeData = Place | TextRequest | StreamSettings
+"""A dataset in S3, texts that nodes encode, or text of which readers leave the words."""
 
-def find_data(deployment: Deployment, data: str | RawTexts | None, *, output: Path, bars: Bars) -> Place | TextRequest:
-    """A dataset's place in S3, or the texts that nodes are to encode.
+
+def find_data(
+    deployment: Deployment, data: str | RawTexts | StreamSettings | None, *, output: Path, bars: Bars
+) -> NodeData:
+    """A dataset's place in S3, the texts that nodes are to encode, or the text that readers are to read.
 
     `data` is a dataset's address, or a file here, which is uploaded; None is the deployment's newest dataset. Of texts
     here the dataset is made here, and uploaded; files in `output`, the folder of the results, are no input. Raises
     ShoalError where nodes may not read an address, and where there is no dataset; DataError for texts or a dataset that
     cannot be used.
     """
+    if isinstance(data, StreamSettings):
+        require_readable(deployment, data)
+        return data
     if data is None:
         if (newest := newest_dataset(deployment, bars)) is None:
             raise ShoalError(
@@ -62,7 +73,7 @@ def bring_data(
     deployment: Deployment,
     nodes: Sequence[GpuNode],
     run: TrainingRun,
-    data: Place | TextRequest,
+    data: NodeData,
     bars: Bars,
     *,
     readers: Sequence[GpuNode] = (),
@@ -78,6 +89,9 @@ def bring_data(
         # A node that stayed may have reported of texts before.
         objects.delete(s3, run.bucket, [{"Key": run.progress(node).key} for node in nodes])
         bars.stage("read the texts on the nodes", data.plain_bytes, "B")
+    elif isinstance(data, StreamSettings):
+        objects.put(deployment.session.client("s3"), {str(run.settings): data.to_json().encode()})
+        bars.stage("prepare the nodes", 0)
     else:
         bars.stage("copy the dataset to the nodes", 0)
     if deployment.share == "nfs":
@@ -115,7 +129,7 @@ def _stage(deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, w
 
 def _progress(deployment: Deployment, run: TrainingRun, node: GpuNode) -> TextProgress | None:
     """What a node has reported for this run; None where it has reported nothing that can be read."""
-    if isinstance(run.dataset, Place):
+    if not isinstance(run.dataset, str):
         return None
     found = retrying(partial(objects.read_text, deployment.session.client("s3"), run.progress(node)))
     try:

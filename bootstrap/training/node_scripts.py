@@ -1,4 +1,4 @@
-"""The shell scripts that the nodes of a training run execute: copy the dataset or encode texts, train, read, stop.
+"""The shell scripts that the nodes of a training run execute: bring its data, train, read, stop.
 
 The share holds what the ranks have in common; without a share each node uses a folder of its own. Only EFS outlives the
 nodes, so on others a run's checkpoints are copied to S3 while it runs. A node with disks of its own has the dataset
@@ -15,11 +15,13 @@ from typing import Literal
 from bootstrap.aws import names
 from bootstrap.aws.objects import Place
 from bootstrap.nodes.fleet import GpuNode
+from corpus.stream.settings import SETTINGS_NAME
 from corpus.text_request import REQUEST_NAME
 from infra import topology
 from trainer.command_line import as_arguments
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
+from trainer.output.files import STREAM as STREAM_START
 from trainer.rank_processes import LIMITS, STOP_SECONDS
 
 _RECORD_SECONDS = 5
@@ -39,10 +41,10 @@ _HEAD = """\
 export PATH="${{NODE_ROOT:-}}/usr/local/bin:$PATH" AWS_DEFAULT_REGION={region}
 place="${{NODE_ROOT:-}}/mnt/share" cache="${{NODE_ROOT:-}}/var/cache/shoal"
 [ -d "${{NODE_ROOT:-}}/mnt/local" ] && place="${{NODE_ROOT:-}}/mnt/local" cache="${{NODE_ROOT:-}}/mnt/local/rows"
-data="$place"/datasets/{file}
+stream="${{NODE_ROOT:-}}"/mnt/share/streams/{name}
+data={data}
 shared={shared}
 run="${{NODE_ROOT:-}}"/mnt/share/runs/{name}
-stream="${{NODE_ROOT:-}}"/mnt/share/streams/{name}
 """
 
 # While the lock is held, the node's heartbeat reports work, and the guard does not end the node.
@@ -56,7 +58,18 @@ exec 8>"$run.lock"
 flock 8
 rm -f "$run"/.stop-*
 aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
-[ -e "$run/record.jsonl" ] || aws s3 sync --only-show-errors --exclude '*' --include record.jsonl {folder} "$run"
+[ -e "$run/record.jsonl" ] || aws s3 sync --only-show-errors --exclude '*' --include record.jsonl \\
+    --include {start} {folder} "$run"
+"""
+
+# The share may be another one than that on which a run was stopped: then its stream goes on from the checkpoint.
+_OPEN_STREAM = """\
+mkdir -p "$stream"
+[ -e "$stream"/{name} ] || {{
+    aws s3 cp --only-show-errors {settings} "$stream/.settings.$$"
+    mv "$stream/.settings.$$" "$stream"/{name}
+}}
+[ ! -d "$run/checkpoints" ] || shoal-python -m trainer.embeddings.stream_place "$run" "$stream"
 """
 
 # Of the nodes that share a folder the first one copies the dataset there, and the others wait for it.
@@ -129,12 +142,16 @@ log="$run/reader-{reader}.log" stop="$run/.stop-reader-{reader}-{token}"
 mkdir -p "$run" "$stream"
 rm -f "$run/.ranks-ended"
 stopped() {{ [ -e "$stop" ] || [ -e "$run/.ranks-ended" ]; }}
+tell() {{
+    cp "$stream/reader-{reader}/status.json" "$run/.reader-{reader}" &&
+        mv "$run/.reader-{reader}" "$run/reader-{reader}.json"
+}} 2>/dev/null
 failures=0
 while :; do
     started=$SECONDS
     shoal-python {arguments} >>"$log" 2>&1 &
     reading=$!
-    while kill -0 $reading 2>/dev/null && ! stopped; do sleep 1; done
+    while kill -0 $reading 2>/dev/null && ! stopped; do sleep 1 && tell; done
     if stopped; then
         kill -TERM $reading 2>/dev/null
         for second in {seconds}; do ! kill -0 $reading 2>/dev/null || sleep 1; done
@@ -142,6 +159,7 @@ while :; do
     fi
     wait $reading
     status=$?
+    tell
     ! stopped || status=0
     [ $status != 0 ] || break
     [ $((SECONDS - started)) -lt {steady} ] || failures=0
@@ -150,13 +168,18 @@ while :; do
     echo "reader {reader} ended with status $status, and is started again" >>"$log"
 done
 last=$(tail -n 1 "$log")
-aws s3 cp --only-show-errors "$log" {folder}
+aws s3 sync --only-show-errors --exclude '*' --include 'reader-{reader}.*' "$run" {folder}
 [ $status = 0 ] || echo "$last" >&2
 exit $status
 """
 
 _STOP_READING = """\
 touch "$run/.stop-reader-{reader}-{token}"
+"""
+
+# What was read for a run that finished is of no more use; a stopped one goes on with it.
+_FORGET = """\
+! grep -q '"stopped": false' "$run/summary.json" || rm -rf "$stream"
 """
 
 # Nobody needs the checkpoints of a finished run.
@@ -175,8 +198,9 @@ class TrainingRun:
     """A training run in the data bucket. Raises ShoalError for names that Shoal does not write."""
 
     name: str
-    dataset: Place | str
-    """A dataset in S3, or the name of that of the texts in the run's request, which the nodes encode."""
+    dataset: Place | str | None
+    """A dataset in S3, or the name of that of the texts in the run's request, which the nodes encode; None for what
+    readers leave in the stream's folder."""
     bucket: str
     """The data bucket, to which its results are copied."""
     region: str
@@ -188,7 +212,7 @@ class TrainingRun:
         if isinstance(self.dataset, Place):
             names.dataset(self.dataset.key)
             names.bucket(self.dataset.bucket)
-        else:
+        elif self.dataset is not None:
             names.work(self.dataset)
         names.bucket(self.bucket)
         names.region(self.region)
@@ -203,27 +227,37 @@ class TrainingRun:
         """Where it is written which texts the nodes encode."""
         return Place(self.bucket, self.folder.key + REQUEST_NAME)
 
+    @property
+    def settings(self) -> Place:
+        """Where it is written which text readers read, and how."""
+        return Place(self.bucket, self.folder.key + SETTINGS_NAME)
+
     def progress(self, node: GpuNode) -> Place:
         """Where a node reports what it has read of the texts."""
         return Place(self.bucket, f"{topology.NODES_PREFIX}{node.instance_id}.texts")
 
     @property
     def file(self) -> str:
-        """The name of the dataset's file on a node."""
+        """The name of the dataset's file on a node, or of the stream's folder."""
+        if self.dataset is None:
+            return f"streams/{self.name}"
         return self.dataset.key.replace("/", "-") if isinstance(self.dataset, Place) else f"texts-{self.dataset}.h5"
 
     def stage(self, node: GpuNode) -> str:
-        """Copy the dataset to the node, or encode the texts there, and copy a resumed run's checkpoints and record.
+        """Copy the dataset to the node, encode the texts there, or prepare the stream's folder; and bring a resumed
+        run's checkpoints and record.
 
         Every node runs this script. Nodes that share a folder may run it at once, but not together with the node that
         serves the folder by NFS, because that node does not see their locks.
         """
         if isinstance(self.dataset, Place):
             brought = _COPY.format(dataset=shlex.quote(str(self.dataset)))
+        elif self.dataset is None:
+            brought = _OPEN_STREAM.format(name=SETTINGS_NAME, settings=shlex.quote(str(self.settings)))
         else:
             request, progress = (shlex.quote(str(place)) for place in (self.request, self.progress(node)))
             brought = _ENCODE.format(request=request, progress=progress)
-        return self._head() + _STAGE.format(folder=shlex.quote(str(self.folder))) + brought
+        return self._head() + _STAGE.format(folder=shlex.quote(str(self.folder)), start=STREAM_START) + brought
 
     def train(self, nodes: Sequence[GpuNode], rank: int, port: int, config: TrainConfig) -> str:
         """Run the ranks of one node; that of the first node also copies all results to S3, again and again."""
@@ -273,11 +307,16 @@ class TrainingRun:
         """Ask a reader to stop; it works also while it is still starting."""
         return self._head() + _STOP_READING.format(reader=reader, token=token)
 
+    def forget_stream(self) -> str:
+        """Remove what readers left for a run that finished; they must have ended."""
+        return self._head() + _FORGET
+
     def _head(self) -> str:
         file = shlex.quote(self.file)
+        is_dataset = self.dataset is not None
         return _HEAD.format(
             region=shlex.quote(self.region),
-            file=file,
-            shared=f'"${{NODE_ROOT:-}}"/mnt/share/datasets/{file}' if self.share else '"$data"',
+            data=f'"$place"/datasets/{file}' if is_dataset else '"$stream"',
+            shared=f'"${{NODE_ROOT:-}}"/mnt/share/datasets/{file}' if self.share and is_dataset else '"$data"',
             name=shlex.quote(self.name),
         )

@@ -6,8 +6,8 @@ Whatever needs nodes must happen inside `scaled_up`, because otherwise a failure
 import random
 import re
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import filterfalse
 from pathlib import Path
@@ -20,19 +20,23 @@ from bootstrap.errors import ShoalError
 from bootstrap.interrupt import name_of
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
+from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.follow import run_ranks
-from bootstrap.training.node_data import bring_data, find_data
+from bootstrap.training.node_data import NodeData, bring_data, find_data
 from bootstrap.training.node_prediction import predict_launch
 from bootstrap.training.node_scripts import TrainingRun
+from bootstrap.training.node_stream import as_before, on_nodes, read_command, require_sets, with_sets
 from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.raw_input import RawTexts, dataset_name
-from bootstrap.training.readers import ReaderCommand, reading, require_readers
+from bootstrap.training.readers import Readers, read_so_far, reading
 from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending, Stages
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.display import printable
+from corpus.stream.lines import describe_malformed
+from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextRequest
 from experiments.prediction.rates import Rates
 from infra import topology
@@ -57,25 +61,23 @@ def train_on_deployment(
     deployment: Deployment,
     config: TrainConfig,
     *,
-    dataset: str | RawTexts | None,
+    dataset: str | RawTexts | StreamSettings | None,
     output: Path,
     bars: Bars,
     rates: Rates | None = None,
     started: Started | None = None,
-    read: ReaderCommand | None = None,
 ) -> dict[str, Any]:
     """Train on all GPU nodes of a deployment and copy the results to `output`.
-
-    With `read` the nodes that read start, too, and run that command until the ranks have ended.
 
     Returns the content of summary.json, with the nodes, those of readers, the run's folder, its cost in dollars (None
     where a price is not known), and in `refused` a sentence for each object of the run's folder that is not fetched:
     its name is none that a run writes, or it cannot be a file in `output`. `dataset` is an s3:// address, a file here,
-    None for the deployment's newest one, or texts, whose addresses are then in `inputs`. With `config.resume` the
-    newest run that did not end continues. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch its files, and end
-    the nodes; then `stopped` is true, and `stopped_by` is the signal's name. Raises TrainingError, DataError for texts
-    or a dataset that cannot be used, and ShoalError also when another training uses the nodes, or a reader fails for
-    good.
+    None for the deployment's newest one, or texts, whose addresses are then in `inputs`. Of text for words (settings of
+    a stream) readers leave the words until the ranks have ended, on the nodes that read, which start, too, or on the
+    first that trains; `read` then has what they read. With `config.resume` the newest run that did not end continues.
+    Ctrl-C and SIGTERM stop the run with a checkpoint, fetch its files, and end the nodes; then `stopped` is true, and
+    `stopped_by` is the signal's name. Raises TrainingError, DataError for texts or a dataset that cannot be used, and
+    ShoalError also when another training uses the nodes, or a reader fails for good.
 
     Before the nodes start it is predicted what the training takes, by `rates` or else by the catalogue; `launch` has
     that, and what it took, unless nobody can tell. On nodes that are `started` nothing is predicted.
@@ -88,31 +90,35 @@ def train_on_deployment(
     _require_free(config, output)
     if started is None:
         require_no_other_training(deployment)
-    if read:
-        require_readers(deployment)
     data = find_data(deployment, dataset, output=output, bars=bars)
     run = TrainingRun(
         name=started.name if started else _unfinished(deployment, bars) if config.resume else new_name(deployment),
-        dataset=dataset_name(data) if isinstance(data, TextRequest) else data,
+        dataset=_name_of(data),
         bucket=deployment.output(topology.OUTPUT_DATA_BUCKET),
         region=str(deployment.session.region_name),
         share=deployment.share,
     )
+    text = data if isinstance(data, StreamSettings) else None
+    if text:
+        require_sets(deployment, config)
+        data = text = as_before(deployment, run, text) if config.resume else text
     predicted = None if started else predict_launch(deployment, config, data, rates, bars)
     began = datetime.now(UTC)
     stages = Stages(began)
-    with nullcontext(started.nodes) if started else scaled_up(deployment, bars, readers=read is not None) as running:
+    with nullcontext(started.nodes) if started else scaled_up(deployment, bars, readers=text is not None) as running:
         nodes, reader_nodes = of_role(running, "train"), of_role(running, "read")
         spending = Spending(running, region=run.region, since=began)
         stages.end("start the nodes", spending.so_far())
         bring_data(deployment, nodes, run, data, bars, readers=reader_nodes)
+        config = with_sets(deployment, run, config, bars)
         stages.end("copy the data", spending.so_far())
         with (
             TensorBoardWriter(output / FOLDER) as board,
-            reading(deployment, reader_nodes, run, read, bars) if read else nullcontext() as readers,
+            _reading(deployment, text, nodes, reader_nodes, run, bars) as readers,
         ):
-            view = RunView(bars, board, spent=spending.so_far)
+            view = RunView(bars, board, spent=spending.so_far, read=readers.progress if readers else None)
             stop_request = run_ranks(deployment, nodes, run, config, view, bars, readers=readers)
+        read = _end_reading(deployment, nodes[0], run, text, bars) if text else {}
         stages.end("train", spending.so_far())
     cost = spending.so_far()
     stages.end("end the nodes", cost)
@@ -145,18 +151,56 @@ def train_on_deployment(
         "readers": [vars(node) for node in reader_nodes],
         "run": str(run.folder),
         **({"inputs": list(dataset.inputs.addresses)} if isinstance(dataset, RawTexts) else {}),
+        **read,
         "cost": cost,
         "refused": refused,
         **({"launch": launch} if predicted else {}),
     }
 
 
+def _name_of(data: NodeData) -> Place | str | None:
+    """What `TrainingRun` calls these data."""
+    if isinstance(data, StreamSettings):
+        return None
+    return dataset_name(data) if isinstance(data, TextRequest) else data
+
+
+def _reading(
+    deployment: Deployment,
+    text: StreamSettings | None,
+    nodes: Sequence[GpuNode],
+    reader_nodes: Sequence[GpuNode],
+    run: TrainingRun,
+    bars: Bars,
+) -> AbstractContextManager[Readers | None]:
+    """The readers of a text, where there is one, until the end."""
+    if text is None:
+        return nullcontext()
+    bars.stage("read the text", 0)
+    return reading(deployment, on_nodes(text, nodes, reader_nodes), run, read_command, bars)
+
+
+def _end_reading(
+    deployment: Deployment, first: GpuNode, run: TrainingRun, text: StreamSettings, bars: Bars
+) -> dict[str, Any]:
+    """Remove what readers left for a run that finished; `inputs`, and what was `read` of them."""
+    try:
+        NodeCommand(deployment.session, first.instance_id, run.forget_stream()).wait()
+    except ShoalError as error:
+        bars.note(f"what was read may still lie on the share: {error}")
+    found = read_so_far(deployment.session.client("s3"), run, text.readers)
+    if found.malformed:
+        bars.note(f"{describe_malformed(found.malformed, found.lines)}; see reader-N.log")
+    return {"inputs": list(text.sources), "read": asdict(found)}
+
+
 def _failure(run: TrainingRun, output: Path, logs: Sequence[Path]) -> Exception:
     """The error of a run that left no model, by its logs, in which its dataset is a file of a node."""
     log_text = "\n".join(path.read_text("utf-8", "replace") for path in logs)
     failed = failure_in(log_text, f"the logs are in {output}")
-    source = str(run.dataset) if isinstance(run.dataset, Place) else "the dataset of the texts"
-    return type(failed)(re.sub(rf"\S*{re.escape(run.file)}", source, str(failed)))
+    text = "the text" if run.dataset is None else "the dataset of the texts"
+    source = str(run.dataset) if isinstance(run.dataset, Place) else text
+    return type(failed)(re.sub(rf"\S*{re.escape(run.file)}(/[\w-]+)*", source, str(failed)))
 
 
 def _require_free(config: TrainConfig, output: Path) -> None:

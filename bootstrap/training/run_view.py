@@ -13,20 +13,42 @@ from typing import Any
 from bootstrap.progress import Bars
 from bootstrap.training.tensorboard import TensorBoardWriter
 from corpus.display import printable
+from corpus.stream.progress import Status
 from trainer.presets import ENDLESS
 
-_FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "similarity", "split")
+_FIGURES = (
+    "waiting",
+    "loss",
+    "words read",
+    "balanced",
+    "of ideal",
+    "cost so far",
+    "epoch",
+    "balanced accuracy",
+    "similarity",
+    "split",
+)
 """In this order: a narrow terminal has no room for the last ones."""
+
+
+_LONG_WAIT = 30.0
+"""Seconds after which a wait for text is worth a sentence, also where no bar is shown."""
 
 
 class RunView:
     """Shows a run's record; `feed` takes the bytes that are added to it, from `offset` on."""
 
     def __init__(
-        self, bars: Bars, board: TensorBoardWriter, *, spent: Callable[[], float | None] = lambda: None
+        self,
+        bars: Bars,
+        board: TensorBoardWriter,
+        *,
+        spent: Callable[[], float | None] = lambda: None,
+        read: Callable[[], Status] | None = None,
     ) -> None:
-        """`spent` returns the dollars so far, or None where they are not known."""
-        self._bars, self._board, self._spent = bars, board, spent
+        """`spent` returns the dollars so far, or None where they are not known; `read` what readers have done, for
+        which the ranks may have to wait before they begin."""
+        self._bars, self._board, self._spent, self._read = bars, board, spent, read
         self.offset = 0
         """The number of bytes of the record that were fed."""
         self._rest = b""
@@ -35,6 +57,7 @@ class RunView:
         self._since = time.time()
         self._batch, self._ideal = 0, 0.0
         self._figures: dict[str, str] = {}
+        self._waits_since: float | None = None
 
     def feed(self, more: bytes) -> None:
         """Take the bytes that were added, and show the newest step; without any, only the time is updated."""
@@ -44,6 +67,11 @@ class RunView:
         while self._lines:  # after an interrupt the next call shows the rest
             self._show(self._lines.popleft())
         self._board.flush()
+        if self._waits_since is not None and time.time() - self._waits_since >= _LONG_WAIT:
+            self._bars.note(f"no text has come for {_LONG_WAIT:.0f} seconds; the run waits for it")
+            self._waits_since = None
+        if self._read:
+            self._figures["words read"] = f"{self._read().words:,}"
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
@@ -64,7 +92,7 @@ class RunView:
                 endless = line["epochs"] >= ENDLESS
                 self._bars.stage("train", 0 if endless else line["steps"] * self._batch)
             self._bars.begin_at(line["from_step"] * self._batch)
-            self._started, self._ended, self._figures = True, False, {}
+            self._started, self._ended, self._figures, self._waits_since = True, False, {}, None
         elif line["kind"] == "step":
             self._figures |= {"loss": f"{line['loss']:.3f}", "epoch": str(line["epoch"])}
             self._figures["split"] = "+".join(map(str, line["split"]))
@@ -73,12 +101,24 @@ class RunView:
                 self._figures["of ideal"] = f"{line['rows_per_second'] / self._ideal:.0%}"
                 self._bars.pace(line["rows_per_second"])
             self._bars.at(line["step"] * self._batch)
+        elif line["kind"] == "waiting":
+            self._wait(line)
         elif line["kind"] == "epoch":
             self._figures |= _judged(line["validation"])
         elif line["kind"] == "note" and line["time"] >= self._since:
             self._bars.note(printable(line["text"]))
         elif line["kind"] == "end":
+            self._waits_since = None
             self._ended = True  # unless the run is resumed
+
+    def _wait(self, line: Mapping[str, Any]) -> None:
+        """Show that a wait for text has begun, or that it has ended."""
+        if line["seconds"]:
+            self._figures.pop("waiting", None)
+            self._waits_since = None
+        else:
+            self._figures["waiting"] = "for text"
+            self._waits_since = line["time"]
 
 
 def _judged(validation: Mapping[str, Any]) -> dict[str, str]:

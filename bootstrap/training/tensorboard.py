@@ -49,6 +49,8 @@ _COMPARED = (
     "test/balanced_accuracy",
     "test/macro_f1",
     "test/accuracy",
+    "validation/similarity",
+    "test/similarity",
     "training/loss",
 )
 """The measures that the table of runs shows beside their settings."""
@@ -89,6 +91,8 @@ class TensorBoardWriter:
             self._start(line)
         elif line["kind"] == "step":
             self._step(line)
+        elif line["kind"] == "waiting" and line["seconds"]:
+            self._add_points(line, line["step"], {"speed/seconds_without_text": line["seconds"]})
         elif line["kind"] == "epoch":
             self._epoch(line)
         elif line["kind"] == "test":

@@ -16,6 +16,9 @@ from pathlib import Path
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
+from corpus.starter import ends_with_this_process
+from corpus.stream.lines import describe_malformed
+from corpus.stream.parts import part_numbers
 from corpus.stream.progress import ERROR_NAME, ended, read_status, reader_folder
 from corpus.stream.settings import StreamSettings, read_settings, write_settings
 
@@ -35,6 +38,7 @@ class Readers:
         self._stream, self._settings, self._bars = stream, settings, bars
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._died = dict.fromkeys(range(settings.readers), 0)
+        self._newest = dict.fromkeys(range(settings.readers), -1)  # part of each, when it last died
 
     def start(self) -> None:
         """Start those whose text has not ended. Raises DataError where one of them failed."""
@@ -51,7 +55,9 @@ class Readers:
             del self._running[number]
             if self._has_ended(number):
                 continue
-            self._died[number] += 1
+            newest = max(part_numbers(reader_folder(self._stream, number)), default=-1)
+            self._died[number] = 1 if newest > self._newest[number] else self._died[number] + 1
+            self._newest[number] = newest
             log = self._log(number)
             if self._died[number] > _RESTARTS:
                 raise ShoalError(f"reader {number} ended {self._died[number]} times by itself; its log is {log}")
@@ -95,7 +101,7 @@ class Readers:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                env={**os.environ, "OMP_NUM_THREADS": "1", **ends_with_this_process()},
                 start_new_session=True,  # Ctrl-C reaches this process alone, which ends the readers after the ranks
             )
 
@@ -118,12 +124,12 @@ def readers_of(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[R
         readers.start()
         if not settings.endless:
             readers.wait()
-            status = read_status(stream)
-            if status.malformed:
-                bars.note(f"{status.malformed:,} of {status.lines:,} lines were left out: see {stream}/reader-*.log")
-            if not status.words:
+            if not read_status(stream).words:
                 raise DataError(f"there is no word in {', '.join(settings.sources)}")
         yield readers
+        status = read_status(stream)
+        if status.malformed:
+            bars.note(describe_malformed(status.malformed, status.lines))
     finally:
         readers.end()
 

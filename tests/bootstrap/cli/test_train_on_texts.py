@@ -274,7 +274,8 @@ def test_a_training_that_is_stopped_in_an_epoch_goes_on_with_the_same_rows(
     run = Run(*whole, "--slow", "0:10", "--record-every", "1")
     record = Path("in/model/record.jsonl")
     run.until(lambda: record.exists() and '"step", ' in record.read_text())
-    assert run.stopped_by(signal.SIGINT)[0] == 130
+    status, said = run.stopped_by(signal.SIGINT)
+    assert status == 130, said
     stopped = json.loads(Path("in/model/summary.json").read_text())
     assert 0 < stopped["steps"] < 80  # of 84 in an epoch
     done = shoal(*whole, "--resume")

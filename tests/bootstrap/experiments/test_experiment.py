@@ -11,6 +11,7 @@ from bootstrap.training import local
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
 from tests.trainer.conftest import VOCABULARY, make_rows
+from tests.trainer.embeddings import made_text
 
 TRAINING = """\
 about: Two that sleep against one.
@@ -23,6 +24,17 @@ arms:
   - {{name: one asleep, local: {{sleep: [{rate}]}}, topology: reference-1g3}}
   - {{name: two asleep, local: {{sleep: [{rate}, {rate}]}}, topology: reference-2g3}}
   - {{name: elsewhere, topology: reference-4g3}}
+"""
+WORDS = """\
+about: Together and apart.
+kind: words
+repeats: 1
+text: {tokeniser: spaces}
+settings: {model: skipgram, embedding: 8, rank_batch: 4, min_count: 1, epochs: 1, threads: 1, pip: true}
+baseline: one
+arms:
+  - {name: one, local: {ranks: 1}}
+  - {name: two, local: {ranks: 2}, topology: embeddings-4x1gpu}
 """
 PREPROCESSING = """\
 about: Shares.
@@ -148,6 +160,30 @@ def test_preprocessing_is_measured_and_its_datasets_are_removed(
     assert list((tmp_path / "out").rglob("*.h5")) == []
 
 
+@pytest.mark.slow
+def test_vectors_of_words_are_learnt_from_a_text_that_is_read_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("\n".join(made_text.lines(400)))
+    pairs = made_text.pairs(tmp_path / "topics.txt")
+    here = (written(tmp_path, WORDS), "--local", "--output", tmp_path / "out", "--input", tmp_path / "text.txt")
+    status, out, err = shoal(capsys, *here, "--similarity", pairs, "--json")
+    assert status == 0, err
+    one, two = json.loads(out)["arms"]
+    assert (one["finished"], two["finished"]) == (1, 1)
+    assert {"pip_loss", "pip_mean_square", "similarity"} <= one["measures"].keys()
+    assert one["words"]["words_a_second"] > 0
+    assert one["bytes_a_step"] == 0 < two["bytes_a_step"]
+    assert len(list((tmp_path / "out/.text/reader-0").glob("part-*"))) == 1
+    status, out, err = shoal(capsys, *here)
+    assert (status, "2 runs of 2 finished before" in err) == (0, True)
+    assert "best PIP loss" in " ".join(out.split())
+    with (tmp_path / "text.txt").open("a") as text:
+        text.write("\nanother line")
+    status, _, err = shoal(capsys, *here)
+    assert (status, "holds runs on other data" in " ".join(err.split())) == (1, True)
+
+
 def test_runs_on_clusters_are_priced_before_there_are_any(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +200,17 @@ def test_runs_on_clusters_are_priced_before_there_are_any(
     status, out, _ = shoal(capsys, written(tmp_path, PREPROCESSING), "--dry-run", "--input", tmp_path / "reviews.json")
     assert status == 0
     assert "Left out: 'half', because it names no topology." in out
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"), [("none.txt", "none.txt"), ("tcp://localhost:9", "a socket sends it once; give files")]
+)
+def test_text_that_is_not_there_or_comes_once_is_a_sentence(
+    tmp_path: Path, source: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = shoal(capsys, "embeddings-50", "--local", "--input", source, "--output", tmp_path / "out")
+    assert (status, sentence in " ".join(err.split())) == (1, True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_folders_of_something_else_are_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,6 +233,9 @@ def test_folders_of_something_else_are_not_touched(tmp_path: Path, capsys: pytes
         (["losses", "--local"], "'losses' compares trainings; give --data"),
         (["losses", "--local", "--data", "d.h5", "--input", "x"], "made by `shoal preprocess`, and no --input"),
         (["preprocessing", "--local", "--data", "d.h5"], "'preprocessing' compares preprocessing; give --input"),
+        (["embeddings-50", "--local", "--data", "x"], "'embeddings-50' compares vectors of words; give --input"),
+        (["embeddings-50", "--local", "--dry-run", "--input", "x", "--rates", "x"], "models that classify texts"),
+        (["losses", "--local", "--data", "d.h5", "--similarity", "x"], "--similarity goes with vectors of words"),
         (["losses", "--local", "--data", "d.h5", "--region", "x"], "--region goes with --deployment"),
         (["losses", "--local", "--data", "d.h5", "--rates", "x"], "--rates goes with --local and --dry-run"),
     ],

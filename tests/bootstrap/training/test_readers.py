@@ -1,5 +1,6 @@
 """Readers on nodes of the embedded AWS: what they leave on the share, and what happens when they die."""
 
+import json
 import shlex
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from bootstrap.aws import objects
 from bootstrap.aws.objects import Place
+from bootstrap.cli.words_preview import describe_reading
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet as nodes_of_fleets
 from bootstrap.nodes import scale_up, shared_folder
@@ -22,7 +24,8 @@ from bootstrap.progress import Bars
 from bootstrap.training import node_scripts
 from bootstrap.training import readers as readers_module
 from bootstrap.training.node_scripts import STREAM, TrainingRun
-from bootstrap.training.readers import ReaderCommand, Readers, reading, require_readers
+from bootstrap.training.readers import ReaderCommand, Readers, count_readers, reading, reading_now
+from corpus.stream.progress import Status
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet, report
 from trainer.config import TrainConfig
@@ -216,11 +219,29 @@ def test_whatever_ends_a_training_ends_its_readers(cluster: Cluster, error: Base
     until(lambda: not any(map(psutil.pid_exists, running)))
 
 
-def test_a_deployment_without_readers_says_how_to_get_some(aws: EmbeddedAws) -> None:
+def test_readers_are_counted_whether_they_run_or_not(aws: EmbeddedAws) -> None:
     alone = Fleet().add("train", "g4dn.xlarge", 1)
-    with pytest.raises(ShoalError, match="has no nodes that read; add a group with `role: read`"):
-        require_readers(alone.deployment)
-    assert require_readers(alone.add("read", "m5.xlarge", 3, role="read").deployment) == 3
+    assert count_readers(alone.deployment) == 0
+    assert count_readers(alone.add("read", "m5.xlarge", 3, role="read").deployment) == 3
+
+
+def test_what_readers_tell_is_added_up_and_what_others_wrote_there_does_not_count(aws: EmbeddedAws) -> None:
+    s3, run = boto3.Session().client("s3"), f"told-{time.time_ns()}"
+    assert reading_now(s3, BUCKET, run) is None
+
+    def tell(number: int, text: str, *, of: str = "20260102T030405-0a1b") -> None:
+        s3.put_object(Bucket=BUCKET, Key=f"runs/{run}.{of}/reader-{number}.json", Body=text.encode())
+
+    tell(0, json.dumps({"words": 1_000, "lines": 7}), of="20250102T030405-0a1b")
+    time.sleep(1.1)  # times of objects are whole seconds
+    tell(0, json.dumps({"words": 100, "lines": 10, "malformed": 1, "waiting_seconds": 2.5}))
+    tell(1, json.dumps({"words": 20, "lines": 1, "paused_seconds": 4.0}))
+    tell(2, '{"words": "many"}')
+    found = reading_now(s3, BUCKET, run)
+    assert found == Status(words=120, lines=11, malformed=1, waiting_seconds=2.5, paused_seconds=4.0)
+    assert describe_reading(found) == (
+        "120 words in 11 lines, 1 malformed; waited 2 s for the sources, and 4 s for the ranks"
+    )
 
 
 def test_no_argument_of_a_reader_is_executed(tmp_path: Path) -> None:

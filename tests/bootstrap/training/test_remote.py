@@ -20,7 +20,7 @@ from bootstrap.progress import Bars
 from bootstrap.training import calibration, node_calibration
 from bootstrap.training.follow import RemoteRecord
 from bootstrap.training.node_prediction import predict_launch
-from bootstrap.training.node_scripts import STREAM, TrainingRun
+from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.remote import train_on_deployment
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
@@ -36,17 +36,6 @@ from trainer.errors import TrainingError
 ROOT = Path(__file__).parents[3]
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
 STAGES = ["start the nodes", "copy the data", "train", "end the nodes"]
-
-
-# A reader that fails as soon as the ranks have made a step, which the run's record beside the streams tells.
-FAILS_AFTER_A_STEP = """
-import pathlib, sys, time
-stream = pathlib.Path(sys.argv[1])
-record = stream.parents[1] / "runs" / stream.name / "record.jsonl"
-while not record.exists() or '"kind": "step"' not in record.read_text():
-    time.sleep(0.1)
-sys.exit(f"no source {sys.argv[2]}")
-"""
 
 
 class Impatient(Bars):
@@ -229,43 +218,6 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
     assert note.endswith(f"; going on from step {starts[1]}")
-
-
-@pytest.mark.slow
-def test_readers_are_no_ranks_and_one_that_fails_for_good_stops_the_training_with_a_checkpoint(
-    aws, tmp_path: Path
-) -> None:
-    both = Fleet(share="nfs").add("train", "g5.xlarge", 1, boot=boot("nfs"))
-    both.add("read", "m5.xlarge", 2, role="read", boot=boot("nfs"))
-    config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
-    slow = replace(config, slow={0: Slowdown(60.0)}, balance="off")
-
-    def fails(reader: int, readers: int) -> list[str]:
-        return ["-c", FAILS_AFTER_A_STEP, STREAM, f"{reader}/{readers}"]
-
-    with Bars() as bars, pytest.raises(ShoalError, match=r"no source [01]/2; all of it: s3://.*reader-[01]\.log; type"):
-        train_on_deployment(both.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars, read=fails)
-    assert both.desired() == {"train": 0, "read": 0}
-    assert checkpoints()
-
-    def reads(reader: int, readers: int) -> list[str]:
-        return ["-c", "import pathlib, sys; pathlib.Path(sys.argv[1], sys.argv[2]).touch()", STREAM, f"{reader}"]
-
-    with Bars() as bars:
-        finished = train_on_deployment(
-            both.deployment,
-            replace(config, resume=True),
-            dataset=DATASET,
-            output=tmp_path,
-            bars=bars,
-            read=reads,
-        )
-    assert (finished["world_size"], finished["stopped"], finished["rows_seen"]) == (1, False, 12 * finished["rows"])
-    assert [len(finished[name]) for name in ("nodes", "readers")] == [1, 2]
-    launch = json.loads((tmp_path / "launch.json").read_text())
-    assert [len(launch[name]) for name in ("nodes", "readers")] == [1, 2]
-    assert ("readers", "2 m5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)
-    assert {path.name for path in tmp_path.glob("*.log")} == {"node-0.log", "reader-0.log", "reader-1.log"}
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -6,6 +6,7 @@ import pytest
 
 from bootstrap.training.run_view import RunView, parse_record
 from bootstrap.training.tensorboard import TensorBoardWriter
+from corpus.stream.progress import Status
 from tests.events import points
 
 
@@ -148,6 +149,27 @@ def test_a_note_is_shown_once_and_those_of_earlier_runs_are_not() -> None:
     assert "old" not in screen.shown
 
 
+def waiting(since: float, seconds: float = 0.0) -> dict:
+    return {"kind": "waiting", "time": time.time() - since, "step": 6, "seconds": seconds}
+
+
+def test_a_run_that_waits_for_text_says_so_while_it_does() -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard())
+    view.feed(record(START, STEP, waiting(0)))
+    assert screen.figures["waiting"] == "for text"
+    view.feed(record(waiting(0, 2.5)))
+    assert "waiting" not in screen.figures
+
+
+def test_a_long_wait_for_text_is_a_sentence_once_and_one_that_is_over_is_none() -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard())
+    view.feed(record(START, waiting(600), waiting(300, 300.0), STEP, waiting(200)))
+    view.feed(b"")
+    assert screen.shown[3:] == ["no text has come for 30 seconds; the run waits for it"]
+
+
 def test_a_bar_stays_where_the_run_ended() -> None:
     screen = Screen()
     RunView(screen, NoBoard()).feed(record(START, STEP, END))
@@ -162,6 +184,13 @@ def test_the_cost_so_far_is_shown_while_nothing_new_comes() -> None:
     view.feed(record(START))
     view.feed(b"")
     assert screen.figures["cost so far"] == "$0.42"
+
+
+def test_the_words_that_readers_have_read_are_shown_also_before_the_ranks_begin() -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard(), read=lambda: Status(words=12_345))  # type: ignore[arg-type]
+    view.feed(b"")
+    assert screen.figures == {"words read": "12,345"}
 
 
 def test_an_interrupt_loses_no_line(tmp_path: Path) -> None:

@@ -73,6 +73,19 @@ def test_every_figure_of_the_record_is_a_curve(tmp_path: Path) -> None:
     }
 
 
+def test_waiting_for_text_and_each_measure_of_words_are_curves(tmp_path: Path) -> None:
+    waits = [{"kind": "waiting", "time": 1.5e9, "step": 4, "seconds": seconds} for seconds in (0.0, 2.5)]
+    measures = {"loss": 2.0, "similarity_men": 0.5, "similarity_rare": None, "analogy_google_add": 0.25}
+    judged_words = {**epoch(1), "validation": {**measures, "pip_loss": 0.75}}
+    write(tmp_path, start(), step(4), *waits, judged_words)
+    found = points(tmp_path)
+    assert found["speed/seconds_without_text"] == [(4, 2.5)]
+    assert found["validation/similarity_men"] == [(4, 0.5)]
+    assert found["validation/analogy_google_add"] == [(4, 0.25)]
+    assert found["validation/pip_loss"] == [(4, 0.75)]
+    assert "validation/similarity_rare" not in found
+
+
 def test_the_settings_are_written_as_text_and_for_the_table_of_runs(tmp_path: Path) -> None:
     write(tmp_path, start(), END)
     values = {value.tag: value for event in events(tmp_path) for value in event.summary.value}
@@ -84,6 +97,7 @@ def test_the_settings_are_written_as_text_and_for_the_table_of_runs(tmp_path: Pa
         "_hparams_/session_end_info",
     ]
     assert b"world_size" in plugins["_hparams_/session_start_info"].content
+    assert b"validation/similarity" in plugins["_hparams_/experiment"].content
     assert b"test/balanced_accuracy" in plugins["_hparams_/experiment"].content
 
 

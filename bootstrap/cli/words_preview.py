@@ -1,0 +1,100 @@
+"""What `shoal train --dry-run` shows of text for words, and what readers have done with it, in words."""
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from bootstrap.cli.figures import dollars, size
+from bootstrap.cli.output import table
+from corpus.display import plural, printable
+from corpus.errors import DataError
+from corpus.reading.inputs.finding import files_for_now
+from corpus.reading.lines import split_lines
+from corpus.reading.storage import open_blocks
+from corpus.stream.lines import batch_of_lines, sound_texts
+from corpus.stream.progress import Status
+from corpus.stream.settings import StreamSettings, is_socket
+from corpus.stream.tokenisers import END, words_of_lines
+
+if TYPE_CHECKING:
+    from bootstrap.aws.deployment import Deployment
+
+_SHOWN_WORDS = 12
+
+
+def content(settings: StreamSettings, deployment: "Deployment | None") -> dict[str, Any]:
+    """The sources as they are now, the beginning of the first file, and of a deployment what its nodes cost.
+
+    Raises DataError for sources that cannot be read.
+    """
+    files = [
+        file for address in settings.sources if not is_socket(address) for file in files_for_now(address) if file.size
+    ]
+    if not files and not settings.endless:
+        raise DataError(f"there is no text in {', '.join(settings.sources)}; check the address")
+    return {
+        "dry_run": True,
+        "sources": list(settings.sources),
+        "files": len(files),
+        "bytes": sum(file.size for file in files),
+        "goes_on": settings.endless,
+        "sample": _sample(files[0].address, settings) if files else None,
+        "settings": {name: getattr(settings, name) for name in ("tokeniser", "lowercase", "lemmatize", "readers")},
+        **(_nodes(deployment) if deployment else {}),
+    }
+
+
+def text(found: dict[str, Any]) -> str:
+    """The same for a person."""
+    sample, settings = found["sample"], found["settings"]
+    how = [settings["tokeniser"], "lower case" if settings["lowercase"] else "case as it is"]
+    how += ["lemmas"] if settings["lemmatize"] else []
+    rows = [
+        ("sources", ", ".join(found["sources"])),
+        ("now", f"{plural(found['files'], 'file')}, {size(found['bytes'])}"),
+        ("end", "none: what comes is read, too" if found["goes_on"] else "at the end of these files"),
+        ("words", ", ".join(how)),
+        ("readers", str(settings["readers"])),
+    ]
+    if sample:
+        rows += [
+            ("sample", f"the first {plural(sample['lines'], 'line')} of {sample['file']}: {sample['words']:,} words"),
+            ("malformed", f"{sample['malformed']:,}"),
+            ("as read", " ".join(map(printable, sample["example"]))),
+        ]
+    if "nodes" in found:
+        rows.append(("nodes", ", ".join(found["nodes"])))
+        rows.append(("their price", dollars(found["dollars_an_hour"], " an hour")))
+    return table(rows)
+
+
+def describe_reading(read: Status) -> str:
+    """What readers have done, and for what they had to wait."""
+    return (
+        f"{read.words:,} words in {plural(read.lines, 'line')}, {read.malformed:,} malformed; waited "
+        f"{read.waiting_seconds:,.0f} s for the sources, and {read.paused_seconds:,.0f} s for the ranks"
+    )
+
+
+def _sample(address: str, settings: StreamSettings) -> dict[str, Any]:
+    """What the first lines of a file are read as."""
+    block = next(open_blocks(address), b"")
+    batch = batch_of_lines(address, next(split_lines(iter([block])), []), 0)
+    texts, sound = sound_texts(batch)
+    words = words_of_lines(settings)(texts)
+    first = next((index for index, word in enumerate(words) if word != END), 0)
+    return {
+        "file": address,
+        "lines": len(batch.lines),
+        "malformed": len(batch.lines) - len(sound),
+        "words": len(words) - words.count(END),
+        "example": list(takewhile(lambda word: word != END, words[first : first + _SHOWN_WORDS])),
+    }
+
+
+def _nodes(deployment: "Deployment") -> dict[str, Any]:
+    from bootstrap.training.node_prediction import dollars_of, nodes_of
+    from experiments.prediction.estimate import Estimate
+
+    nodes = nodes_of(deployment, readers=True)
+    hourly = dollars_of(Estimate.exact(3600), deployment, nodes)
+    return {"nodes": [node.instance_type for node in nodes], "dollars_an_hour": hourly and hourly.middle}

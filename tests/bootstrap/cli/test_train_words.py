@@ -1,0 +1,253 @@
+"""`shoal train` for models of words: from text to vectors, and what is said of text and options that do not fit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.cli.main import main
+from tests.bootstrap.cli.command import ACCOUNT, shoal
+from tests.trainer.embeddings import made_text
+from trainer.embeddings.vectors import read_vectors
+
+WORDS = ("train", "--local", "--model", "skipgram", "--embedding", "16", "--min-count", "1", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n".join(made_text.lines(2500)) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def stream(text: Path) -> Path:
+    """A folder in which readers have left words."""
+    return made_text.stream(text.parent / "stream", made_text.lines(200))
+
+
+@pytest.fixture(scope="module")
+def trained(text: Path) -> tuple[Path, dict[str, Any]]:
+    """The output of a run on the text, and what the command said."""
+    output = text.parent / "output"
+    pairs = made_text.pairs(text.parent / "topics.txt")
+    done = shoal(*WORDS, "--subsample", "0", "--input", text, "--similarity", pairs, "--output", output, "--json")
+    assert done.returncode == 0, done.stderr
+    return output, json.loads(done.stdout)
+
+
+def said(capsys: pytest.CaptureFixture[str], status: int, *arguments: object) -> str:
+    """The sentence with which a command ends."""
+    assert main([*map(str, arguments)]) == status
+    sentence = " ".join(capsys.readouterr().err.split())
+    assert "Traceback" not in sentence
+    assert sentence.startswith("shoal: ")
+    return sentence
+
+
+def test_text_becomes_vectors_that_are_judged(trained: tuple[Path, dict[str, Any]]) -> None:
+    output, told = trained
+    assert told["vocabulary"] == 24
+    assert told["similarity"] == told["similarity_topics"] > 0.6
+    assert (told["epochs"], told["global_batch"]) == (5, 8)
+    assert told["rows_seen"] == 5 * told["rows"]
+    assert told["stopped"] is False
+    vectors = read_vectors(str(output / "model" / "vectors.bin"))
+    assert vectors.matrix.shape == (24, 16)
+    assert json.loads((output / "stream" / "reader-0" / "end.json").read_text())["words"] == 30_000
+
+
+def test_the_summary_for_a_person_names_the_words_and_the_measures(
+    trained: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, told = trained
+    assert main([*WORDS, "--data", str(output / "stream"), "--output", str(output), "--resume"]) == 0
+    assert "finished" in capsys.readouterr().out
+    from bootstrap.cli.train_words import word_rows
+
+    shown = dict(word_rows(told, output))
+    assert shown["vocabulary"] == "24 words"
+    assert shown["similarity topics"] == f"{told['similarity']:.3f}"
+    assert "stopped" not in shown
+
+
+def test_a_finished_model_is_not_replaced_unasked(
+    trained: tuple[Path, dict[str, Any]], text: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, _ = trained
+    before = (output / "model" / "vectors.bin").read_bytes()
+    assert "is a finished model; add --force" in said(capsys, 1, *WORDS, "--input", text, "--output", output)
+    assert (output / "model" / "vectors.bin").read_bytes() == before
+    assert (output / "stream").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((), "--model skipgram needs --input FILE_OR_S3..., text to learn from, or --data DIR"),
+        (("--input", "{text}", "--data", "{stream}"), "--data a folder with what was read before; give one of them"),
+        (("--input", "{text}", "--nodes", "0"), "--nodes is 0, but must be at least 1"),
+        (("--input", "{text}", "--rates", "{text}"), "--rates goes with models that classify texts"),
+        (("--input", "{text}", "--test-input", "{text}"), "--test-input goes with models that classify texts"),
+        (("--input", "{text}", "--separator", ","), "--separator goes with models that classify texts"),
+        (("--input", "{text}", "--classes", "a", "b"), "--classes goes with models that classify texts"),
+        (("--input", "{text}", "--allow-damaged"), "--allow-damaged goes with models that classify texts"),
+        (("--data", "{stream}", "--readers", "2"), "--readers goes with --input"),
+        (("--data", "{stream}", "--follow"), "--follow goes with --input"),
+        (("--data", "{stream}", "--max-malformed", "0.5"), "--max-malformed goes with --input"),
+        (("--input", "{text}", "--readers", "0"), "readers is 0; choose 1 to 1,024"),
+        (("--input", "{text}", "{text}"), "sources has an address twice; name each once"),
+        (("--input", "tcp://localhost"), "'tcp://localhost' is not the address of a socket"),
+        (("--input", "{text}", "--tokeniser", "best"), "'best' is not one of"),
+        (
+            ("--input", "{text}", "--mode", "average:0"),
+            "--mode is average:0, but must be sync, or average:K or async:K",
+        ),
+        (("--input", "{text}", "--mode", "async:5", "--optimiser", "adam"), "take --optimiser sgd, or --mode sync"),
+        (("--input", "{text}", "--minutes", "5"), "--minutes goes with text that keeps coming (--follow)"),
+        (("--input", "{text}", "--vocabulary-words", "5"), "--vocabulary-words goes with text that keeps coming"),
+        (("--input", "{text}", "--follow", "--pip"), "--pip goes with a text that has an end"),
+        (("--input", "{text}", "--embeddings", "{stream}"), "--model skipgram learns such vectors; leave it out"),
+        (("--input", "{text}", "--resume", "--force"), "give one of them"),
+    ],
+)
+def test_options_that_do_not_fit_are_wrong_use(
+    text: Path,
+    stream: Path,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [each.format(text=text, stream=stream) for each in options]
+    assert sentence in said(capsys, 2, *WORDS, *given, "--output", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--follow", "--lemmatize", "--keep-case"])
+def test_options_of_words_are_refused_for_models_of_texts(
+    tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("train", "--local", "--data", "rows.h5", "--output", tmp_path / "out", option)
+    assert f"{option} goes with models of words, such as skipgram" in said(capsys, 2, *arguments)
+
+
+def test_a_mode_that_a_model_has_not_is_named_before_what_the_mode_asks_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("train", "--local", "--model", "lstm", "--data", "rows.h5", "--output", tmp_path / "out")
+    sentence = said(capsys, 2, *arguments, "--mode", "average:5")
+    assert "--model lstm learns by --mode sync alone; leave it out, or take --model skipgram" in sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((), "--model skipgram needs --input s3://..., text to learn from"),
+        (("--data", "stream"), "--data is a folder of this machine, and goes with --local; give --input s3://..."),
+        (("--input", "s3://texts/news", "--nodes", "2"), "--nodes goes with --local"),
+        (("--input", "s3://texts/news", "--rates", "."), "--rates goes with models that classify texts"),
+    ],
+)
+def test_options_that_do_not_fit_a_deployment_are_wrong_use(
+    options: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("train", "--deployment", "words", "--model", "skipgram", "--output", "out", *options)
+    assert sentence in said(capsys, 2, *arguments)
+
+
+def test_a_dry_run_shows_the_beginning_of_the_text_and_reads_no_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\nThe sea's blue: 1.\n" + b"\xff\n" * 3)
+    (tmp_path / "empty.txt").touch()
+    arguments = (*WORDS, "--input", tmp_path, "--output", tmp_path / "out", "--dry-run")
+    assert main([*map(str, arguments), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["files"], shown["bytes"], shown["goes_on"]) == (1, 26, False)
+    assert shown["sample"]["example"] == ["the", "sea", "'", "s", "blue", ":", "1", "."]
+    assert (shown["sample"]["lines"], shown["sample"]["malformed"], shown["sample"]["words"]) == (5, 3, 8)
+    assert main([*map(str, arguments), "--follow", "--readers", "2"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "none: what comes is read, too" in told
+    assert "readers 2" in told
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--input", "{folder}/none.txt"), "{folder}/none.txt: no such file"),
+        (("--input", "{folder}/empty"), "there are no files at {folder}/empty; check the address"),
+        (("--input", "{folder}/blank.txt"), "there is no word in {folder}/blank.txt"),
+        (("--data", "{folder}/blank.txt"), "there is no {folder}/blank.txt/stream.json"),
+        (("--data", "{folder}/empty"), "there is no {folder}/empty/stream.json"),
+        (("--input", "{text}", "--similarity", "{text}"), "text.txt, line 1: it has not two words and a number"),
+        (("--input", "{text}", "--similarity", "{folder}/none"), "cannot read {folder}/none"),
+        (("--input", "{text}", "--analogy", "{folder}/blank.txt"), "blank.txt has no question; give Google's format"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(
+    text: Path, tmp_path: Path, options: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "blank.txt").write_text("\n \n")
+    given = [each.format(text=text, folder=tmp_path) for each in options]
+    assert sentence.format(folder=tmp_path) in said(capsys, 1, *WORDS, *given, "--output", tmp_path / "out")
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_sets_of_another_format_are_named_before_the_text_is_read(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, 1, *WORDS, "--input", text, "--similarity", text, "--output", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bucket_that_nobody_has_is_one_sentence(tmp_path: Path) -> None:
+    nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_DEFAULT_REGION": "us-east-1", **ACCOUNT}
+    done = shoal(*WORDS, "--input", "s3://none/texts", "--output", tmp_path / "out", **nowhere)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "127.0.0.1:9" in done.stderr
+
+
+@pytest.mark.slow
+def test_words_that_are_all_rare_are_one_sentence(text: Path, tmp_path: Path) -> None:
+    done = shoal(*WORDS, "--input", text, "--min-count", "100000", "--output", tmp_path)
+    assert done.returncode == 1
+    assert "no word of the 30,000 words in" in done.stderr
+    assert "occurs 100,000 times; lower --min-count, or read more text" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+def test_a_port_where_nobody_listens_is_one_sentence_after_a_minute(tmp_path: Path) -> None:
+    done = shoal(*WORDS, "--input", "tcp://127.0.0.1:9", "--output", tmp_path)
+    assert done.returncode == 1
+    assert "cannot connect to tcp://127.0.0.1:9 since a minute: Connection refused; start its sender" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"no vectors\n", "holds no vectors: a file of vectors begins with the number of its words"),
+        (b"2 3\na 1 2 3\n\n\n\n\n\n", "line 3: there is no word with 3 numbers; get the file again"),
+        (b"1 3\na 1 2 3\n", "--embedding is 16"),
+    ],
+    ids=["another kind", "cut off", "another size"],
+)
+def test_vectors_that_do_not_fit_a_classifier_are_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    from bootstrap.demo.reviews import write_reviews
+
+    write_reviews(tmp_path / "reviews.json", texts=300)
+    (tmp_path / "vectors.txt").write_bytes(content)
+    asked = ("--embedding", "16", "--embeddings", tmp_path / "vectors.txt")
+    done = shoal("train", "--local", "--input", tmp_path / "reviews.json", *asked, "--output", tmp_path / "out")
+    assert done.returncode == 1
+    assert sentence in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "model").exists()

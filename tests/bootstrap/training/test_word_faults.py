@@ -1,0 +1,107 @@
+"""Runs on streams whose readers, ranks or command are killed: they go on, and learn from every word."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bootstrap.training.word_runs import WordRun
+from tests.corpus.stream.reading import begin
+from tests.corpus.stream.sender import Sender
+from tests.processes import rank_processes
+from tests.trainer.embeddings import made_text
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+
+LINES = [line.encode() for line in made_text.lines(15_000)]
+WORDS = 12 * len(LINES)
+SLOWED = ("--slow", "0:1@1:20")
+"""Only after the first step, in which functions may be compiled."""
+TWO = ("--nodes", "2", *SLOWED, "1:1@1:20")
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[Path]:
+    """A stream of parts of 128 rows from a socket, whose sender goes on where it is asked to, and has an end."""
+    with Sender(LINES) as sender:
+        yield begin(tmp_path / "stream", sender.address, part_rows=128, ahead=3, quiet_seconds=2.0)
+
+
+def has_learnt_all(run: WordRun) -> None:
+    """Whether each word was in a part that was learnt from to its end, and each part once, by record and checkpoint."""
+    parts = -(-(WORDS + len(LINES)) // (128 * 128))
+    learnt = run.learnt()
+    assert [*learnt.pop("last")] == ["reader-0"]  # the part that it goes on from, where its folder is gone
+    assert learnt == {"taken": {"reader-0": parts}, "chosen": None, "words_seen": WORDS}
+    assert run.summary()["rows_seen"] == 128 * parts
+    assert run.summary()["steps"] == run.lines("step")[-1]["step"]
+    saved = [0, *(line["step"] for line in run.lines("checkpoint"))]
+    for start in run.lines("start"):
+        assert start["from_step"] in saved
+
+
+@pytest.mark.parametrize("mode", ["sync", "async:3"])
+def test_a_reader_that_is_killed_is_started_again_and_nothing_is_lost(stream: Path, tmp_path: Path, mode: str) -> None:
+    with WordRun(stream, tmp_path / "run", *TWO, "--mode", mode) as run:
+        for count in (1, 2):
+            run.until_checkpoints(count)
+            (reader,) = run.readers()
+            reader.kill()
+            run.until(lambda: run.readers() not in ([], [reader]))  # noqa: B023
+        assert run.ends().count("reader 0 ended with status -9; starting it again") == 2
+    has_learnt_all(run)
+    assert len(run.lines("start")) == 1
+
+
+@pytest.mark.parametrize("mode", ["sync", "average:5", "async:3"])
+def test_a_rank_that_is_killed_costs_the_steps_since_the_checkpoint(stream: Path, tmp_path: Path, mode: str) -> None:
+    with WordRun(stream, tmp_path / "run", *TWO, "--mode", mode) as run:
+        run.until_checkpoints(2)
+        for rank in rank_processes(1):  # in async:3 it keeps half of the words
+            rank.kill()
+        said = run.ends()
+    has_learnt_all(run)
+    first, second = run.lines("start")
+    assert first["from_step"] < second["from_step"]
+    (note,) = [line["text"] for line in run.lines("note")]
+    assert note.startswith("rank 1 was ended by signal 9 (SIGKILL)")
+    assert note.endswith(f"going on from step {second['from_step']}")
+    assert note in " ".join(said.split())
+
+
+@pytest.mark.parametrize("mode", ["sync", "async:3"])
+def test_a_run_whose_ranks_are_all_killed_again_and_again_ends_and_can_be_resumed(
+    stream: Path, tmp_path: Path, mode: str
+) -> None:
+    options = (*TWO, "--mode", mode)
+    with WordRun(stream, tmp_path / "run", *options) as run:
+        for count in range(1, 5):  # the ranks are started again three times
+            run.until(lambda: len(run.lines("start")) == count)  # noqa: B023
+            begun = len(run.lines("checkpoint"))
+            run.until_checkpoints(begun + 1)
+            for rank in (*rank_processes(0), *rank_processes(1)):
+                rank.kill()
+        said = " ".join(run.ends(1).split())
+    assert "was ended by signal 9 (SIGKILL)" in said
+    assert "start again with --resume" in said
+    with WordRun(stream, tmp_path / "run", *options, "--resume") as run:
+        run.ends()
+    has_learnt_all(run)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_end_of_the_command_is_that_of_its_readers_and_ranks_and_it_goes_on(
+    stream: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    with WordRun(stream, tmp_path / "run", *SLOWED) as run:
+        run.until_checkpoints(1)
+        os.kill(run.process.pid, number)
+        run.process.communicate(timeout=60)
+        assert run.process.returncode == (143 if number == signal.SIGTERM else -9)
+    assert run.summary()["stopped"]
+    with WordRun(stream, tmp_path / "run", "--resume") as run:
+        run.ends()
+    has_learnt_all(run)
+    assert len(run.lines("start")) == 2

@@ -1,0 +1,75 @@
+"""Readers on this machine, which are started again when they die."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.training import word_stream
+from bootstrap.training.word_stream import Readers, forget, readers_of
+from corpus.errors import DataError
+from corpus.stream.parts import part_numbers
+from corpus.stream.settings import StreamSettings
+from tests.corpus.stream.reading import lines
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    (tmp_path / "log").write_text("")
+    return tmp_path / "stream"
+
+
+@pytest.fixture
+def readers(stream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
+    """Of a file that grows; they are started again once, until there is another part."""
+    monkeypatch.setattr(word_stream, "_RESTARTS", 1)
+    settings = StreamSettings(
+        sources=(str(stream.with_name("log")),), tokeniser="spaces", follow=True, part_rows=1, quiet_seconds=0.1
+    )
+    with Bars() as bars, readers_of(stream, settings, bars) as made:
+        yield made
+
+
+def kill_one() -> None:
+    (reader,) = [each for each in psutil.Process().children() if "corpus.stream" in each.cmdline()]
+    reader.kill()
+    until(lambda: reader.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_reader_may_die_often_where_parts_come_in_between(stream: Path, readers: Readers) -> None:
+    expected = []
+    for number in range(3):
+        expected.append(f"line {number}")
+        with stream.with_name("log").open("a") as file:
+            file.write(f"{expected[-1]}\n")
+        until(lambda: len(part_numbers(stream / "reader-0")) == len(expected))
+        kill_one()
+        readers.look()
+    assert lines(stream) == expected
+
+
+def test_a_reader_that_dies_again_before_its_next_part_ends_the_run(readers: Readers) -> None:
+    kill_one()
+    readers.look()
+    kill_one()
+    with pytest.raises(ShoalError, match=r"reader 0 ended 2 times by itself; its log is .*reader-0.log"):
+        readers.look()
+
+
+def test_a_folder_of_something_else_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(DataError, match=r"there is no .*stream.json"):
+        forget(tmp_path)
+    assert (tmp_path / "notes").read_text() == "mine"
+    forget(tmp_path / "nothing")

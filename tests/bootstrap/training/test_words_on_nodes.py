@@ -1,0 +1,341 @@
+"""Vectors of words on nodes of the embedded AWS: text that keeps coming, who reads it, stops, and what is refused."""
+
+import json
+import shlex
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws.deployment import Deployment
+from bootstrap.cli.train_words import word_rows
+from bootstrap.errors import ShoalError
+from bootstrap.experiments.places import Deployments
+from bootstrap.experiments.running import plan_runs, run_experiment
+from bootstrap.experiments.trainings import DeployedWords
+from bootstrap.nodes import fleet as nodes_of_fleets
+from bootstrap.nodes import scale_up
+from bootstrap.progress import Bars
+from bootstrap.training.node_prediction import predict_launch
+from bootstrap.training.node_stream import on_nodes, require_readable
+from bootstrap.training.remote import train_on_deployment
+from corpus.errors import DataError
+from corpus.stream.settings import StreamSettings
+from embedded.aws import EmbeddedAws
+from experiments.plans.files import ExperimentFile
+from experiments.plans.parts import Experiment
+from experiments.results import read_experiment
+from infra import topology
+from tests.fleet import BUCKET, Fleet, report
+from tests.trainer.embeddings import made_text
+from trainer.config import TrainConfig, configured
+from trainer.embeddings.vectors import open_vectors
+from trainer.errors import TrainingError
+
+ROOT = Path(__file__).parents[3]
+TEXTS, NEWS = "my-texts", "s3://my-texts/news/"
+BOOT = f"""\
+mkdir -p "$NODE_ROOT/opt/shoal" "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/mnt/share"
+touch "$NODE_ROOT/opt/shoal/busy.lock"
+program="$NODE_ROOT/usr/local/bin/shoal-python"
+printf '#!/bin/bash\\nexport PYTHONPATH=%s\\nexec %s "$@"\\n' {shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} >"$program"
+chmod 755 "$program"
+{report(state="ready", log="")}"""  # noqa: E501
+SETTINGS = StreamSettings(sources=(NEWS,), readers=2, follow=True, part_rows=128, quiet_seconds=2.0)
+LEARNING: dict[str, Any] = {
+    "model": "skipgram",
+    "embedding": 16,
+    "global_batch": 4,
+    "learning_rate": 1.6,
+    "subsample": 0.0,
+    "min_count": 1,
+    "threads": 1,
+    "vocabulary_words": 16_000,
+    "data": Path("stream"),
+}
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
+        boto3.setup_default_session()
+        for bucket in (BUCKET, TEXTS):
+            boto3.client("s3").create_bucket(Bucket=bucket)
+        yield running
+    boto3.setup_default_session()
+
+
+def deployed(fleet: Fleet, *, inputs: str = NEWS) -> Deployment:
+    return replace(fleet.deployment, outputs={**fleet.deployment.outputs, topology.OUTPUT_INPUTS: inputs})
+
+
+@pytest.fixture
+def with_readers(aws: EmbeddedAws) -> Iterator[Fleet]:
+    made = (
+        Fleet(share="nfs").add("train", "g4dn.xlarge", 1, boot=BOOT).add("read", "m5.xlarge", 2, role="read", boot=BOOT)
+    )
+    yield made
+    assert set(made.desired().values()) == {0}
+
+
+def configuration(output: Path, **more: Any) -> TrainConfig:
+    return configured({**LEARNING, "output": output, **more})
+
+
+@contextmanager
+def growing() -> Iterator[None]:
+    """A prefix to which objects are added, meanwhile."""
+    s3, done = boto3.client("s3"), threading.Event()
+
+    def add() -> None:
+        number = 0
+        while not done.is_set():
+            text = "\n".join(made_text.lines(1500, number)) + "\n"
+            s3.put_object(Bucket=TEXTS, Key=f"news/{number:04}.txt", Body=text.encode())
+            number += 1
+            done.wait(0.2)
+
+    adding = threading.Thread(target=add)
+    adding.start()
+    try:
+        yield
+    finally:
+        done.set()
+        adding.join()
+
+
+def trained(deployment: Deployment, config: TrainConfig, bars: Bars | None = None) -> dict[str, Any]:
+    with growing(), bars or Bars() as shown:
+        return train_on_deployment(deployment, config, dataset=SETTINGS, output=config.output, bars=shown)
+
+
+@pytest.mark.slow
+def test_readers_leave_a_growing_prefix_to_the_ranks_and_the_vectors_come_back(
+    with_readers: Fleet, tmp_path: Path
+) -> None:
+    pairs = made_text.pairs(tmp_path / "topics.txt")
+    output = tmp_path / "out"
+    found = trained(deployed(with_readers), configuration(output, words=100_000, similarity=(str(pairs),), minutes=5.0))
+    assert found["stopped"] is False
+    assert found["similarity_topics"] > 0.5
+    assert [len(found[name]) for name in ("nodes", "readers")] == [1, 2]
+    assert found["read"]["words"] >= 100_000
+    assert found["inputs"] == [NEWS]
+    assert found["refused"] == []
+    assert [stage["name"] for stage in found["launch"]["stages"]][1] == "copy the data"
+    rows = dict(word_rows(found, output))
+    assert rows["readers"] == "2 m5.xlarge, on-demand, in us-east-1a"
+    assert rows["text"].startswith(f"{found['read']['words']:,} words in ")
+    here, there = (open_vectors(place) for place in (str(output), found["run"]))
+    assert here.words == there.words
+    assert {"vectors.bin", "vectors.txt", "config.json"} <= {path.name for path in (output / "model").iterdir()}
+
+
+class Impatient(Bars):
+    """Ctrl-C when a figure was shown that is far enough, and the ranks have begun."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._steps, self._begun = steps, False
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self._begun = name == "train"
+
+    def at(self, done: int) -> None:
+        if self._begun and done >= self._steps * LEARNING["global_batch"]:
+            self._begun = False
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_in_its_stream_although_that_ended_with_the_nodes(
+    with_readers: Fleet, tmp_path: Path
+) -> None:
+    deployment, output = deployed(with_readers), tmp_path / "out"
+    stopped = trained(deployment, configuration(output), Impatient(70))
+    assert stopped["stopped"] is True
+    assert stopped["stopped_by"] == "SIGINT"
+    assert open_vectors(str(output)).words
+    resumed = configuration(output, resume=True)
+    with pytest.raises(ShoalError, match=r"has tokeniser punctuation, and not spaces; resume with what it was"):
+        train_on_deployment(
+            deployment, resumed, dataset=replace(SETTINGS, tokeniser="spaces"), output=output, bars=Bars()
+        )
+    finished = trained(deployment, resumed, Impatient(140))
+    assert finished["run"] == stopped["run"]
+    assert finished["rows_seen"] > stopped["rows_seen"]
+    starts = [json.loads(line) for line in (output / "record.jsonl").open() if '"kind": "start"' in line]
+    assert starts[-1]["from_step"] == stopped["rows_seen"] // LEARNING["global_batch"]
+
+
+@pytest.mark.slow
+def test_a_reader_whose_source_fails_ends_the_run_with_its_sentence(with_readers: Fleet, tmp_path: Path) -> None:
+    s3 = boto3.client("s3")
+
+    class Replacing(Impatient):
+        def at(self, done: int) -> None:
+            try:
+                super().at(done)
+            except KeyboardInterrupt:
+                s3.put_object(Bucket=TEXTS, Key="news/0000.txt", Body=b"another text\n")
+
+    sentence = r"0000\.txt is another object than the one of which [\d,]+ bytes were read"
+    with pytest.raises((DataError, ShoalError, TrainingError), match=sentence) as caught:
+        trained(deployed(with_readers), configuration(tmp_path), Replacing(10))
+    assert "/mnt/share" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_node_that_reads_and_is_lost_stops_the_ranks_with_a_checkpoint(
+    with_readers: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes_of_fleets, "_LOOK_SECONDS", 0.5)
+    deployment = deployed(with_readers)
+
+    class Ending(Impatient):
+        def at(self, done: int) -> None:
+            try:
+                super().at(done)
+            except KeyboardInterrupt:
+                gone = next(node for node in nodes_of_fleets.nodes(deployment) if node.role == "read")
+                boto3.client("ec2").terminate_instances(InstanceIds=[gone.instance_id])
+
+    with pytest.raises(ShoalError, match=r"^the node i-\w+ \(read\) is gone, and the reader with it; type the same"):
+        trained(deployment, configuration(tmp_path), Ending(10))
+    listed = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=f"runs/{deployment.name}.")["Contents"]
+    assert [each["Key"] for each in listed if "/checkpoints/" in each["Key"]]
+
+
+@pytest.mark.slow
+def test_without_nodes_that_read_the_first_that_trains_does_and_what_it_read_is_removed(
+    aws: EmbeddedAws, tmp_path: Path
+) -> None:
+    alone = Fleet().add("train", "g4dn.xlarge", 1, start="deploy", boot=BOOT)
+    text = "\n".join(made_text.lines(4_000)) + "\n"
+    boto3.client("s3").put_object(Bucket=TEXTS, Key="books/one.txt", Body=text.encode())
+    settings = StreamSettings(sources=("s3://my-texts/books/",), readers=2, part_rows=128)
+    config = configuration(tmp_path, epochs=2, vocabulary_words=1_000_000)
+    with Bars() as bars:
+        found = train_on_deployment(
+            deployed(alone, inputs="s3://my-texts/books/"), config, dataset=settings, output=tmp_path, bars=bars
+        )
+    assert found["readers"] == []
+    assert found["read"]["words"] == 48_000
+    assert {path.name for path in tmp_path.glob("reader-*")} == {
+        *("reader-0.log", "reader-1.log", "reader-0.json", "reader-1.json")
+    }
+    (node,) = found["nodes"]
+    (share,) = aws.folder.glob(f"nodes/{node['instance_id']}/mnt/share")
+    assert [path.name for path in (share / "streams").iterdir()] == []
+
+
+REFUSED = {
+    "a path": ({"sources": ("/my/books",)}, r"/my/books is on this machine, and the nodes .* upload it, such as by"),
+    "a socket": (
+        {"sources": ("tcp://news:9000",)},
+        r"cannot reach tcp://news:9000, as their network leads to S3 alone",
+    ),
+    "no input of the topology": (
+        {"sources": ("s3://other/x",)},
+        r"may not read s3://other/x; add s3://other/x to `inputs` in the file of its topology",
+    ),
+    "nothing there": (
+        {"sources": ("s3://my-texts/news/none",), "follow": False},
+        r"there are no files at s3://my-texts/news/none; check the address, or give --follow",
+    ),
+    "no bucket": ({"sources": ("s3://gone/news/",)}, r"there is no bucket gone; check the address"),
+}
+
+
+@pytest.mark.parametrize(("changes", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_text_that_nodes_cannot_read_is_refused(aws: EmbeddedAws, changes: dict[str, Any], sentence: str) -> None:
+    deployment = deployed(Fleet().add("train", "g4dn.xlarge", 1), inputs=f"{NEWS} s3://gone/news/")
+    with pytest.raises((DataError, ShoalError), match=sentence):
+        require_readable(deployment, replace(SETTINGS, **changes))
+
+
+def test_nodes_without_a_folder_in_common_are_refused(aws: EmbeddedAws) -> None:
+    with pytest.raises(ShoalError, match=r"the 2 nodes of .* have no folder in which all of them would find the words"):
+        require_readable(deployed(Fleet().add("train", "g4dn.xlarge", 2)), SETTINGS)
+
+
+def test_a_set_out_of_the_nodes_reach_is_refused_before_they_start(aws: EmbeddedAws, tmp_path: Path) -> None:
+    fleet = Fleet().add("train", "g4dn.xlarge", 1)
+    config = configuration(tmp_path / "out", similarity=("s3://sets-of-others/pairs.txt",))
+    with pytest.raises(ShoalError, match="may not read s3://sets-of-others/pairs"), Bars() as bars:
+        train_on_deployment(deployed(fleet), config, dataset=SETTINGS, output=config.output, bars=bars)
+    assert fleet.scaling.describe_scaling_activities(AutoScalingGroupName=f"{fleet.name}-train")["Activities"] == []
+
+
+class Noting(Bars):
+    """Keeps what was noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_what_is_predicted_of_text_that_keeps_coming_has_the_dollars_of_readers(
+    with_readers: Fleet, tmp_path: Path
+) -> None:
+    deployment, bars = with_readers.deployment, Noting()
+    hour = predict_launch(deployment, configuration(tmp_path, minutes=60.0), SETTINGS, None, bars)
+    assert hour is not None
+    assert [stage["name"] for stage in hour["stages"]] == [
+        *("start the nodes", "copy the data", "train", "end the nodes")
+    ]
+    assert hour["seconds"]["low"] > 3600
+    alone = Fleet().add("train", "g4dn.xlarge", 1).deployment
+    less = predict_launch(alone, configuration(tmp_path, minutes=60.0), SETTINGS, None, bars)
+    assert less is not None
+    assert hour["dollars"]["middle"] > less["dollars"]["middle"] + 2 * 0.15
+    assert predict_launch(deployment, configuration(tmp_path), SETTINGS, None, bars) is None
+    assert "nobody has measured how long --model skipgram takes there; its nodes cost $0." in bars.notes[-1]
+
+
+def test_readers_take_turns_on_the_nodes_that_read_and_else_on_the_first_that_trains() -> None:
+    nodes: list[Any] = ["trains", "trains, too"]
+    settings = replace(SETTINGS, readers=3)
+    assert on_nodes(settings, nodes, ["reads", "reads, too"]) == ["reads", "reads, too", "reads"]  # type: ignore[list-item]
+    assert on_nodes(settings, nodes, []) == ["trains"] * 3
+
+
+@pytest.mark.slow
+def test_an_experiment_learns_on_the_deployment_of_each_arms_topology(with_readers: Fleet, tmp_path: Path) -> None:
+    text = "s3://my-texts/news/book.txt"
+    boto3.client("s3").put_object(Bucket=TEXTS, Key="news/book.txt", Body="\n".join(made_text.lines(3000)).encode())
+    experiment = Experiment.model_validate(
+        {
+            "about": "x",
+            "kind": "words",
+            "repeats": 1,
+            "settings": {
+                **{name: value for name, value in LEARNING.items() if name not in ("data", "vocabulary_words")},
+                "epochs": 3,
+                "pip": True,
+            },
+            "arms": [{"name": "one", "topology": "demo"}],
+        }
+    )
+    where = Deployments({"demo": (topology.load("demo", ROOT / "topologies"), deployed(with_readers))})
+    place = DeployedWords(experiment, where, [text], ())
+    plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), place, output=tmp_path, names=())
+    with Bars() as bars:
+        assert run_experiment(plan, bars) is None
+    (arm,) = read_experiment(tmp_path).arms
+    assert (arm.finished, arm.place) == (1, with_readers.name)
+    assert len(arm.runs[0].launch["readers"]) == 2
+    assert plan.unfinished() == []

@@ -1,0 +1,134 @@
+"""Vectors of words from a prefix of S3 that keeps growing, by the commands: deploy, train, evaluate, destroy."""
+
+import json
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws import cdk
+from bootstrap.removal.inventory import inventory, left_over
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from tests.person import ROOT, Person
+from tests.trainer.embeddings import made_text
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+
+BUCKET, NEWS = "my-texts", "s3://my-texts/news/"
+TRAIN = ("train", "--deployment", "words", "--model", "skipgram", "--follow", "--input", NEWS)
+LEARNING = (
+    "--words", "1500000", "--vocabulary-words", "200000", "--embedding", "16", "--subsample", "0", "--threads", "1",
+    "--learning-rate", "0.4",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Whose nodes install from the wheels of this machine: what is deployed has the list of libraries alone."""
+    folder = tmp_path_factory.mktemp("life")
+    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        (folder / "repository").mkdir()
+        made = Person(aws, folder / "repository")
+        (made.repository / "build").unlink()
+        wheels = made.repository / "build" / "wheels"
+        wheels.mkdir(parents=True)
+        lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
+        with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
+            archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
+        cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def deployed(person: Person) -> Iterator[Person]:
+    """The shipped topology with two of its four GPU nodes, in which this person has activated the example of inputs.
+    Afterwards nothing is left."""
+    before = inventory()
+    shipped = (ROOT / "topologies" / "embeddings-4x1gpu-2readers.yaml").read_text()
+    assert shipped.count(f"# inputs: [{NEWS}]") == shipped.count("count: 4") == 1
+    person.writes("words", shipped.replace("# inputs:", "inputs:").replace("count: 4", "count: 2"))
+    cdk.run(
+        ["deploy", "-c", "topology=words", "--require-approval", "never"],
+        environment={},
+        assembly=person.aws.folder / "assembly",
+        log=person.aws.folder / "cdk.log",
+        root=person.repository,
+    )
+    yield person
+    assert "nothing that costs money is left" in person.types("destroy", "words", "--yes")[0]
+    assert left_over(before, inventory()) == {}
+
+
+@contextmanager
+def growing() -> Iterator[None]:
+    """Objects of a million words each are added, meanwhile."""
+    s3, done = boto3.client("s3"), threading.Event()
+    text = ("\n".join(made_text.lines(2_000)) + "\n").encode() * 42
+
+    def add() -> None:
+        number = 0
+        while not done.is_set():
+            s3.put_object(Bucket=BUCKET, Key=f"news/{number:04}.txt", Body=text)
+            number += 1
+            done.wait(1.0)
+
+    adding = threading.Thread(target=add)
+    adding.start()
+    try:
+        yield
+    finally:
+        done.set()
+        adding.join()
+
+
+def test_before_anything_starts_the_command_shows_what_it_would_read_and_what_it_costs(deployed: Person) -> None:
+    boto3.client("s3").put_object(Bucket=BUCKET, Key="news/first.txt", Body=b"The news of today\n")
+    said, _ = deployed.types(*TRAIN, "--output", "out", "--dry-run", "--json")
+    shown = json.loads(said)
+    assert (shown["files"], shown["bytes"], shown["goes_on"]) == (1, 18, True)
+    assert shown["sample"]["example"] == ["the", "news", "of", "today"]
+    assert shown["settings"]["readers"] == 2
+    assert shown["nodes"] == ["g4dn.xlarge"] * 2 + ["m5.xlarge"] * 2
+    assert 1.0 < shown["dollars_an_hour"] < 2.0
+    refused = deployed.types(*TRAIN[:-1], __file__, "--output", "out", status=1)[1]
+    assert "the nodes of a deployment read text from S3 alone" in " ".join(refused.split())
+    assert boto3.client("ec2").describe_instances()["Reservations"] == []
+
+
+def test_words_of_a_growing_prefix_become_vectors_that_are_judged_where_they_are(
+    deployed: Person, tmp_path: Path
+) -> None:
+    pairs = made_text.pairs(tmp_path / "topics.txt")
+    output = tmp_path / "out"
+    with growing():
+        running = deployed.starts(*TRAIN, *LEARNING, "--similarity", str(pairs), "--output", str(output), "--json")
+        read: dict[str, Any] | None = None
+        while read is None and running.poll() is None:
+            read = json.loads(deployed.types("status", "words", "--json")[0])["read"]
+            time.sleep(1.0)
+        said, told = running.communicate(timeout=900)
+    assert running.returncode == 0, told
+    assert read is not None
+    trained = json.loads(said)
+    assert trained["world_size"] == 2
+    assert [len(trained[name]) for name in ("nodes", "readers")] == [2, 2]
+    assert trained["read"]["words"] >= read["words"] > 0
+    assert trained["similarity_topics"] > 0.5
+    assert trained["refused"] == []
+    groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    assert [each["DesiredCapacity"] for each in groups] == [0, 0]
+    for model in (str(output), trained["run"], f"{trained['run']}model"):
+        judged = json.loads(deployed.types("evaluate", "--model", model, "--similarity", str(pairs), "--json")[0])
+        assert judged["similarity"][str(pairs)]["spearman"] == pytest.approx(trained["similarity_topics"], abs=1e-6)
+    near = json.loads(deployed.types("neighbours", "--model", trained["run"], "seaa", "--count", "3", "--json")[0])
+    assert {each["word"][:3] for each in near["neighbours"]["seaa"]} == {"sea"}
