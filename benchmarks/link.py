@@ -43,6 +43,9 @@ _ROWS, _WIDE_ROWS, _WIDE_WORDS = 512 * 32, 64 * 40, 200
 _CELLS = (("bytes", 1e-6, ".2f"), ("alone", 1e3, ".1f"), ("reducing", 1e3, ".1f"), ("step", 1e3, ".1f"))
 """Figures, the factor for the table, and their digits there."""
 _PORT = 29_401
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_AS_HOST = f'''own=$(mktemp); cat /proc/sys/kernel/random/uuid > "$own"
+mount --bind "$own" {_BOOT_ID}; rm "$own"; exec "$@"'''
 _NETWORK = "198.18.70"  # of the range for benchmarks (RFC 2544)
 _HOME = Path(__file__).parents[1]
 
@@ -64,7 +67,7 @@ def main(arguments: Sequence[str]) -> None:
         if options.dataset is None:
             write_rows(datasets[0], _ROWS)
         write_rows(datasets[1], _WIDE_ROWS, vocabulary=_WIDE_WORDS)
-        with _linked(options.megabits) as hosts:
+        with linked(options.megabits) as hosts:
             for run in range(options.runs):
                 for (model, asked), data in zip(_MODELS.items(), datasets, strict=True):
                     for way in WAYS:
@@ -94,7 +97,7 @@ def _alone(hosts: Sequence[str], data: Path, model: _Model, way: str, seed: int)
     exchange, bits = WAYS[way]
     asked = {"data": str(data), "global_batch": model.global_batch, "options": model.options, "seed": seed}
     program = ["-m", "benchmarks.all_reduce_rank", json.dumps({**asked, "exchange": exchange, "bits": bits})]
-    told: dict[str, float] = json.loads(_on(hosts, program))
+    told: dict[str, float] = json.loads(run_on_hosts(hosts, program))
     return told
 
 
@@ -103,21 +106,25 @@ def _trained(hosts: Sequence[str], data: Path, output: Path, model: _Model, way:
     asked = [f"--data={data}", f"--output={output}", f"--global-batch={model.global_batch}"]
     asked += [f"--exchange={exchange}", f"--gradient-bits={bits}"]
     asked += [f"--{name}={value}" for name, value in model.options.items()]
-    _on(hosts, ["-m", "trainer", "--preset=reference", "--epochs=1", "--threads=1", "--force", *asked])
+    run_on_hosts(hosts, ["-m", "trainer", "--preset=reference", "--epochs=1", "--threads=1", "--force", *asked])
     summary: dict[str, Any] = json.loads((output / "summary.json").read_text())
     step = summary["seconds"] / summary["steps"]
     return {"reducing": summary["lost"]["communication"] * step, "step": step, "share": summary["share_of_ideal"]}
 
 
-def _on(hosts: Sequence[str], program: Sequence[str]) -> str:
-    """Run a program as one rank on each host; returns what the ranks printed."""
+def run_on_hosts(hosts: Sequence[str], program: Sequence[str]) -> str:
+    """Run a program as one rank on each host; returns what the ranks printed.
+
+    Each host has a number of its own by which the kernel names its start: torch.distributed.rpc takes ranks with the
+    same number for neighbours, and sends nothing through a network.
+    """
     running = []
     for rank, host in enumerate(hosts):
         torchrun = ["-m", "trainer.launch", f"--nnodes={len(hosts)}", f"--node-rank={rank}"]
         torchrun += [f"--master-addr={_NETWORK}.1", f"--master-port={_PORT}", "--nproc-per-node=1"]
         running.append(
             subprocess.Popen(
-                ["ip", "netns", "exec", host, sys.executable, *torchrun, *program],
+                ["ip", "netns", "exec", host, "sh", "-c", _AS_HOST, host, sys.executable, *torchrun, *program],
                 env={**os.environ, **RANK_ENVIRONMENT, "GLOO_SOCKET_IFNAME": host},
                 cwd=_HOME,
                 stdout=subprocess.PIPE,
@@ -133,7 +140,7 @@ def _on(hosts: Sequence[str], program: Sequence[str]) -> str:
 
 
 @contextmanager
-def _linked(megabits: int) -> Iterator[list[str]]:
+def linked(megabits: int) -> Iterator[list[str]]:
     """Make two hosts and a link between them; a host and its network device have the same name."""
     hosts = [f"shoal-link-{number}" for number in (1, 2)]
     for host in hosts:

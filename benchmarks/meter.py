@@ -119,14 +119,14 @@ def _run(command: Sequence[str], log: Path, memory_limit: int, time_limit: float
     libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
     watch = _Watch(memory_limit, time_limit)
     start = time.monotonic()
-    with log.open("wb") as output:
-        main = os.posix_spawnp(
-            command[0],
-            list(command),
-            os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), descriptor) for descriptor in (1, 2)],
-        )
-    try:
+    try:  # from before the command is there, so that whatever ends this function ends the command, too
+        with log.open("wb") as output:
+            main = os.posix_spawnp(
+                command[0],
+                list(command),
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), descriptor) for descriptor in (1, 2)],
+            )
         failed, status = None, 0
         while True:
             pid, status = os.waitpid(main, os.WNOHANG)

@@ -40,6 +40,7 @@ PARTS = {
     "memory": GpuPart("memory", "what a run reports and does when the GPU's memory is full", 180),
     "ideas": GpuPart("ideas", "ideas that may be worth building, beside the present way", 240),
     "goal": GpuPart("goal", "ten epochs of 21.3 million rows, as far as the time allows", 300),
+    "words": GpuPart("words", "words a second of skip-gram, and what a step of it takes", 300),
     "yelp": GpuPart("yelp", "ten epochs of fastText's model on 560,000 texts of Yelp's length", 330),
     "rates": GpuPart("rates", "rows trained on a second, beside plain torch", 390),
 }

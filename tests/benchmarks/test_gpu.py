@@ -28,6 +28,7 @@ from benchmarks.gpu import (
     run,
     texts,
     trainer_tests,
+    words,
     yelp,
 )
 from benchmarks.gpu.part import SETTINGS, Outcome
@@ -91,6 +92,7 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
         (exchanges, exchanges.Sizes(compared=64, steps=2, batches=(50,), runs=1)),
         (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
+        (words, words.Sizes(rows=200, words=500, batches=(50,), sizes=(8,), seconds=3)),
     ],
 )
 def test_a_part_runs_on_a_cpu_in_a_tiny_size(

@@ -1,0 +1,138 @@
+"""The modes in which ranks learn together, with ranks of equal speed and with one that is slowed down.
+
+    python -m benchmarks embeddings modes [TEXT...] [--similarity FILE...] [--seeds 3] [--slow 2]
+
+Two ranks on this machine, a thread each; one is slowed down by the factor --slow, as `shoal train --slow` does. First
+all ways learn for as many --epochs: which takes how long, and how good are the vectors? Then each learns for so many
+epochs as it needs about as many seconds as the asynchronous one took. Seconds are those of learning alone. `off` splits
+each step equally, so that the slow rank is waited for; `steps` splits by speed.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.embeddings.texts import add_options, judging_options, write_texts
+from benchmarks.fasttext import shoal
+from benchmarks.fasttext.both import spread
+from benchmarks.record import Log
+from bootstrap.training.word_stream import FOLDER
+
+_SLOW, _ASYNC_SLOW = "one slow", "async, one slow"
+_ALONE = "one rank"
+WAYS = (
+    *(_ALONE, "sync", "average", "async"),
+    *("sync, one slow, off", "sync, one slow, steps", "average, one slow", _ASYNC_SLOW),
+)
+_RANKS = 2
+
+Figures = dict[str, float]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks embeddings modes", description=__doc__.partition("\n")[0]
+    )
+    add_options(parser)
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each way, in turns (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=5, help="(default: %(default)s)")
+    parser.add_argument("--slow", type=float, default=2.0, help="factor of the slow rank (default: %(default)s)")
+    parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
+    parser.add_argument("--local-steps", type=int, default=50, help="K of average and async (default: %(default)s)")
+    parser.add_argument(
+        "--global-batch", type=int, default=8, help="rows of a step, of 128 words (default: %(default)s)"
+    )
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, metavar="WAY", help=f"of: {'; '.join(WAYS)}")
+    options = parser.parse_args(arguments)
+    ways = {way: _asked(way, options) for way in options.ways}
+    log = Log("embeddings-modes")
+    found: dict[str, dict[str, dict[str, list[Figures]]]] = {}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for text_name, text in write_texts(options, folder).items():
+            runs = _Runs(log, folder / text_name, text.path, options)
+            equal = runs.made(text_name, ways, dict.fromkeys(ways, options.epochs))
+            _tabulate(log, f"{text_name}, {options.epochs} epochs", equal)
+            slowed = {way: asked for way, asked in ways.items() if _SLOW in way}
+            found[text_name] = {"equal epochs": equal}
+            if _ASYNC_SLOW not in slowed:
+                continue
+            seconds = {way: mean(run["seconds"] for run in equal[way]) for way in slowed}
+            until = seconds[_ASYNC_SLOW]
+            epochs = {way: max(1, round(options.epochs * until / taken)) for way, taken in seconds.items()}
+            timed = runs.made(text_name, slowed, epochs)
+            _tabulate(log, f"{text_name}, about {until:.1f} s", timed)
+            found[text_name]["equal time"] = timed
+    log.keep({"options": vars(options), "runs": found})
+
+
+def _asked(way: str, options: argparse.Namespace) -> list[str]:
+    """A way as options of `shoal train`."""
+    mode, *more = way.split(", ")
+    asked = [f"--nodes={1 if way == _ALONE else _RANKS}"]
+    if mode in ("average", "async"):
+        asked.append(f"--mode={mode}:{options.local_steps}")
+    if _SLOW in more:
+        asked.append(f"--slow=1:{options.slow:g}")
+    return [*asked, *(f"--balance={each}" for each in more if each != _SLOW)]
+
+
+class _Runs:
+    """The runs on a text."""
+
+    def __init__(self, log: Log, folder: Path, text: Path, options: argparse.Namespace) -> None:
+        """Reads the text, and compiles what is compiled once."""
+        self._log, self._folder, self._options = log, folder, options
+        folder.mkdir()
+        self._train(f"--input={text}", "--tokeniser=spaces", "--epochs=1")
+        self._stream = (folder / "model" / FOLDER).rename(folder / FOLDER)
+
+    def made(self, text: str, ways: Mapping[str, Sequence[str]], epochs: Mapping[str, int]) -> dict[str, list[Figures]]:
+        """The figures of each way, one for each seed."""
+        found: dict[str, list[Figures]] = {way: [] for way in ways}
+        for seed in range(self._options.seeds):
+            for way, runs in found.items():
+                summary = self._train(f"--data={self._stream}", f"--epochs={epochs[way]}", f"--seed={seed}", *ways[way])
+                runs.append(_figures(summary, epochs[way]))
+                self._log.say(f"{text}, {seed}, {way}: { {key: round(v, 4) for key, v in runs[-1].items()} }")
+        return found
+
+    def _train(self, *asked: str) -> Mapping[str, Any]:
+        options = self._options
+        return shoal.train(
+            self._folder / "model",
+            *("--model=skipgram", "--threads=1", "--pip", *judging_options(options)),
+            *(f"--embedding={options.size}", f"--global-batch={options.global_batch}", *asked),
+        ).summary
+
+
+def _figures(summary: Mapping[str, Any], epochs: int) -> Figures:
+    stale = summary.get("staleness") or {}
+    names = ("loss", "pip_loss", "pip_cosine", "similarity")
+    return {
+        "epochs": epochs,
+        "seconds": summary["times"]["training"],
+        **{name: summary[name] for name in names if summary.get(name) is not None},
+        **{f"staleness_{name}": float(value) for name, value in stale.items()},
+    }
+
+
+def _tabulate(log: Log, text: str, found: Mapping[str, Sequence[Figures]]) -> None:
+    names = [name for name in ("pip_loss", "pip_cosine", "similarity", "loss") if name in next(iter(found.values()))[0]]
+    first = next(iter(found.values()))
+    rows = [
+        [
+            way,
+            f"{runs[0]['epochs']:g}",
+            spread([run["seconds"] for run in runs], 1),
+            *(spread([run[name] for run in runs], 1 if name == "pip_loss" else 4) for name in names),
+            f"{mean(run['pip_loss'] / other['pip_loss'] for run, other in zip(runs, first, strict=True)) - 1:+.1%}",
+        ]
+        for way, runs in found.items()
+    ]
+    heads = ("epochs", "s", *(name.replace("_", " ") for name in names), f"pip loss, to {next(iter(found))}")
+    log.table([text, *heads], rows)

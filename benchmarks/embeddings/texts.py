@@ -1,0 +1,61 @@
+"""Text that several programs learn from in the same words, and the sets by which their vectors are judged."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bootstrap.demo.reviews import write_reviews
+from corpus.reading.storage import open_blocks
+from corpus.stream.settings import StreamSettings
+from corpus.stream.tokenisers import words_of_line
+
+_GENERATED = 4_000
+
+
+class Text(NamedTuple):
+    """A file of lines, whose words have spaces between them."""
+
+    path: Path
+    words: int
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of text and sets."""
+    parser.add_argument(
+        "texts", nargs="*", metavar="TEXT", help=f"files of lines (default: {_GENERATED:,} reviews that are generated)"
+    )
+    parser.add_argument("--megabytes", type=float, help="take so many of each text's first ones (default: all)")
+    parser.add_argument("--similarity", nargs="+", default=[], metavar="FILE", help="sets of pairs of words")
+    parser.add_argument("--analogy", nargs="+", default=[], metavar="FILE", help="sets of analogies")
+
+
+def write_texts(options: argparse.Namespace, folder: Path) -> dict[str, Text]:
+    """The texts by their names, in lower case, with punctuation apart."""
+    if not options.texts:
+        write_reviews(folder / "generated.json", texts=_GENERATED)
+    limit = None if options.megabytes is None else round(options.megabytes * 1e6)
+    return {
+        Path(address).name.partition(".")[0]: _write(address, folder, limit)
+        for address in options.texts or [str(folder / "generated.json")]
+    }
+
+
+def _write(address: str, folder: Path, limit: int | None) -> Text:
+    split = words_of_line(StreamSettings(sources=(address,)))
+    path, words = folder / f"{Path(address).name.partition('.')[0]}.txt", 0
+    with path.open("w", encoding="utf-8") as file:
+        for line in b"".join(open_blocks(address))[:limit].decode("utf-8", "replace").split("\n"):
+            if found := split(line):
+                words += len(found)
+                file.write(" ".join(found) + "\n")
+    return Text(path, words)
+
+
+def judging_options(options: argparse.Namespace) -> Sequence[str]:
+    """The same sets as options of `shoal train`."""
+    found: list[str] = []
+    for name in ("similarity", "analogy"):
+        if getattr(options, name):
+            found += [f"--{name}", *getattr(options, name)]
+    return found

@@ -1,0 +1,95 @@
+"""Skip-gram on generated text: words a second, by the rows of a step, in whole runs of the trainer.
+
+Words are drawn by Zipf's law, so those that steps touch are as many as in real text; nothing can be learnt from them
+but how frequent they are. The time is that of the training steps; reading is left out.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+from benchmarks.gpu.goal import asked_to_stop
+from benchmarks.gpu.part import Outcome, print_progress
+from benchmarks.gpu.training import single_rank
+from benchmarks.record import table
+from corpus.text import FIRST_WORD
+from trainer import loop
+from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks
+from trainer.embeddings.task import Embedding
+from trainer.embeddings.text_rows import TextRows, Vocabulary
+from trainer.presets import MODEL_DEFAULTS
+
+GOAL = 50e6
+"""Words a second."""
+_ROW = 128
+_HELD_OUT = 64
+_MODEL: dict[str, Any] = {"model": "skipgram", **MODEL_DEFAULTS["skipgram"]}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is trained."""
+
+    rows: int = 1 << 16
+    words: int = 71_000
+    """Of the vocabulary: about those of text8 that occur five times."""
+    batches: tuple[int, ...] = (4096, 1024, 256, 64)
+    sizes: tuple[int, ...] = (100, 200)
+    """Of the vectors."""
+    seconds: float = 20
+    """Of a training, after which it is stopped."""
+
+
+def measure(device: torch.device, sizes: Sizes) -> Outcome:
+    """Words a second, the loss, and the phases of a step, of each size and batch."""
+    data = make_text(sizes.rows, sizes.words)
+    with single_rank(device) as ranks:
+        found = [_trained(data, ranks, size, batch, sizes.seconds) for size in sizes.sizes for batch in sizes.batches]
+    best = max(found, key=lambda each: float(each["words_per_second"]))
+    said = (
+        f"{best['words_per_second'] / 1e6:.1f} million words a second with vectors of {best['size']} and "
+        f"{best['batch']:,} rows a step; the goal of {GOAL / 1e6:g} million is "
+        f"{'reached' if best['words_per_second'] > GOAL else 'not reached'}"
+    )
+    return Outcome(said=said, figures={"trainings": found})
+
+
+def make_text(rows: int, words: int) -> TextRows:
+    """Rows of a line each, of words that are as frequent as Zipf's law has it; all of them occur."""
+    generator = np.random.default_rng(0)
+    drawn = np.exp(generator.random((rows, _ROW), dtype=np.float32) * np.float32(math.log(words + 1)))
+    tokens = np.minimum(drawn.astype(np.int32), words) - 1 + FIRST_WORD
+    tokens[:, -1] = 0
+    tokens.reshape(-1)[:words] = np.arange(words) + FIRST_WORD
+    counts = np.bincount(tokens.reshape(-1), minlength=words + FIRST_WORD)[FIRST_WORD:]
+    held_out = tokens[:_HELD_OUT].copy()
+    return TextRows(
+        vocabulary=Vocabulary(words=tuple(f"w{number}" for number in range(words)), counts=counts),
+        tokens=tokens,
+        held_out=held_out,
+        words=rows * (_ROW - 1),
+        digest="generated",
+    )
+
+
+def _trained(data: TextRows, ranks: Ranks, size: int, batch: int, seconds: float) -> dict[str, Any]:
+    options = {**_MODEL, "embedding": size, "global_batch": batch, "epochs": 1000}
+    with (
+        TemporaryDirectory() as folder,
+        mock.patch.object(Embedding, "load", return_value=data),
+        asked_to_stop(seconds),
+    ):
+        summary = loop.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
+    speed = summary["rows_seen"] * summary["words_a_row"] / summary["times"]["training"]
+    (phases,) = summary["profile"]
+    print_progress(f"\nvectors of {size}, {batch:,} rows a step: {speed / 1e6:.2f} million words a second")
+    of_step = {phase: 1000 * taken / summary["steps"] for phase, taken in phases.items()}
+    print_progress(table(["phase", "ms a step"], [[phase, f"{ms:.3f}"] for phase, ms in of_step.items()]))
+    return {"size": size, "batch": batch, "words_per_second": speed, "summary": summary}
