@@ -3,11 +3,12 @@
     python -m benchmarks downstream 'NAME=OPTIONS OF shoal train'... [--text FILE...] [--seeds 5] [--models MODEL...]
 
 Piles and rows are those of `fasttext both`: the first --words words of each text, by rule 1b (docs/dataset.md).
-gensim's word2vec learns vectors of the rows to learn from, without their labels, and of the lines of the --text files;
-of the rows held out and of the test rows it sees nothing. Each model learns from the share --labelled of the rows, and
-starts from random vectors of its default size, from random ones of the size of gensim's, and from gensim's. Differences
-are those of the last to each of the others, of the same seeds, with the standard error of their mean. Seconds are those
-of the training steps alone.
+`shoal train --model skipgram` learns vectors of the rows to learn from, without their labels, and of the lines of the
+--text files; of the rows held out and of the test rows it sees nothing. Each model learns from the share --labelled of
+the rows, and starts from random vectors of its default size, from random ones of the size of the learnt ones, and from
+these. With --word-rates the last is done for each of these rates, and of each seed the one stays whose model is best
+on the rows held out. Differences are those of the last start to each of the others, of the same seeds, with the
+standard error of their mean. Seconds are those of the training steps alone.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from benchmarks.fasttext import shoal
 from benchmarks.fasttext.both import cut, difference, spread
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile
 from benchmarks.record import Log
@@ -28,16 +30,21 @@ from corpus.reading.storage import open_blocks
 from corpus.tokens import tokens
 from trainer.classification.models import MODULES
 from trainer.command_line import parse_arguments
+from trainer.output.files import MODEL
 
 _GENERATED = 2_000
 _RANDOM, _AS_LONG, _LEARNT = "random", "random, as long", "learnt before"
-_VECTORS = "vectors.bin"
+
+_MEASURES = ("accuracy", "macro_f1")
 
 
 class _Run(NamedTuple):
     accuracy: float
     macro_f1: float
     seconds: float
+    held_out: float
+    """Accuracy on the rows held out."""
+    word_rate: float | None
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -55,6 +62,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--words", type=int, default=100, help="of a row at most (default: %(default)s)")
     parser.add_argument("--labelled", type=float, default=1.0, help="share of the rows (default: %(default)s)")
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
+    parser.add_argument(
+        "--word-rates", type=float, nargs="+", metavar="RATE", help="to choose from (default: that of the model alone)"
+    )
     parser.add_argument("--log", default="downstream", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
     if wrong := [pile for pile in options.piles if not all(pile.partition("="))]:
@@ -94,39 +104,44 @@ def _compared(
         (whole,) = made.glob("texts-*/dataset.h5")
         data = cut(whole, made / "rows.h5", options.words)
         began = time.monotonic()
-        _write_vectors(made / _VECTORS, parts.learnt, more, size=options.size, seed=seed)
-        log.say(f"{seed}: gensim took {time.monotonic() - began:.1f} s for {len(parts.learnt):,} rows and other text")
-        starts = {
-            _RANDOM: (),
-            _AS_LONG: (f"--embedding={options.size}",),
-            _LEARNT: (f"--embeddings={made / _VECTORS}",),
+        vectors = _learn_vectors(made / "vectors", parts.learnt, more, size=options.size, seed=seed)
+        log.say(f"{seed}: vectors took {time.monotonic() - began:.1f} s, of {len(parts.learnt):,} rows and other text")
+        starts: dict[str, tuple[tuple[str, ...], Sequence[float | None]]] = {
+            _RANDOM: ((), [None]),
+            _AS_LONG: ((f"--embedding={options.size}",), [None]),
+            _LEARNT: ((f"--embeddings={vectors}",), options.word_rates or [None]),
         }
         for model, runs in found.items():
-            for start, given in starts.items():
-                run = _trained(
-                    data, made, f"--model={model}", f"--seed={seed}", f"--train-share={options.labelled}", *given
-                )
-                runs.setdefault(start, []).append(run)
-                log.say(f"{seed}, {model}, {start}: {run}")
+            asked = (f"--model={model}", f"--seed={seed}", f"--train-share={options.labelled}")
+            for start, (given, rates) in starts.items():
+                made_runs = [_trained(data, made, rate, *asked, *given) for rate in rates]
+                for run in made_runs:
+                    log.say(f"{seed}, {model}, {start}: {run}")
+                runs.setdefault(start, []).append(max(made_runs, key=lambda run: run.held_out))
         shutil.rmtree(made)
     return found
 
 
-def _write_vectors(
-    path: Path, examples: Sequence[Example], more: Sequence[Sequence[str]], *, size: int, seed: int
-) -> None:
-    from gensim.models import Word2Vec
+def _learn_vectors(
+    folder: Path, examples: Sequence[Example], more: Sequence[Sequence[str]], *, size: int, seed: int
+) -> Path:
+    """Learn vectors of these texts; returns the folder of the model."""
+    folder.mkdir()
+    text = folder / "text.txt"
+    text.write_text("".join(f"{line}\n" for line in (*(each.text for each in examples), *map(" ".join, more))))
+    asked = ("--tokeniser=spaces", f"--embedding={size}", "--min-count=2", "--epochs=5", "--threads=1")
+    shoal.train(folder / "run", "--model=skipgram", f"--input={text}", f"--seed={seed}", *asked)
+    return folder / "run" / MODEL
 
-    lines = [*(example.text.split(" ") for example in examples), *more]
-    model = Word2Vec(lines, sg=1, vector_size=size, window=5, negative=5, min_count=2, epochs=5, workers=1, seed=seed)
-    model.wv.save_word2vec_format(str(path), binary=True)
 
-
-def _trained(data: Path, folder: Path, *options: str) -> _Run:
+def _trained(data: Path, folder: Path, word_rate: float | None, *options: str) -> _Run:
     asked = [f"--data={data}", f"--output={folder / 'model'}", "--threads=1", "--force", *options]
+    if word_rate is not None:
+        asked.append(f"--word-rate={word_rate}")
     with Bars() as bars:
         found = train_locally(parse_arguments(asked), ranks=1, bars=bars)
-    return _Run(found["accuracy"], found["macro_f1"], found["times"]["training"])
+    held_out = found["validation"]["accuracy"]
+    return _Run(found["accuracy"], found["macro_f1"], found["times"]["training"], held_out, word_rate)
 
 
 def _tabulate(log: Log, pile: str, found: Mapping[str, Mapping[str, Sequence[_Run]]]) -> None:
@@ -134,7 +149,7 @@ def _tabulate(log: Log, pile: str, found: Mapping[str, Mapping[str, Sequence[_Ru
         [
             model,
             start,
-            *(cell for at in range(2) for cell in _cells(runs, of_model[_LEARNT], at, against=start != _LEARNT)),
+            *(cell for name in _MEASURES for cell in _cells(runs, of_model[_LEARNT], name, against=start != _LEARNT)),
             spread([run.seconds for run in runs], 1),
         ]
         for model, of_model in found.items()
@@ -144,6 +159,6 @@ def _tabulate(log: Log, pile: str, found: Mapping[str, Mapping[str, Sequence[_Ru
     log.table([pile, "vectors", *heads], rows)
 
 
-def _cells(runs: Sequence[_Run], learnt: Sequence[_Run], at: int, *, against: bool) -> tuple[str, str]:
-    ours, theirs = [run[at] for run in learnt], [run[at] for run in runs]
+def _cells(runs: Sequence[_Run], learnt: Sequence[_Run], name: str, *, against: bool) -> tuple[str, str]:
+    ours, theirs = [getattr(run, name) for run in learnt], [getattr(run, name) for run in runs]
     return spread(theirs, 4), difference(ours, theirs) if against else ""

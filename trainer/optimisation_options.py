@@ -85,7 +85,7 @@ class OptimisationOptions(Section):
         "(skipgram)",
         default="sync",
         must=Bound(
-            "sync, or average:K or async:K with a number of steps, such as average:50",
+            "sync, or average:K or async:K with a number of steps, such as average:20",
             lambda mode: bool(_MODE.fullmatch(mode)),
         ),
         metavar="MODE",

@@ -21,7 +21,7 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "both": {},
     "skipgram": {
         "optimiser": "sgd",
-        "learning_rate": 6.4,
+        "learning_rate": 10.0,
         "word_rate": 1.0,
         "rate_scaling": "linear",
         "momentum": 0.0,

@@ -46,8 +46,8 @@ CASES: Mapping[str, int | _Shoal] = {
     "Shoal, 1 rank": _Shoal(),
     "Shoal, 1 rank, 2 threads": _Shoal(threads=2),
     "Shoal, 2 ranks, sync": _Shoal(ranks=2),
-    "Shoal, 2 ranks, average:50": _Shoal(ranks=2, options=("--mode=average:50",)),
-    "Shoal, 2 ranks, async:50": _Shoal(ranks=2, options=("--mode=async:50",)),
+    "Shoal, 2 ranks, average:20": _Shoal(ranks=2, options=("--mode=average:20",)),
+    "Shoal, 2 ranks, async:20": _Shoal(ranks=2, options=("--mode=async:20",)),
 }
 """Workers of gensim, or Shoal's options."""
 _BESIDE = "gensim, 1 worker"

@@ -31,12 +31,12 @@ from trainer.output.files import SUMMARY
 WAYS: Mapping[str, tuple[str, ...]] = {
     "sync": (),
     "average:10": ("--mode=average:10",),
-    "average:50": ("--mode=average:50",),
+    "average:20": ("--mode=average:50",),
     "async:10": ("--mode=async:10",),
-    "async:50": ("--mode=async:50",),
+    "async:20": ("--mode=async:50",),
 }
 _ALONE = "one rank"
-_SIZES, _ROWS = (50, 200), (8, 64)
+_SIZES, _ROWS = (50, 200), (16, 64)
 _MEGABYTES = 1.5
 
 

@@ -42,9 +42,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--epochs", type=int, default=5, help="(default: %(default)s)")
     parser.add_argument("--slow", type=float, default=2.0, help="factor of the slow rank (default: %(default)s)")
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
-    parser.add_argument("--local-steps", type=int, default=50, help="K of average and async (default: %(default)s)")
+    parser.add_argument("--local-steps", type=int, default=20, help="K of average and async (default: %(default)s)")
     parser.add_argument(
-        "--global-batch", type=int, default=8, help="rows of a step, of 128 words (default: %(default)s)"
+        "--global-batch", type=int, default=16, help="rows of a step, of 128 words (default: %(default)s)"
     )
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, metavar="WAY", help=f"of: {'; '.join(WAYS)}")
     options = parser.parse_args(arguments)

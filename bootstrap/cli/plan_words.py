@@ -61,7 +61,7 @@ def word_options(function: Callback) -> Callback:
             group=_GROUP,
             several=True,
             metavar="MODE",
-            help="sync, average:K or async:K, as shoal train takes them (default: sync, average:50 and async:50)",
+            help="sync, average:K or async:K, as shoal train takes them (default: sync, average:20 and async:20)",
         ),
         option(
             "--ranks",

@@ -28,7 +28,7 @@ from trainer.registry import WORD_MODELS
 
 ROW_WORDS = 126.0
 """Running words in a row of 128 tokens, about: the others end lines."""
-MODES = ("sync", "average:50", "async:50")
+MODES = ("sync", "average:20", "async:20")
 """What is compared where the user names no mode."""
 
 _Number = TypeVar("_Number", int, float)

@@ -12,11 +12,10 @@ from benchmarks import downstream, record
 def test_each_model_learns_from_random_vectors_and_from_those_of_more_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("gensim")
     monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
     monkeypatch.setattr(downstream, "_GENERATED", 300)
     (tmp_path / "more.txt").write_text("words, of more text\nmore words\n")
-    options = ["--seeds=1", "--models", "lstm", "--size=8", "--labelled=.5"]
+    options = ["--seeds=1", "--models", "lstm", "--size=8", "--labelled=.5", "--word-rates", ".02", ".2"]
     downstream.main([*options, "--text", str(tmp_path / "more.txt")])
     (runs,) = json.loads((tmp_path / "records" / "downstream.json").read_text())["runs"].values()
     assert {start: len(each) for start, each in runs["lstm"].items()} == {
@@ -24,4 +23,5 @@ def test_each_model_learns_from_random_vectors_and_from_those_of_more_text(
         "random, as long": 1,
         "learnt before": 1,
     }
+    assert runs["lstm"]["learnt before"][0]["word_rate"] in (0.02, 0.2)
     assert "learnt before, less this" in (tmp_path / "records" / "downstream.log").read_text()

@@ -34,7 +34,8 @@ from trainer.output.files import MODEL, STREAM
 from trainer.presets import ENDLESS
 from trainer.task import TEST, Coming, Task
 
-_ROWS_OF_A_STEP, _EPOCHS = 8, 5
+_ROWS_OF_A_STEP: Mapping[str, int] = {"skipgram": 16, "char-lstm": 8}
+_EPOCHS = 5
 _JUDGING_SHARE = 0.05
 """The share of the time that judging takes at most, where a part of a stream takes less time than judging."""
 _SOME_ROWS = 256
@@ -72,7 +73,7 @@ class Embedding(Task[TextData]):
         data: TextData,
     ) -> tuple[TrainConfig, TextData, list[str]]:
         if not config.requested_batch(1):
-            config = replace(config, global_batch=_ROWS_OF_A_STEP)
+            config = replace(config, global_batch=_ROWS_OF_A_STEP[config.model])
         usual = _EPOCHS if isinstance(data, TextRows) else ENDLESS
         if config.words:
             usual = -(-config.words // data.words)
@@ -106,7 +107,7 @@ class Embedding(Task[TextData]):
         model = SkipGram(len(self._rules.keep), size).to(self._ranks.device)
         self.model, self.sparse_tables = model, (model.centres, model.contexts)
         if config.local_steps:
-            own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP
+            own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP[config.model]
             self._local = LocalSteps(
                 self._gradients(self._data.tokens), self._rules, rows=own, clip_norm=config.clip_norm
             )

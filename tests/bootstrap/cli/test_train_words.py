@@ -50,7 +50,7 @@ def test_text_becomes_vectors_that_are_judged(trained: tuple[Path, dict[str, Any
     output, told = trained
     assert told["vocabulary"] == 24
     assert told["similarity"] == told["similarity_topics"] > 0.6
-    assert (told["epochs"], told["global_batch"]) == (5, 8)
+    assert (told["epochs"], told["global_batch"]) == (5, 16)
     assert told["rows_seen"] == 5 * told["rows"]
     assert told["stopped"] is False
     vectors = read_vectors(str(output / "model" / "vectors.bin"))
