@@ -30,6 +30,10 @@ which may be one that other nodes do not reach."""
 _THREADS_BESIDE = 4
 """Threads for pulls and pushes, besides one for each rank that waits for a step."""
 
+_TRANSPORTS = ["uv"]
+"""Sockets, between ranks of one machine, too: the thread for shared memory never sleeps, so it takes a part of the core
+on which a rank computes, half of one where ranks have a core each."""
+
 
 @dataclass(kw_only=True)
 class Staleness:
@@ -68,6 +72,7 @@ def joined() -> Iterator[None]:
         num_worker_threads=size + _THREADS_BESIDE,
         rpc_timeout=collectives.TIMEOUT.total_seconds(),
         init_method="env://",
+        _transports=_TRANSPORTS,
     )
     if device := os.environ.get("GLOO_SOCKET_IFNAME") or _device_to(os.environ["MASTER_ADDR"]):
         os.environ.setdefault(_DEVICE, device)
