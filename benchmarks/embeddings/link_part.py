@@ -37,7 +37,7 @@ WAYS: Mapping[str, tuple[str, ...]] = {
 }
 _ALONE = "one rank"
 _SIZES, _ROWS = (50, 200), (16, 64)
-_MEGABYTES = 1.5
+_MEGABYTES = 12
 
 
 class _Measured(NamedTuple):
