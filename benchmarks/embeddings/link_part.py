@@ -31,9 +31,9 @@ from trainer.output.files import SUMMARY
 WAYS: Mapping[str, tuple[str, ...]] = {
     "sync": (),
     "average:10": ("--mode=average:10",),
-    "average:20": ("--mode=average:50",),
+    "average:20": ("--mode=average:20",),
     "async:10": ("--mode=async:10",),
-    "async:20": ("--mode=async:50",),
+    "async:20": ("--mode=async:20",),
 }
 _ALONE = "one rank"
 _SIZES, _ROWS = (50, 200), (16, 64)

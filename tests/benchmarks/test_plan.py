@@ -20,7 +20,7 @@ def test_each_kind_of_ranks_is_predicted_simulated_and_measured(
     monkeypatch.setattr(plan, "_BALANCES", ("off", "epoch:1"))
     monkeypatch.setattr(plan, "_RANKS", plan._RANKS[-1:])
     monkeypatch.setattr(plan, "_ASLEEP", (plan._Ranks("3 asleep", 3, sleep=(2000.0, 2000.0, 1000.0)),))
-    plan.main(["--runs", "1", "--rows", "1000", "2000", "--mb", "1", "2", "3"])
+    plan.main(["--runs", "1", "--rows", "1000", "2000", "--mb", "1", "3", "2"])
     runs = json.loads((tmp_path / "plan.json").read_text())["runs"]
     assert [case[1] for case in runs if case[0] == "3 asleep"] == ["off", "epoch:1"]
     assert len(runs) == 5
