@@ -28,15 +28,11 @@ from experiments.prediction.communication import Links
 from experiments.prediction.words import alone, step_bytes, task_of_runs, words_per_second
 from trainer.output.files import SUMMARY
 
-WAYS: Mapping[str, tuple[str, ...]] = {
-    "sync": (),
-    "average:10": ("--mode=average:10",),
-    "average:20": ("--mode=average:20",),
-    "async:10": ("--mode=async:10",),
-    "async:20": ("--mode=async:20",),
-}
+_MODES = ("average:20", "average:50", "async:20", "async:50")
+WAYS: Mapping[str, tuple[str, ...]] = {"sync": (), **{mode: (f"--mode={mode}",) for mode in _MODES}}
 _ALONE = "one rank"
-_SIZES, _ROWS = (50, 200), (16, 64)
+_SIZES, _ROWS = (50, 200), (3, 23, 64)
+"""Rows: two of experiments/embeddings-50.yaml, and more."""
 _MEGABYTES = 12
 
 

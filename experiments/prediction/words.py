@@ -44,10 +44,13 @@ pushed."""
 _SYNC_MESSAGES, _ASYNC_MESSAGES = 7, 4
 """One after the other in a step: the sum of what ranks tell, and three of each table; there and back of pull and
 push."""
-_MESSAGE = 0.3e-3
+_MESSAGE = 0.13e-3
 """Seconds of a message between CPU ranks by gloo, which copies it and wakes a thread on both sides."""
-_HOST_GB = 1.0
-"""GB a second at which a rank's processor packs, sends, receives and adds up vectors: 0.7 to 1.4 here."""
+_TOGETHER = 1.16
+"""How much longer its own steps take a rank that shares a machine's memory with another, and waits for the slower."""
+_HOST_GB = {"sync": 1.2, "average": 0.44, "async": 0.2}
+"""GB a second at which a rank's processor packs, sends, receives and adds up vectors. Only `average` and `async` have
+to keep what the vectors were, and take the difference; `async` serves another rank's pulls and pushes besides."""
 _MOST_ROWS, _MOST_STEPS, _MOST_SIZE = 1 << 14, 1 << 12, 1 << 10
 
 _LAUNCH = 1e-3
@@ -121,14 +124,14 @@ def step_bytes(task: WordTask, ranks: int) -> float:
 
 def words_per_second(task: WordTask, rate: WordRate, links: Links) -> float:
     """Running words a second of all ranks together, each of this rate."""
-    own = task.local_steps * rate.line.seconds(task.rows)
+    own, kind = task.local_steps * rate.line.seconds(task.rows), task.mode.partition(":")[0]
     learnt = links.ranks * task.local_steps * task.rows * ROW_WORDS
     if links.ranks == 1:
         return learnt / own
     size = task.local_steps * step_bytes(task, links.ranks)
-    messages = _ASYNC_MESSAGES if task.mode.startswith("async") else _SYNC_MESSAGES
+    messages = _ASYNC_MESSAGES if kind == "async" else _SYNC_MESSAGES
     sending = links.seconds_to_send(size) + messages * max(rate.message, links.latency)
-    return learnt / (own + sending + 2 * size / (_HOST_GB * 1e9))
+    return learnt / (_TOGETHER * own + sending + 2 * size / (_HOST_GB[kind] * 1e9))
 
 
 def alone(task: WordTask, rate: WordRate) -> float:
