@@ -106,6 +106,41 @@ def sum_rows(ids: Any, lengths: Any, gradients: Any) -> Any:
 
 
 @compiled
+def keep_rows(table: Any, ids: Any, known: Any) -> Any:
+    """Those of the `ids` (n,) that `known` (rows,) does not have yet, each once, and their rows of `table` (rows,
+    columns), copied; then `known` has them."""
+    new, count, columns = np.empty(len(ids), ids.dtype), 0, uint64(table.shape[1])
+    for at in range(len(ids)):
+        if not known[uint64(ids[uint64(at)])]:
+            known[uint64(ids[uint64(at)])] = True
+            new[count] = ids[uint64(at)]
+            count += 1
+    rows = np.empty((count, table.shape[1]), table.dtype)
+    for at in range(count):
+        if at + _AHEAD < count:
+            _ask_for(table, int64(new[at + _AHEAD]))
+        for column in range(columns):
+            rows[uint64(at), column] = table[uint64(new[uint64(at)]), column]
+    return new[:count], rows
+
+
+@compiled
+def put_back_rows(table: Any, ids: Any, rows: Any) -> Any:
+    """Have `table` (rows, columns) the `rows` (n, columns) with these `ids` (n,), which differ, again; returns them,
+    less what it had (n, columns)."""
+    count, columns = len(ids), uint64(table.shape[1])
+    ways = np.empty(rows.shape, rows.dtype)
+    for at in range(count):
+        if at + _AHEAD < count:
+            _ask_for(table, int64(ids[at + _AHEAD]))
+        row = uint64(ids[uint64(at)])
+        for column in range(columns):
+            ways[uint64(at), column] = rows[uint64(at), column] - table[row, column]
+            table[row, column] = rows[uint64(at), column]
+    return ways
+
+
+@compiled
 def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
     """A step of SGD on `rows` (m,), which differ, by their `gradients` (m, columns)."""
     count, columns = len(rows), uint64(table.shape[1])

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from trainer.clock import BACKWARD, StepTimer
 from trainer.computing import row_updates
 from trainer.computing.gradients import Piece
-from trainer.computing.row_gradients import Means, TouchedRows
+from trainer.computing.row_gradients import Means, TouchedRows, computed_by_numba, kernels
 from trainer.embeddings.sampling import Sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scaled
 from trainer.order import IntArray
@@ -73,14 +73,22 @@ class _Start:
 
     def keep(self, ids: Tensor) -> None:
         """Keep the rows with these ids (n,), which may be there several times, unless they are kept already."""
-        new = torch.unique(ids[~self._known[ids]])
-        self._known[new] = True
+        if computed_by_numba(self._table):
+            found = kernels().keep_rows(self._table.numpy(), ids.numpy(), self._known.numpy())
+            new, rows = map(torch.from_numpy, found)
+        else:
+            new = torch.unique(ids[~self._known[ids]])
+            self._known[new] = True
+            rows = self._table[new]
         self._ids.append(new)
-        self._rows.append(self._table[new])
+        self._rows.append(rows)
 
     def way_back(self) -> Means:
         """How far the rows have moved, with the sign of a gradient; they are put back."""
         ids, before = torch.cat(self._ids), torch.cat(self._rows)
-        way = before - self._table[ids]
-        self._table[ids] = before
+        if computed_by_numba(self._table):
+            way = torch.from_numpy(kernels().put_back_rows(self._table.numpy(), ids.numpy(), before.numpy()))
+        else:
+            way = before - self._table[ids]
+            self._table[ids] = before
         return Means(ids, torch.ones(len(ids), dtype=torch.int64, device=ids.device), way)

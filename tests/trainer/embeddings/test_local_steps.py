@@ -1,5 +1,7 @@
 """Steps that a rank makes alone are those that it would make together with nobody else."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from corpus.text import FIRST_WORD
 from trainer.clock import StepTimer
 from trainer.computing.row_gradients import Means, rows_of_means
+from trainer.embeddings import local_steps
 from trainer.embeddings.local_steps import LocalSteps
 from trainer.embeddings.sampling import Sampling, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
@@ -81,6 +84,23 @@ def test_several_steps_are_made_one_after_the_other_and_the_vectors_are_put_back
         torch.testing.assert_close(way, expected, rtol=1e-3, atol=1e-4)
     for table, expected in zip(learnt.parameters(), model().parameters(), strict=True):
         assert torch.equal(table, expected)
+
+
+@settings(max_examples=30)
+@given(text=texts, own=st.integers(1, 4), rate=st.floats(0.01, 1.0))
+def test_ways_by_numba_are_those_by_torch(text: np.ndarray, own: int, rate: float) -> None:
+    found = []
+    for by_numba in (True, False):
+        with patch.object(local_steps, "computed_by_numba", return_value=by_numba):
+            learnt, local = model(), LocalSteps(gradients(text), RULES, rows=own, clip_norm=0.0)
+            local.rate = rate
+            ways = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
+        assert all(
+            torch.equal(table, own) for table, own in zip(learnt.parameters(), model().parameters(), strict=True)
+        )
+        found.append(as_tables(ways.means))
+    for by_loops, by_torch in zip(*found, strict=True):
+        assert torch.equal(by_loops, by_torch)
 
 
 def test_of_two_ranks_frequent_words_go_half_the_way_and_rare_ones_all_of_it() -> None:
