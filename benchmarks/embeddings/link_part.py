@@ -34,8 +34,6 @@ _ALONE = "one rank"
 _SIZES, _ROWS = (50, 200), (3, 23, 64)
 """Rows: two of experiments/embeddings-50.yaml, and more."""
 _MEGABYTES = 12
-_USED = 0.95
-"""The share of a link that TCP uses: what is not headers. On the networks of nodes it is taken to be less."""
 
 
 class _Measured(NamedTuple):
@@ -89,7 +87,7 @@ def _read(text: Text, folder: Path) -> Path:
 def _predicted(folder: Path, setting: str, options: argparse.Namespace) -> dict[str, _Measured]:
     """What `shoal plan` says by the runs of one rank with vectors of this size."""
     size, rows = setting.split(", ")
-    links = Links(nodes=2, ranks=2, gbits=options.megabits / 1000, used=_USED)
+    links = Links(nodes=2, ranks=2, gbits=options.megabits / 1000)
     found = {}
     for way in options.ways:
         task, rate = task_of_runs([folder / _ALONE / size], way, int(rows))

@@ -42,8 +42,8 @@ def write_texts(options: argparse.Namespace, folder: Path) -> dict[str, Text]:
 
 
 def _write(address: str, folder: Path, limit: int | None) -> Text:
-    split = words_of_line(StreamSettings(sources=(address,)))
     path, words = folder / f"{Path(address).name.partition('.')[0]}.txt", 0
+    split = words_of_line(StreamSettings(sources=(str(path),)))
     with path.open("w", encoding="utf-8") as file:
         for line in b"".join(open_blocks(address))[:limit].decode("utf-8", "replace").split("\n"):
             if found := split(line):

@@ -12,6 +12,9 @@ _LATENCY_INSIDE, _LATENCY_BETWEEN = 10e-6, 50e-6
 """Seconds of a message between GPUs of a node, and between nodes of a placement group (AWS states below 100 us)."""
 _INSIDE_GB = 8.0
 """GB a second between GPUs of a node, over PCIe 3; NVLink has many times as much."""
+_USED = 0.8
+"""The share of a network's bandwidth that TCP connections use."""
+
 _WHOLE_BYTES = 4.1e6
 """Of all gradients of the reference's model: most are the word table's, of 10,000 words."""
 _TOUCHED_BYTES, _TOUCHED_BATCH = 2.0e6, 512
@@ -34,8 +37,6 @@ class Links:
     ranks: int
     gbits: float
     """Gbit/s of the slowest node's network."""
-    used: float = 0.8
-    """The share of them that TCP connections use."""
 
     @property
     def latency(self) -> float:
@@ -46,7 +47,7 @@ class Links:
         """Seconds in which a rank sends `size` bytes to others, while all of its node's ranks do so."""
         if self.nodes == 1:
             return size / (_INSIDE_GB * 1e9)
-        return size * math.ceil(self.ranks / self.nodes) / (self.used * self.gbits * 1e9 / 8)
+        return size * math.ceil(self.ranks / self.nodes) / (_USED * self.gbits * 1e9 / 8)
 
     def all_reduce_seconds(self, size: float) -> float:
         """Seconds to add up `size` bytes over all ranks, through the slowest connection."""
@@ -55,7 +56,7 @@ class Links:
         parts = 2 * (self.ranks - 1)
         if self.nodes == 1:
             return parts * (size / self.ranks / (_INSIDE_GB * 1e9) + _LATENCY_INSIDE)
-        bandwidth = self.used * self.gbits * 1e9 / 8
+        bandwidth = _USED * self.gbits * 1e9 / 8
         ring = parts * (size / self.ranks / bandwidth + _LATENCY_BETWEEN)
         inside = 2 * (math.ceil(self.ranks / self.nodes) - 1)
         tree = 2 * size / bandwidth + 2 * math.ceil(math.log2(self.nodes)) * _LATENCY_BETWEEN + inside * _LATENCY_INSIDE

@@ -52,8 +52,8 @@ they share its memory."""
 _HOST_GB = {"sync": 2.7, "average": 1.24, "async": 0.3}
 """GB a second at which a rank's processor packs, sends, receives and adds up vectors. `average` and `async` keep what
 the vectors were, and take the difference; in `async` a rank answers others' pulls and pushes, too. These, and the
-numbers above, fit runs of `python -m benchmarks embeddings link` within a tenth, and small steps of `sync` within a
-fifth."""
+two numbers above, were fitted to runs of `python -m benchmarks embeddings link`; docs/benchmarks.md tells how far off
+they are on a text that they were not fitted to."""
 _MOST_ROWS, _MOST_STEPS, _MOST_SIZE = 1 << 14, 1 << 12, 1 << 10
 
 _LAUNCH = 1e-3
