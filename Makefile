@@ -18,7 +18,10 @@ linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform many
 DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --require-hashes
 # What is installed is locks/: every library, also those that others need, by version and hash. The direct ones are
 # chosen in requirements*.txt. torch alone is installed by its version: the hashes of its builds differ by index.
-INSTALL := $(BIN)/pip install --quiet --require-hashes
+# They name all that is needed, so pip resolves nothing: it would look for `coverage[toml]` beside the lock's `coverage`,
+# and refuse it, unhashed, once there is a newer one.
+LOCKED := --quiet --require-hashes --no-deps
+INSTALL := $(BIN)/pip install $(LOCKED)
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
@@ -130,7 +133,7 @@ $(BROWSER)/node_modules/.ready: $(BROWSER)/package-lock.json $(BROWSER)/unpack.m
 .venv/checkov/.ready: .venv/.ready-dev locks/checkov.txt
 	@echo "setup: checkov, in an environment of its own"
 	@$(BIN)/python -m venv .venv/checkov
-	@.venv/checkov/bin/pip install --quiet --require-hashes -r locks/checkov.txt
+	@.venv/checkov/bin/pip install $(LOCKED) -r locks/checkov.txt
 	@touch $@
 
 # The nodes of a cluster reach no package index: what they install travels with the deployment. Wheels are compressed
