@@ -11,7 +11,7 @@ import click
 from bootstrap.cli.command import argparse_options, command, option
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.target import Target, where_options
-from bootstrap.cli.train import config_of
+from bootstrap.cli.training_config import config_of
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from trainer.command_line import add_arguments

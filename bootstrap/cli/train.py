@@ -21,22 +21,32 @@ from bootstrap.cli.input_options import (
     require_s3,
     scale_suggested,
 )
-from bootstrap.cli.launch_rows import cost_rows, node_rows, predicted_rows, refused_rows, seconds_range
 from bootstrap.cli.output import json_option, percent, show, summary
 from bootstrap.cli.target import Target, where_options
+from bootstrap.cli.train_words import train_words
+from bootstrap.cli.training_config import config_of
+from bootstrap.cli.training_rows import (
+    cost_rows,
+    node_rows,
+    predicted_rows,
+    profile_rows,
+    refused_rows,
+    rows_of_ranks,
+    seconds_range,
+    speed_rows,
+    time_rows,
+)
 from bootstrap.cli.word_options import GROUP, NOTE, refuse_word_options, word_options
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
-from bootstrap.training.profile import phase_shares
 from corpus.errors import DataError
 from corpus.settings import Settings
 from jobs.choose import add_limit_options
 from jobs.settings import add_judging, read_judging
 from trainer.classification.metrics import MOST_CLASSES
-from trainer.command_line import add_arguments, from_args
+from trainer.command_line import add_arguments
 from trainer.config import TrainConfig, chosen_model
-from trainer.errors import TrainingError
 from trainer.options import flag
 from trainer.output.files import MODEL, finished_model
 from trainer.registry import WORD_MODELS
@@ -116,8 +126,6 @@ def run(
     """Run `shoal train`."""
     options["model"] = chosen_model(typed_options(ctx))
     if options["model"] in WORD_MODELS:
-        from bootstrap.cli.train_words import train_words
-
         return train_words(ctx, target, nodes, data, options, dry_run=dry_run, as_json=as_json)
     refuse_word_options(typed_options(ctx), options["model"])
     texts = _texts(typed_options(ctx), options, data)
@@ -274,60 +282,3 @@ def _f1_of_two(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "f1_positive" not in result:
         return []
     return [("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}")]
-
-
-def profile_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    shares = phase_shares(result)
-    if not shares:
-        return []
-    phases = [phase for phase in next(iter(shares.values())) if phase != "slowed" or _any_slowed(shares)]
-    lines = [
-        (f"  {name}", "  ".join(f"{percent(of_rank[phase]):<{len(phase)}}" for phase in phases))
-        for name, of_rank in shares.items()
-    ]
-    return [("time of the steps", "  ".join(phases)), *lines]
-
-
-def _any_slowed(shares: dict[str, dict[str, float]]) -> bool:
-    return any(of_rank["slowed"] for of_rank in shares.values())
-
-
-def rows_of_ranks(result: dict[str, Any]) -> str:
-    """The rows that each rank computed, and how many of them it claimed."""
-    rows_text = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
-    claimed = sum(result["rows_claimed"])
-    return f"{rows_text}, of them {claimed:,} claimed as ranks became free" if claimed else rows_text
-
-
-def speed_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """How near the ranks together came to the sum of their speeds, and why not nearer.
-
-    Empty for a resumed run that had no step left to train.
-    """
-    if None in (result["balanced"], result["share_of_ideal"], result["lost"]):
-        return []
-    lost = ", ".join(f"{percent(share)} {reason}" for reason, share in result["lost"].items())
-    return [
-        ("balanced", f"{percent(result['balanced'])} of the sum of the ranks' speeds in the run; lost: {lost}"),
-        (
-            "share of ideal",
-            f"{percent(result['share_of_ideal'])} of the sum of their speeds in bursts before and after",
-        ),
-    ]
-
-
-def time_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where the time of the run went, since its start or its resume."""
-    spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
-    return [("time", f"{result['wall']:.1f} s: {spent}")]
-
-
-def config_of(ctx: click.Context, data: Path) -> TrainConfig:
-    """The configuration that was typed, for this dataset. Raises UsageError for values that cannot be."""
-    try:
-        config = from_args(Namespace(**{**typed_options(ctx), "data": data}))
-    except TrainingError as error:
-        raise UsageError(str(error)) from error
-    if config.resume and config.force:
-        raise UsageError("--resume continues a run, and --force begins a new one; give one of them")
-    return config

@@ -7,10 +7,19 @@ import click
 
 from bootstrap.cli.command import typed_options
 from bootstrap.cli.input_options import require_s3
-from bootstrap.cli.launch_rows import cost_rows, node_rows, predicted_rows, refused_rows
 from bootstrap.cli.output import show, summary
 from bootstrap.cli.target import Target
-from bootstrap.cli.train import config_of, profile_rows, rows_of_ranks, speed_rows, time_rows
+from bootstrap.cli.training_config import config_of
+from bootstrap.cli.training_rows import (
+    cost_rows,
+    node_rows,
+    predicted_rows,
+    profile_rows,
+    refused_rows,
+    rows_of_ranks,
+    speed_rows,
+    time_rows,
+)
 from bootstrap.cli.word_options import refuse_text_options, stream_settings
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of

@@ -1,10 +1,13 @@
-"""Rows of the summary of a training about its launch: the nodes, what was predicted, the cost, and what is missing."""
+"""Rows of the summary of a training, of whichever model: the nodes, the speed, the time, what was predicted, the cost,
+and what is missing."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from bootstrap.cli.figures import dollars
+from bootstrap.cli.output import percent
+from bootstrap.training.profile import phase_shares
 
 
 def node_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
@@ -50,6 +53,49 @@ def seconds_range(estimate: dict[str, float]) -> str:
     return f"{estimate['middle']:.1f} s ({estimate['low']:.1f} to {estimate['high']:.1f})"
 
 
+def profile_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What each rank spent the time of its steps on."""
+    shares = phase_shares(result)
+    if not shares:
+        return []
+    phases = [phase for phase in next(iter(shares.values())) if phase != "slowed" or _any_slowed(shares)]
+    lines = [
+        (f"  {name}", "  ".join(f"{percent(of_rank[phase]):<{len(phase)}}" for phase in phases))
+        for name, of_rank in shares.items()
+    ]
+    return [("time of the steps", "  ".join(phases)), *lines]
+
+
+def rows_of_ranks(result: dict[str, Any]) -> str:
+    """The rows that each rank computed, and how many of them it claimed."""
+    rows_text = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
+    claimed = sum(result["rows_claimed"])
+    return f"{rows_text}, of them {claimed:,} claimed as ranks became free" if claimed else rows_text
+
+
+def speed_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """How near the ranks together came to the sum of their speeds, and why not nearer.
+
+    Empty for a resumed run that had no step left to train.
+    """
+    if None in (result["balanced"], result["share_of_ideal"], result["lost"]):
+        return []
+    lost = ", ".join(f"{percent(share)} {reason}" for reason, share in result["lost"].items())
+    return [
+        ("balanced", f"{percent(result['balanced'])} of the sum of the ranks' speeds in the run; lost: {lost}"),
+        (
+            "share of ideal",
+            f"{percent(result['share_of_ideal'])} of the sum of their speeds in bursts before and after",
+        ),
+    ]
+
+
+def time_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Where the time of the run went, since its start or its resume."""
+    spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
+    return [("time", f"{result['wall']:.1f} s: {spent}")]
+
+
 def _kinds(name: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
     texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
@@ -61,3 +107,7 @@ def _dollars(amount: "dict[str, float] | float | None") -> str:
     if isinstance(amount, dict):
         return f", {dollars(amount['middle'])}"
     return "" if amount is None else f", {dollars(amount)}"
+
+
+def _any_slowed(shares: dict[str, dict[str, float]]) -> bool:
+    return any(of_rank["slowed"] for of_rank in shares.values())
