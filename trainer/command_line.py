@@ -2,8 +2,11 @@
 
 import argparse
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
+from corpus.errors import DataError
+from corpus.stream.settings import read_settings
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
 from trainer.options import Option, flag, options
@@ -19,13 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = 
             group.add_argument(each.flag, *each.aliases, dest=each.name, **_how(each))
 
 
-def from_args(args: argparse.Namespace) -> TrainConfig:
-    """The configuration that parsed arguments ask for. Raises TrainingError for values that cannot be."""
+def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig:
+    """The configuration that parsed arguments ask for; `endless`: on text that keeps coming. Raises TrainingError for
+    values that cannot be."""
     given = {each.name: getattr(args, each.name) for each in options(TrainConfig) if each.name in args}
     for each in options(TrainConfig):
         if each.several and each.name in given:
             given[each.name] = (dict if each.name == "slow" else tuple)(given[each.name])
-    return configured(given)
+    return configured(given, endless=endless)
 
 
 def as_arguments(config: TrainConfig) -> list[str]:
@@ -55,10 +59,19 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
         "-m trainer --data dataset.h5 --output results",
     )
     add_arguments(parser)
+    asked = parser.parse_args(arguments)
     try:
-        return from_args(parser.parse_args(arguments))
+        return from_args(asked, endless=_is_endless(asked.data))
     except TrainingError as error:
         parser.error(str(error))
+
+
+def _is_endless(data: Path) -> bool:
+    """Whether these data are text that keeps coming; False also where they are not there."""
+    try:
+        return read_settings(data).endless
+    except DataError:
+        return False  # a dataset, or what the task will not find either
 
 
 def _how(of: Option) -> dict[str, Any]:

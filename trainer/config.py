@@ -23,7 +23,7 @@ from trainer.options import (
     option_metadata,
     shown_options,
 )
-from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, PRESETS, WITH_EMBEDDINGS
+from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, ON_ENDLESS_TEXT, PRESETS, WITH_EMBEDDINGS, WITHOUT_END
 from trainer.registry import MODELS, WORD_MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -275,10 +275,10 @@ class TrainConfig(
                 f"--mode is {self.mode}, and --model {self.model} learns by --mode sync alone; leave it out, or take "
                 "--model skipgram"
             )
-        if self.local_steps and self.optimiser != "sgd":
+        if self.local_steps and self.optimiser == "adam":
             raise TrainingError(
-                f"--mode is {self.mode}, with steps of each rank by sgd, but --optimiser is {self.optimiser}; take "
-                "--optimiser sgd, or --mode sync"
+                f"--mode is {self.mode}, in which ranks cannot bring their moments of adam together; take --optimiser "
+                "adagrad or sgd, or --mode sync"
             )
         if self.embeddings is not None and self.model in WORD_MODELS:
             raise TrainingError(
@@ -303,8 +303,9 @@ def chosen_model(given: Mapping[str, Any]) -> str:
     return model
 
 
-def configured(given: Mapping[str, Any]) -> TrainConfig:
-    """The configuration for the options that were `given`, by name, including a preset.
+def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
+    """The configuration for the options that were `given`, by name, including a preset. `endless`: whether it is of a
+    run on text that keeps coming.
 
     Raises TrainingError for invalid values.
     """
@@ -319,5 +320,13 @@ def configured(given: Mapping[str, Any]) -> TrainConfig:
     if values.get("embeddings") is not None:
         defaults = {**defaults, **WITH_EMBEDDINGS.get(model, {})}
         values["embedding"] = given.get("embedding")  # None: that of the vectors, known when they are read
+    if endless:
+        ends = values.get("words") or values.get("epochs")
+        defaults = {**defaults, **ON_ENDLESS_TEXT.get(model, {}), **({} if ends else WITHOUT_END)}
     config = TrainConfig(**{**defaults, **values}, preset=preset)  # refuses an unknown preset or model
+    if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
+        raise TrainingError(
+            f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which are about the whole of a run, "
+            "but text that keeps coming has no end; take --schedule constant and --warm-up 0, or give --words"
+        )
     return config if of_the_preset else replace(config, preset=None)

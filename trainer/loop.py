@@ -50,7 +50,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     # The data, the task, and the progress of the run before.
     config = start.with_automatic_resume(config, ranks)
     kind = task_class(config.model)
-    data = start.load_data(kind, config, ranks)
+    data = start.load_data(kind, config, ranks, lambda: stop.made)
     saved, config, notes = start.load_checkpoint(config, ranks, data)
     config, data, told = (config, data, []) if saved else kind.begun(config, ranks, data)
     notes += told
@@ -58,7 +58,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     epochs = config.epochs_for(order.steps)
     torch.manual_seed(config.seed)
     task = kind(config, ranks, data)
-    optimiser, progress = Optimiser(task.model, task.tables, config, sparse_tables=task.sparse_tables), RunProgress()
+    together = task.optimisation(config)
+    optimiser, progress = Optimiser(task.model, task.tables, together, sparse_tables=task.sparse_tables), RunProgress()
     with ranks.agreement():
         if saved:
             where = config.output / CHECKPOINTS
@@ -185,6 +186,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         tested = None if control.stopped else evaluate(TEST)
         timer.finish()
         if tested:
+            reporter.notes(task.closing_notes())
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
                 split, slowness = planner.split(order.size(0)), slowdown.at(steps_done())

@@ -40,6 +40,16 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Defaults by model, where they are not those of the options. docs/training.md has the measurements."""
 
+ON_ENDLESS_TEXT: Mapping[str, Mapping[str, Any]] = {
+    "skipgram": {"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
+    "char-lstm": {"warm_up": 0.0},
+}
+"""Defaults by model of a run on text that keeps coming. SGD needs a rate that falls, and so the end of the text;
+Adagrad's falls for each word by how often it has occurred."""
+
+WITHOUT_END: Mapping[str, Any] = {"schedule": "constant"}
+"""Defaults of a run on such text that has no `--words` or `--epochs` either: its rate has nothing to fall by."""
+
 WITH_EMBEDDINGS: Mapping[str, Mapping[str, Any]] = {"lstm": {"word_rate": 0.02}}
 """Defaults by model of a run with --embeddings. The LSTM soon forgets what its vectors knew if they move as fast as
 random ones must; in the other models the vectors of n-grams have the same rate, and are random."""

@@ -5,6 +5,7 @@ and the result would be worthless.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +41,7 @@ def with_automatic_resume(config: TrainConfig, ranks: Ranks) -> TrainConfig:
     return replace(config, resume=config.resume or any(ranks.gather(again)))
 
 
-def load_data(kind: type[Task[DataT]], config: TrainConfig, ranks: Ranks) -> DataT:
+def load_data(kind: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: Callable[[], bool]) -> DataT:
     """The data of a run of this kind of task; also prepares the output folder.
 
     Raises TrainingError on all ranks if one of them cannot read the data, or has another dataset or other settings; and
@@ -52,7 +53,7 @@ def load_data(kind: type[Task[DataT]], config: TrainConfig, ranks: Ranks) -> Dat
     free = min(ranks.gather(memory.free()))  # before any rank has filled some
     with ranks.agreement(loading=True):
         _require_ranks(config, ranks.world_size)
-        found = kind.load(config, ranks, memory=free // ranks.local_size)
+        found = kind.load(config, ranks, memory=free // ranks.local_size, stop=stop)
         if ranks.is_first:
             prepare_output(config.output)
     plain, digest = ranks.broadcast((config.plain(), found.digest))

@@ -65,7 +65,8 @@ class Run:
             self.save()  # who sends rows may wait for a checkpoint of those before
             since = time.monotonic()
             self.reporter.waiting(self.done, 0.0)
-            coming = self.task.begin_epoch(lambda: self.stop.made, wait=True)
+            while coming is Coming.LATER:
+                coming = self.task.begin_epoch(lambda: self.stop.made, wait=True)
             self.reporter.waiting(self.done, time.monotonic() - since)
         return coming
 

@@ -68,8 +68,9 @@ class Task(ABC, Generic[DataT]):
 
     @staticmethod
     @abstractmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> DataT:
-        """Load the data that `config` names; this rank may use `memory` bytes.
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> DataT:
+        """Load the data that `config` names; this rank may use `memory` bytes. `stop`: whether this rank was asked to
+        stop, for who has to wait for data.
 
         Raises TrainingError or DataError, also on one rank alone: the caller informs the others.
         """
@@ -87,6 +88,10 @@ class Task(ABC, Generic[DataT]):
     def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:
         """The model's weights are drawn from torch's generator. Raises TrainingError, the same on all ranks."""
 
+    def optimisation(self, config: TrainConfig) -> TrainConfig:
+        """The optimiser's options for the steps that all ranks take together."""
+        return config
+
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
         """The learning rate of a step of `size` rows, of `steps` in the whole run; asked before its gradients."""
         return learning_rate(config, step, steps, size)
@@ -102,7 +107,7 @@ class Task(ABC, Generic[DataT]):
 
     def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> Coming:  # noqa: ARG002
         """Get the rows of the next epoch, or of one that was begun before a checkpoint. All ranks call it at once, and
-        get the same answer. `stop`: whether this rank was asked to stop. `wait`: until rows are there."""
+        get the same answer. `stop`: whether this rank was asked to stop. `wait`: some time for rows to be there."""
         return Coming.ROWS
 
     def end_epoch(self) -> bool:
@@ -149,6 +154,10 @@ class Task(ABC, Generic[DataT]):
     @abstractmethod
     def summary_settings(self) -> dict[str, Any]:
         """The settings of the task for summary.json, such as its precision."""
+
+    def closing_notes(self) -> list[str]:
+        """Notes for the user when the run has come to its end; of the first rank."""
+        return []
 
     @abstractmethod
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:

@@ -88,7 +88,7 @@ def _train_here(
     stream = Path(data) if data is not None else options["output"] / FOLDER
     settings = stream_settings(options, readers=1) if data is None else read_settings(stream)
     require_s3(*settings.sources, *options["similarity"], *options["analogy"])
-    config = config_of(ctx, stream)
+    config = config_of(ctx, stream, endless=settings.endless)
     _check_before_reading(config, endless=settings.endless)
     if dry_run:
         _preview(settings, None, as_json=as_json)
@@ -126,10 +126,10 @@ def _train_on_deployment(
     from bootstrap.training.remote import train_on_deployment
 
     refuse_text_options(typed_options(ctx), has_stream=False)
-    config = config_of(ctx, Path("stream"))
     require_s3(*options["input"], *options["similarity"], *options["analogy"])
     deployment = find_deployment(target.name, target.account)
     settings = stream_settings(options, readers=max(1, count_readers(deployment)))
+    config = config_of(ctx, Path("stream"), endless=settings.endless)
     _check_before_reading(config, endless=settings.endless)
     if dry_run:
         require_readable(deployment, settings)
@@ -165,7 +165,8 @@ def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     if result.get("finished_before"):
         return [model, ("finished", "before this command; to train anew, type --force instead of --resume")]
     a_row = result["words_a_row"]
-    words = result["rows_seen"] * a_row, result["samples_per_second"] * a_row
+    learnt = result["rows_seen"] * a_row if result["stopped"] else result.get("words_seen", result["rows_seen"] * a_row)
+    words = learnt, learnt / result["rows_seen"] * result["samples_per_second"] if result["rows_seen"] else 0.0
     judged = [
         (name.replace("_", " "), "too few known words" if value is None else f"{value:.3f}")
         for name, value in result.items()

@@ -12,10 +12,11 @@ from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 
 
-def config_of(ctx: click.Context, data: Path) -> TrainConfig:
-    """The configuration that was typed, for this dataset. Raises UsageError for values that cannot be."""
+def config_of(ctx: click.Context, data: Path, *, endless: bool = False) -> TrainConfig:
+    """The configuration that was typed, for this dataset; `endless`: for text that keeps coming. Raises UsageError for
+    values that cannot be."""
     try:
-        config = from_args(Namespace(**{**typed_options(ctx), "data": data}))
+        config = from_args(Namespace(**{**typed_options(ctx), "data": data}), endless=endless)
     except TrainingError as error:
         raise UsageError(str(error)) from error
     if config.resume and config.force:

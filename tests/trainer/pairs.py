@@ -63,7 +63,7 @@ class Tables(nn.Module):
 
 class Pairs(Task[Triples]):
     @staticmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> Triples:
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> Triples:
         chance = np.random.default_rng(0)
         numbers = chance.integers(0, 20, 2200)
         rows = np.stack([numbers, (numbers + 1) % 20, chance.integers(0, 20, 2200)], axis=1)

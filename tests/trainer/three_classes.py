@@ -1,6 +1,7 @@
 """A program for ranks: the trainer, on rows of three classes, the last of which is rare."""
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def some_rows(count: int, *, seed: int) -> TextRows:
     return TextRows(tokens=tokens.astype(np.uint16), lengths=lengths.astype(np.uint16), labels=labels, ratings=labels)
 
 
-def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:
+def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:
     """The data of the run, whatever dataset it names."""
     return TextData(
         training=some_rows(2000, seed=0),

@@ -39,7 +39,7 @@ class Classification(Task[TextData]):
     """Learns to separate positive texts from negative ones, to predict their rating, or to tell classes apart."""
 
     @staticmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
         found = load_data(
             config.data, train_share=config.train_share, rows_in=config.rows_in, cache=config.cache, memory=memory
         )

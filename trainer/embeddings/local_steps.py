@@ -2,7 +2,8 @@
 
 A step of the run is K steps of each rank, on rows of its own, from the vectors that all ranks had before. What a rank
 gives to the exchange is how far it has moved each vector, as if that were a gradient; the vectors themselves are put
-back. The optimiser then takes the sum over the ranks, at a rate of 1.
+back. The optimiser then takes the sum over the ranks, at a rate of 1. With Adagrad the sums of squared gradients are
+tables of the model, and go the same way: what all ranks have added is added up.
 
 The sum of the ranks' ways is a good step for a word that is rare: few of them have moved it at all. That of a frequent
 word would lead too far, because all ranks have moved it in the same direction: of that the mean is taken. Between them
@@ -28,7 +29,7 @@ With 2 ranks and 50 steps of 8 rows, 20 and 50 learn what one rank learns; the s
 
 
 class LocalSteps:
-    """Makes steps by SGD, and gives their ways, as `DirectGradients`."""
+    """Makes steps by SGD, or Adagrad where the model has its state, and gives their ways, as `DirectGradients`."""
 
     fewest = 1  # one thread makes them, one after the other
 
@@ -42,20 +43,26 @@ class LocalSteps:
         """The loss, and the ways of the vectors. Between the call and the end nobody else may use the model."""
         assert isinstance(model, SkipGram)
         tables = model.centres.detach(), model.contexts.detach()
-        starts = [_Start(table) for table in tables]
+        squares = [each.detach() for each in model.squares]
+        starts = [_Start(table) for table in (*tables, *squares)]
         loss = torch.zeros((), device=tables[0].device)
         for begin in range(0, len(numbers), self.rows):
             rows = numbers[begin : begin + self.rows]
             part, means = self._gradients.of_rows(model, rows, self.rows, step)
             loss += part * (self.rows / of)
             rate = self.rate * self._shortening(means)
-            for table, start, each in zip(tables, starts, means, strict=True):
+            for start, each in zip(starts, [*means, *means[: len(squares)]], strict=True):
                 start.keep(each.ids)
-                row_updates.sgd(table, TouchedRows(each.ids.long(), each.gradients), rate, learns=True)
+            for number, (table, each) in enumerate(zip(tables, means, strict=True)):
+                touched = TouchedRows(each.ids.long(), each.gradients)
+                if squares:
+                    row_updates.adagrad(table, squares[number], touched, rate, learns=True)
+                else:
+                    row_updates.sgd(table, touched, rate, learns=True)
         ways = [start.way_back() for start in starts]
         factors = self._rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
         timer.end_phase(BACKWARD)
-        return Piece(loss, (), [[each] for each in scaled(ways, factors, 1.0)])
+        return Piece(loss, (), [[each] for each in (*scaled(ways[:2], factors, 1.0), *ways[2:])])
 
     def _shortening(self, means: list[Means]) -> float:
         norm = math.hypot(*(float(each.gradients.norm()) for each in means))

@@ -38,14 +38,19 @@ class EmbeddingOptions(Section):
         "words are drawn in proportion to this power of their count", default=0.75, must=ABOVE_0
     )
     words: int | None = option(
-        "stop after so many running words of text (default: after --epochs, and on text that keeps coming "
-        "when it is stopped)",
+        "stop after so many running words of text, at the end of a part or an epoch (default: after --epochs, and on "
+        "text that keeps coming when it is stopped)",
         default=None,
         must=AT_LEAST_1,
     )
-    minutes: float | None = option("on text that keeps coming: stop after so many minutes", default=None, must=ABOVE_0)
+    minutes: float | None = option(
+        "on text that keeps coming: stop so many minutes after the run has begun to wait for its first words",
+        default=None,
+        must=ABOVE_0,
+    )
     vocabulary_words: int = option(
-        "on text that keeps coming: make the vocabulary of its first words, so many, or as many as readers read ahead",
+        "on text that keeps coming: make the vocabulary of its first words, so many, or as many as readers read ahead, "
+        "or as have come in half of --minutes",
         default=1_000_000,
         must=AT_LEAST_1,
     )

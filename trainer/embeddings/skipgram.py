@@ -55,12 +55,14 @@ class Tables(Protocol):
 class SkipGram(nn.Module):
     """The two vectors of each word."""
 
-    def __init__(self, words: int, size: int) -> None:
+    def __init__(self, words: int, size: int, *, squares: bool = False) -> None:
         """`words`: with the ids below FIRST_WORD, whose vectors nobody uses. The centres are drawn from torch's
-        generator."""
+        generator. `squares`: whether the model has the state of Adagrad, too, so that ranks which take steps by
+        themselves bring it together as they do the vectors."""
         super().__init__()
         self.centres = nn.Parameter(new_table(words, size).uniform_(-0.5 / size, 0.5 / size))
         self.contexts = nn.Parameter(new_table(words, size).zero_())
+        self.squares = nn.ParameterList(new_table(words, 1).zero_() for _ in range(2 if squares else 0))
 
     def vectors(self) -> Tensor:
         """(words, size): what is known of each word afterwards."""

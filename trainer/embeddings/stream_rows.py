@@ -14,7 +14,7 @@ import io
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -35,6 +35,8 @@ from trainer.output.files import write_whole
 from trainer.task import TEST, TRAINING, VALIDATION, Coming
 
 _LOOK_SECONDS = 0.2
+_MOST_SECONDS = 600.0
+"""How long the first rank looks for a part before it tells the others that it is still looking: they wait for it."""
 _SHARE_SECONDS = 60.0
 """How long a machine may take to see a file that another one has written to their share."""
 
@@ -55,7 +57,9 @@ class Start:
 class StreamRows:
     """The rows of the present part, and the place in the stream."""
 
-    def __init__(self, stream: Path, settings: StreamSettings, start: Start) -> None:
+    def __init__(self, stream: Path, settings: StreamSettings, start: Start, *, began: float) -> None:
+        """`began`: when the run did, by time.monotonic."""
+        self.began = began
         self.vocabulary, self.held_out, self.part_words = start.vocabulary, start.held_out, start.part_words
         self._stream, self._settings, self._held_of = stream, settings, start.held_of
         self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
@@ -83,9 +87,13 @@ class StreamRows:
         told = self._settings.to_json() + "\n".join(self.vocabulary.words)
         return blake2b(told.encode(), digest_size=16).hexdigest()
 
-    def choose(self, stop: Callable[[], bool], *, wait: bool) -> Coming:
-        """Choose the next part, on the first rank; `wait`: until there is one. Raises DataError for a failed reader."""
+    def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> Coming:
+        """Choose the next part, on the first rank; `wait`: some time for one, until the run is `over`. Raises DataError
+        for a failed reader."""
+        until = time.monotonic() + (_MOST_SECONDS if wait else 0.0)
         while not stop():
+            if over():
+                return Coming.END
             for name in sorted(self._taken, key=lambda name: self._taken[name]):
                 if part_path(self._stream / name, self._taken[name]).exists():
                     self._chosen = name, self._taken[name]
@@ -94,7 +102,7 @@ class StreamRows:
             # A reader leaves its last part before it says that it has ended: so look for parts once more after that.
             if not [name for name in self._taken if not ended(self._stream / name)] and not self._any_part():
                 return Coming.END
-            if not wait:
+            if time.monotonic() >= until:
                 return Coming.LATER
             time.sleep(_LOOK_SECONDS)
         return Coming.STOP
@@ -117,6 +125,10 @@ class StreamRows:
         """The present part was learnt from to its end."""
         self._chosen = None
         self.words_seen += self._words
+
+    def words_at(self, share: float) -> int:
+        """Running words that were learnt from after this share of the present part."""
+        return self.words_seen + int(share * self._words)
 
     def place(self) -> dict[str, Any]:
         """The place in the stream."""
@@ -177,33 +189,56 @@ def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
     return {name: each.numpy().tobytes() for name, each in last.items()}
 
 
-def read_start(stream: Path, settings: StreamSettings, *, min_count: int, words: int) -> Start:
-    """Make the vocabulary of the first parts of a stream, of `words` running words, or all that there are, or that
-    readers read ahead; waits for them. Raises TrainingError if they have no word that is frequent enough, and
-    DataError."""
+def await_first_parts(
+    stream: Path, settings: StreamSettings, *, words: int, minutes: float | None, stop: Callable[[], bool]
+) -> list[tuple[str, int]]:
+    """Wait for the first parts of a stream, of `words` running words, or all that there are, or that readers read
+    ahead, or that have come in half of `minutes`; returns the reader and number of each. Raises TrainingError if none
+    has come in these minutes, or when it is to `stop`, and DataError."""
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
-    counted: Counter[str] = Counter()
-    read: list[Path] = []
-    while counted.total() < words:
+    counted, read, began = 0, list[tuple[str, int]](), time.monotonic()
+    while counted < words:
+        if stop():
+            raise TrainingError("stopped before enough text had come for a vocabulary")
         over = not [folder for folder in folders if not ended(folder)]
-        found = sorted(part_path(folder, number) for folder in folders for number in part_numbers(folder))
-        new = [path for path in found if path not in read]
+        found = sorted((folder.name, number) for folder in folders for number in part_numbers(folder))
+        new = [part for part in found if part not in read]
+        waited = time.monotonic() - began
         if not new and (over or any(len(part_numbers(folder)) > settings.ahead for folder in folders)):
             break  # a reader that is so far ahead reads no more until parts are learnt from
+        if minutes is not None and waited >= 60 * minutes * (0.5 if read else 1.0):
+            break
         if not new:
             time.sleep(_LOOK_SECONDS)
-        for path in new[:1]:
-            part = _read_shared(path)
-            counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
-            read.append(path)
+        for name, number in new[:1]:
+            counted += int(_read_shared(part_path(stream / name, number)).counts.sum())
+            read.append((name, number))
+    if not read:
+        raise TrainingError(
+            f"no text has come from {', '.join(settings.sources)}"
+            + ("" if minutes is None else f" in {minutes:g} minutes (--minutes)")
+            + "; check that something is written there"
+        )
+    return read
+
+
+def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int) -> Start:
+    """Make the vocabulary of these parts of a stream. Raises TrainingError if they have no word that is frequent
+    enough, and DataError."""
+    counted: Counter[str] = Counter()
+    for name, number in parts:
+        part = _read_shared(part_path(stream / name, number))
+        counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
-    first = next(path for path in sorted(read) if path == part_path(path.parent, 0))
-    tokens = vocabulary.ids(read_part(first))
+    held_of = min((name for name, number in parts if number == 0), default=None)
+    if held_of is None:
+        raise DataError(f"the first parts in {stream} were learnt from and removed; begin a new stream")
+    tokens = vocabulary.ids(read_part(part_path(stream / held_of, 0)))
     return Start(
         vocabulary=vocabulary,
         held_out=tokens[held_out_rows(len(tokens))],
-        held_of=first.parent.name,
-        part_words=counted.total() // len(read),
+        held_of=held_of,
+        part_words=counted.total() // len(parts),
     )
 
 

@@ -26,7 +26,7 @@ from trainer.embeddings.model_folder import write_vectors
 from trainer.embeddings.options import require_text_of_kind
 from trainer.embeddings.sampling import Sampling, Tokens, sampling
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count_pairs
-from trainer.embeddings.stream_rows import StreamRows, load_start, read_start, write_start
+from trainer.embeddings.stream_rows import StreamRows, await_first_parts, load_start, read_start, write_start
 from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
 from trainer.order import IntArray
@@ -52,19 +52,27 @@ class Embedding(Task[TextData]):
     precision = "float32"
 
     @staticmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:  # noqa: ARG004
-        settings = read_settings(config.data)
-        require_text_of_kind(config, endless=settings.endless)
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
+        with ranks.agreement():  # so that all ranks wait for the same first parts, or none
+            settings = read_settings(config.data)
+            require_text_of_kind(config, endless=settings.endless)
+            kept = config.output / STREAM
+            start = load_start(kept) if settings.endless and config.resume else None
         if not settings.endless:
             return read_rows(config.data, settings, min_count=config.min_count)
-        kept = config.output / STREAM
-        start = load_start(kept) if config.resume else None
-        if start is None:
-            start = read_start(config.data, settings, min_count=config.min_count, words=config.vocabulary_words)
+        began, first = time.monotonic(), []
+        if not all(ranks.gather(start is not None)):
+            with ranks.agreement(loading=True):
+                if ranks.is_first:
+                    first = await_first_parts(
+                        config.data, settings, words=config.vocabulary_words, minutes=config.minutes, stop=stop
+                    )
+            start = read_start(config.data, ranks.broadcast(first), min_count=config.min_count)
+        assert start is not None
         if ranks.is_first:
             config.output.mkdir(parents=True, exist_ok=True)
             write_start(kept, start)
-        return StreamRows(config.data, settings, start)
+        return StreamRows(config.data, settings, start, began=began)
 
     @staticmethod
     def begun(
@@ -75,14 +83,13 @@ class Embedding(Task[TextData]):
         if not config.requested_batch(1):
             config = replace(config, global_batch=_ROWS_OF_A_STEP[config.model])
         usual = _EPOCHS if isinstance(data, TextRows) else ENDLESS
-        if config.words:
+        if config.words and isinstance(data, TextRows):
             usual = -(-config.words // data.words)
         return replace(config, epochs=config.epochs or usual), data, []
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
-        self._began = time.monotonic()
-        self._judged = self._began, 0.0  # when, and the seconds that it took
+        self._judged = time.monotonic(), 0.0  # when, and the seconds that it took
         vocabulary = data.vocabulary
         with ranks.agreement(loading=True):
             reference = _reference(config, data) if ranks.is_first else None
@@ -104,8 +111,9 @@ class Embedding(Task[TextData]):
     def _make_model(self, size: int) -> None:
         """Set the model, whose words have vectors of `size`, and its tables."""
         config = self._config
-        model = SkipGram(len(self._rules.keep), size).to(self._ranks.device)
-        self.model, self.sparse_tables = model, (model.centres, model.contexts)
+        squares = bool(config.local_steps) and config.optimiser == "adagrad"
+        model = SkipGram(len(self._rules.keep), size, squares=squares).to(self._ranks.device)
+        self.model, self.sparse_tables = model, (model.centres, model.contexts, *model.squares)
         if config.local_steps:
             own = config.rank_batch or config.global_batch or _ROWS_OF_A_STEP[config.model]
             self._local = LocalSteps(
@@ -124,7 +132,14 @@ class Embedding(Task[TextData]):
             direct=self._local or self._gradients(self._data.tokens),
         )
 
+    def optimisation(self, config: TrainConfig) -> TrainConfig:
+        return replace(config, optimiser="sgd", momentum=0.0, word_rate=1.0) if self._local else config
+
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
+        if isinstance(self._data, StreamRows) and config.words and config.epochs:
+            of_part = steps // config.epochs  # which tell less than words: where little text comes, parts are not full
+            done = self._data.words_at(step % of_part / of_part)
+            step, steps = min(done, config.words - 1), config.words
         if self._local is None:
             return super().step_rate(config, step, steps, size)
         self._local.rate = super().step_rate(config, step, steps, self._local.rows)
@@ -146,7 +161,7 @@ class Embedding(Task[TextData]):
         coming: Coming = Coming.ROWS
         with self._ranks.agreement(loading=True):
             if self._ranks.is_first and not data.has_part:
-                coming = Coming.END if self._is_over(data) else data.choose(stop, wait=wait)
+                coming = data.choose(stop, lambda: self._is_over(data), wait=wait)
         coming, place, self.judges_epoch = self._ranks.broadcast((coming, data.place(), self._is_judging_due()))
         if coming is not Coming.ROWS:
             return coming
@@ -179,7 +194,7 @@ class Embedding(Task[TextData]):
     def _is_over(self, data: StreamRows) -> bool:
         """Whether as many words or minutes were learnt from as were asked for."""
         minutes, words = self._config.minutes, self._config.words
-        late = minutes is not None and time.monotonic() - self._began >= 60 * minutes
+        late = minutes is not None and time.monotonic() - data.began >= 60 * minutes
         return late or (words is not None and data.words_seen >= words)
 
     def _is_judging_due(self) -> bool:
@@ -192,8 +207,8 @@ class Embedding(Task[TextData]):
     def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:  # noqa: ARG002
         return ()
 
-    def touched_sparse_rows(self, rows: IntArray, step: int) -> tuple[Tensor, Tensor]:
-        return self._gradients(self._data.tokens).touched(rows, step)
+    def touched_sparse_rows(self, rows: IntArray, step: int) -> tuple[Tensor, ...]:
+        return self._gradients(self._data.tokens).touched(rows, step) * (len(self.sparse_tables) // 2)
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         """The ranks share the rows that are held out; the first judges the vectors by words."""
@@ -223,7 +238,17 @@ class Embedding(Task[TextData]):
             "precision": self.precision,
             "vocabulary": len(self._data.vocabulary.words),
             "words_a_row": self._data.words / len(self._data.tokens),
+            **({"words_seen": self._data.words_seen} if isinstance(self._data, StreamRows) else {}),
         }
+
+    def closing_notes(self) -> list[str]:
+        data, asked = self._data, self._config.words
+        if isinstance(data, TextRows) or asked is None or data.words_seen >= asked:
+            return []
+        return [
+            f"the run has ended after {data.words_seen:,} of the {asked:,} words that --words asks for, because "
+            + ("its minutes (--minutes) have passed" if self._is_over(data) else "no more text comes")
+        ]
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         config = self._config

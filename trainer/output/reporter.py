@@ -89,8 +89,7 @@ class Reporter:
         losses = [lost for lost in ranks.gather(failures.previous_failure()) if lost]
         if losses:
             self.write("note", text=f"{failures.root_cause(losses).short}; going on from step {done}")
-        for note in notes:
-            self.note(note)
+        self.notes(notes)
         if order.global_batch > order.rows:
             self.note(
                 f"the global batch of {order.global_batch} rows is larger than the {order.rows} training rows, so that "
@@ -106,6 +105,11 @@ class Reporter:
         if self.first:
             print_notice(text)
             self._record.write("note", text=text)
+
+    def notes(self, texts: Sequence[str]) -> None:
+        """Report several of these."""
+        for text in texts:
+            self.note(text)
 
     def weights_synchronised(self, most: float | None) -> None:
         """Report that the ranks' weights differed by up to `most` after an epoch, and were made equal; None: they did
