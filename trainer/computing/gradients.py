@@ -148,6 +148,7 @@ class GradientComputer:
         size = self.piece_rows or max(1, len(numbers))
         scale = self.scale(of)
         loss, sums = None, []
+        means: list[list[Means]] = [[] for _ in self.sparse_tables]
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
             fewest = _FEWEST if self._direct is None else self._direct.fewest
@@ -163,8 +164,8 @@ class GradientComputer:
                     loss = loss + piece.loss
                     if sums:
                         torch._foreach_add_(sums, list(piece.gradients))
-                for own, more in zip(self._means, piece.means, strict=True):
-                    own.extend(
+                for known, more in zip(means, piece.means, strict=True):
+                    known.extend(
                         part._replace(gradients=part.gradients / scale) if scale != 1.0 else part for part in more
                     )
             self._timer.end_phase(BACKWARD)
@@ -172,9 +173,19 @@ class GradientComputer:
             return torch.zeros((), device=self.device, dtype=next(self.model.parameters()).dtype)
         if scale != 1.0:
             torch._foreach_div_(sums, scale)
-        for parameter, gradient in zip(self._parameters, sums, strict=True):
-            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        self._add(sums, means)
         return loss
+
+    def _add(self, sums: Sequence[Tensor], means: Sequence[Sequence[Means]]) -> None:
+        """Add all gradients, or none where memory runs out: their rows are then computed once more."""
+        added = [
+            gradient if parameter.grad is None else parameter.grad + gradient
+            for parameter, gradient in zip(self._parameters, sums, strict=True)
+        ]
+        for parameter, gradient in zip(self._parameters, added, strict=True):
+            parameter.grad = gradient
+        for own, more in zip(self._means, means, strict=True):
+            own.extend(more)
 
     def _piece(self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer) -> Piece:
         if self._direct is not None:

@@ -10,6 +10,8 @@ from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import COMPUTE, StepTimer
+from trainer.computing.gradients import GradientComputer
+from trainer.computing.row_gradients import mean_of_rows
 from trainer.computing.threads import Threads
 from trainer.errors import RankError
 
@@ -102,6 +104,57 @@ def test_gradients_are_added_to_those_that_are_there(rows_of) -> None:
     parts, _ = gradients(rows_of, ROWS, parts=(slice(0, 13), slice(13, 13), slice(13, ROWS)))
     for one, other in zip(parts, once, strict=True):
         assert torch.allclose(one, other, atol=1e-12)
+
+
+class Vectors(torch.nn.Module):
+    """A table whose gradient is of the rows that a batch touches, or of all, and a factor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.randn((20, 3), generator=torch.Generator().manual_seed(1)))
+        self.factor = torch.nn.Parameter(torch.ones(3))
+
+
+def gradients_of_vectors(*, sparse: bool, full_at: int, parts: tuple[slice, ...], precision: torch.dtype):
+    """The gradients of 12 rows in pieces of 4, whose memory is full once, in the piece of this number."""
+    model, pieces = Vectors(), iter(range(100))
+
+    def loss_of(model, numbers, _step, _timer):
+        if next(pieces) == full_at:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        ids = torch.from_numpy(np.stack((numbers, 2 * numbers % 20)).T.copy())
+        ends = torch.arange(2, 2 * len(ids) + 1, 2)
+        vectors = mean_of_rows(model.table, ids.flatten(), ends) if sparse else model.table[ids].mean(1)
+        return (vectors * model.factor).square().sum()
+
+    compute = GradientComputer(
+        model,
+        loss_of,
+        rows=12,
+        sparse_tables=[model.table] if sparse else [],
+        precision=precision,
+        device=torch.device("cpu"),
+        timer=StepTimer(),
+    )
+    compute.piece_rows = 4
+    loss = torch.stack([compute(np.arange(12)[part], 12, 0) for part in parts]).sum()
+    if sparse:
+        compute.set_table_gradients()
+    assert compute.piece_rows == (2 if full_at < 100 else 4)
+    return loss.detach(), model.factor.grad, model.table.grad.to_dense()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("precision", [torch.float32, torch.float16])
+@pytest.mark.parametrize(
+    ("full_at", "parts"), [(0, (slice(0, 12),)), (2, (slice(0, 12),)), (3, (slice(0, 5), slice(5, 12)))]
+)
+def test_pieces_that_fitted_before_memory_was_full_count_once(
+    sparse: bool, precision: torch.dtype, full_at: int, parts: tuple[slice, ...]
+) -> None:
+    expected = gradients_of_vectors(sparse=False, full_at=100, parts=(slice(0, 12),), precision=torch.float32)
+    found = gradients_of_vectors(sparse=sparse, full_at=full_at, parts=parts, precision=precision)
+    torch.testing.assert_close(found, expected)
 
 
 def test_not_even_one_row_fits(rows_of) -> None:
