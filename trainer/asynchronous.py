@@ -16,7 +16,8 @@ import numpy as np
 
 from trainer.balancing.claims import StepTimes
 from trainer.clock import ALL_REDUCE, ORDER
-from trainer.distributed import collectives, failures, parameter_server
+from trainer.distributed import collectives, failures
+from trainer.distributed.channel import Connections
 from trainer.distributed.dealer import Dealer, Finished
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.parameter_server import ParameterServer
@@ -31,10 +32,10 @@ _STEPS_A_REPORT = 4
 class AsynchronousSteps:
     """Each rank takes steps by itself."""
 
-    def __init__(self, run: Run, *, bound: int) -> None:
+    def __init__(self, run: Run, connections: Connections, *, bound: int) -> None:
         """`bound`: how many steps a rank may be ahead of the oldest one that is not finished."""
         self._run, self._bound = run, bound
-        self._server = ParameterServer([each.detach() for each in run.task.sparse_tables])
+        self._server = ParameterServer([each.detach() for each in run.task.sparse_tables], connections)
         self._reports = _Reports(run) if run.ranks.is_first else None
 
     def take_all(self) -> None:
@@ -91,12 +92,13 @@ class AsynchronousSteps:
             return run.stop.made or run.checkpointer.is_due(epoch_ends=finished == run.order.steps)
 
         found = Dealer(first=run.progress.step, last=run.order.steps, bound=self._bound, is_due=is_due)
-        parameter_server.answer_by(lambda finished, stop: found.take(finished, stop=stop))
+        if run.ranks.is_first:
+            self._server.deal = lambda finished, stop: found.take(finished, stop=stop)
         return found
 
     def _take_dealt(self, dealer: Dealer) -> None:
         finished: Finished | None = None
-        while (step := parameter_server.ask_first(finished, self._run.stop.made)) is not None:
+        while (step := self._server.take(finished, stop=self._run.stop.made)) is not None:
             finished = self._take_one(step)
             if self._reports:
                 self._reports.add(dealer.take_reports())

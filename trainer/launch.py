@@ -13,6 +13,7 @@ Exit status 0, 1 for a run that failed, 128 plus the signal's number for a run t
 
 import os
 import signal
+import socket
 import sys
 import time
 from argparse import Namespace
@@ -28,12 +29,19 @@ from torch.distributed.elastic.agent.server.api import _TERMINAL_STATE_SYNC_ID, 
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-from torch.distributed.elastic.rendezvous import RendezvousError
+from torch.distributed.elastic.rendezvous import (
+    RendezvousError,
+    RendezvousInfo,
+    RendezvousParameters,
+    RendezvousStoreInfo,
+    rendezvous_handler_registry,
+)
+from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
 from torch.distributed.elastic.utils import store
 from torch.distributed.launcher import api
 
 from corpus.starter import end_with_starter
-from trainer.distributed import collectives, failures
+from trainer.distributed import channel, collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -42,6 +50,8 @@ _MEETING_AGAIN_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
 _OWN_KILL_SECONDS = 20
 """Torchrun kills ranks that do not end within 30 seconds after the first failure. A signal so late is not a failure of
 the rank itself."""
+
+_HERE, _LOOPBACK = "here", "127.0.0.1"
 
 _LEAVING_SECONDS = 15
 """How long a launcher that was asked to stop waits for the others after its ranks have ended: all stop at one step."""
@@ -65,9 +75,44 @@ class _Agent(LocalElasticAgent):
             raise
 
 
+class _Here(StaticTCPRendezvous):
+    """The meeting of the ranks of this machine alone, with a store that no other machine reaches.
+
+    Torchrun's own listens at all addresses, and keeps a state in the store that the launcher unpickles every few
+    seconds: whoever finds the port could let it execute anything.
+    """
+
+    def get_backend(self) -> str:
+        return _HERE
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        listening = socket.create_server((_LOOPBACK, 0))
+        self.master_port = listening.getsockname()[1]
+        self._store = dist.TCPStore(
+            _LOOPBACK, self.master_port, None, True, self.timeout, master_listen_fd=listening.detach()
+        )
+        told = RendezvousStoreInfo(_LOOPBACK, self.master_port)
+        return RendezvousInfo(dist.PrefixStore(self.run_id, self._store), 0, 1, told)
+
+
+def _meet_here(asked: Namespace) -> None:
+    """Let the ranks of this machine alone meet where nobody else reaches them, and give them a secret."""
+    asked.standalone, asked.rdzv_backend, asked.rdzv_endpoint = False, _HERE, f"{_LOOPBACK}:0"
+    for library in ("GLOO", "NCCL"):
+        os.environ.setdefault(f"{library}_SOCKET_IFNAME", "lo")
+    os.environ[channel.SECRET] = channel.new_secret()
+
+
+def _made_here(asked: RendezvousParameters) -> _Here:
+    return _Here(_LOOPBACK, 0, 0, 1, asked.run_id, int(collectives.MEETING_TIMEOUT.total_seconds()))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
+    rendezvous_handler_registry.register(_HERE, _made_here)
     asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
+    if asked.standalone:
+        _meet_here(asked)
     before: Failure | None = None
     end_with_starter()
     handlers = {number: signal.getsignal(number) for number in _ENDING}

@@ -49,6 +49,9 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
 def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -> dict[str, Any]:
     # The data, the task, and the progress of the run before.
     config = start.with_automatic_resume(config, ranks)
+    secret = (
+        parameter_server.common_secret(ranks, trusts_network=config.trust_network) if config.is_asynchronous else b""
+    )
     kind = task_class(config.model)
     data = start.load_data(kind, config, ranks, lambda: stop.made)
     saved, config, notes = start.load_checkpoint(config, ranks, data)
@@ -157,8 +160,10 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         )
         epoch_steps: EpochSteps
         if config.is_asynchronous:
-            stack.enter_context(parameter_server.joined())
-            epoch_steps = AsynchronousSteps(run, bound=config.staleness or _STALENESS_A_RANK * ranks.world_size)
+            connections = stack.enter_context(parameter_server.joined(ranks, secret))
+            epoch_steps = AsynchronousSteps(
+                run, connections, bound=config.staleness or _STALENESS_A_RANK * ranks.world_size
+            )
         else:
             epoch_steps = SynchronousSteps(run, exchange=exchange, optimiser=optimiser, planner=planner, sparse=sparse)
         failures.mark_begun()

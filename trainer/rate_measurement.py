@@ -17,7 +17,7 @@ from trainer.clock import StepTimer, SynchronizedStepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
-from trainer.distributed import collectives
+from trainer.distributed import collectives, objects
 from trainer.order import IntArray
 
 _LOOK, _SECONDS = 0.2, 0.6
@@ -92,9 +92,8 @@ def measure_own_rates(
             _finish(device)
     _finish(device)
     elapsed = time.perf_counter() - start
-    rates: list[float] = [0.0] * dist.get_world_size()
     with collectives.convert_errors("between two steps"):
-        dist.all_gather_object(rates, count * share / elapsed)
+        rates: list[float] = objects.gather(count * share / elapsed, dist.get_world_size(), None)
     return rates
 
 

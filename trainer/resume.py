@@ -31,6 +31,7 @@ _MAY_CHANGE = frozenset(
         "rows_in",
         "cache",
         "threads",
+        "trust_network",
         "exchange",
         "gradient_bits",
         "precision",

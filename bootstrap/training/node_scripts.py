@@ -261,7 +261,9 @@ class TrainingRun:
 
     def train(self, nodes: Sequence[GpuNode], rank: int, port: int, config: TrainConfig) -> str:
         """Run the ranks of one node; that of the first node also copies all results to S3, again and again."""
-        arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT, cache=config.cache or _CACHE))
+        # Nobody else is in the network of the nodes, because their security group lets nobody in.
+        own = replace(config, data=_DATA, output=_OUTPUT, cache=config.cache or _CACHE, trust_network=True)
+        arguments = as_arguments(own)
         shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"', str(_CACHE): '"$cache"'}
         folder = shlex.quote(str(self.folder))
         environment = {**RANK_ENVIRONMENT, failures.NODE: nodes[rank].instance_id}

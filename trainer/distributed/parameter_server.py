@@ -3,36 +3,42 @@
 A rank pulls the rows that it needs, and pushes what is to be added to them. The owner adds up what comes, a push at a
 time, and counts the pushes: so each knows how many came between its pull and its push (`Staleness`).
 
-It is built on torch.distributed.rpc, which calls functions of other ranks in threads there, and carries tensors without
-copies of its own. Do not use gloo's or NCCL's messages for this: both sides would have to know when the other sends.
+Owners answer in threads, one for each rank that asks. What is asked is a pull, a push, or the next step of the dealer
+(dealer.py), in messages whose size follows from their beginning (channel.py): whatever does not fit the tables ends the
+connection. Do not use gloo's or NCCL's messages for this: both sides would have to know when the other sends.
 """
 
-import fcntl
-import os
-import socket
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
+from enum import IntEnum
+from threading import Lock, Thread
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import rpc
 
-from trainer.distributed import collectives
+from trainer.distributed import channel, collectives
+from trainer.distributed.channel import Connection, Connections
+from trainer.distributed.dealer import Finished
+from trainer.distributed.ranks import Ranks
 from trainer.distributed.traffic import Traffic
+from trainer.errors import TrainingError
 
-_DEVICE, _GET_ADDRESS = "TP_SOCKET_IFNAME", 0x8915
-"""torch.distributed.rpc listens at the address of this device. Without it, at the one that the name of the machine has,
-which may be one that other nodes do not reach."""
-_THREADS_BESIDE = 4
-"""Threads for pulls and pushes, besides one for each rank that waits for a step."""
+_NUMBER = struct.Struct("<q")
+_TAKE = struct.Struct("<??qdqd")
+_NONE = -1
 
-_TRANSPORTS = ["uv"]
-"""Sockets, between ranks of one machine, too: the thread for shared memory never sleeps, so it takes a part of the core
-on which a rank computes, half of one where ranks have a core each."""
+Take = Callable[[Finished | None, bool], int | None]
+"""Takes the next step for a rank: `Dealer.take`, with whether the rank was asked to stop."""
+
+
+class _Kind(IntEnum):
+    PULL = 1
+    PUSH = 2
+    TAKE = 3
 
 
 @dataclass(kw_only=True)
@@ -57,89 +63,109 @@ class _Shard:
     lock: Lock = field(default_factory=Lock)
 
 
-_shard: _Shard | None = None
-_answer: Callable[..., Any] | None = None
+def common_secret(ranks: Ranks, *, trusts_network: bool) -> bytes:
+    """What all ranks know and nobody else does: what their launcher handed to them, or, on a network that is trusted, a
+    secret of the first rank. Raises TrainingError on all ranks if there is neither."""
+    own = channel.launcher_secret()
+    known, trusting = zip(*ranks.gather((own and channel.fingerprint(own), trusts_network)), strict=True)
+    if own and len(set(known)) == 1:
+        return own
+    if not all(trusting) and ranks.world_size > 1:
+        raise TrainingError(
+            "--mode async on ranks that have no launcher in common: whoever finds their ports could change what is "
+            "learnt; give --trust-network where nobody else uses the network between them, or take --mode average:K"
+        )
+    return str(ranks.broadcast(channel.new_secret())).encode()
 
 
 @contextmanager
-def joined() -> Iterator[None]:
-    """Inside this block all ranks of the default group can call each other."""
-    rank, size = dist.get_rank(), dist.get_world_size()
-    if size == 1:
-        yield
-        return
-    options = rpc.TensorPipeRpcBackendOptions(
-        num_worker_threads=size + _THREADS_BESIDE,
-        rpc_timeout=collectives.TIMEOUT.total_seconds(),
-        init_method="env://",
-        _transports=_TRANSPORTS,
-    )
-    if device := os.environ.get("GLOO_SOCKET_IFNAME") or _device_to(os.environ["MASTER_ADDR"]):
-        os.environ.setdefault(_DEVICE, device)
+def joined(ranks: Ranks, secret: bytes) -> Iterator[Connections]:
+    """Inside this block all ranks are connected with each other."""
+    host = channel.own_address(here=ranks.local_size == ranks.world_size)
     with collectives.convert_errors("at the start"):
-        rpc.init_rpc(_name(rank), rank=rank, world_size=size, rpc_backend_options=options)  # type: ignore[no-untyped-call]
+        found = channel.connect(ranks.rank, ranks.world_size, secret, host=host, gather=ranks.gather)
     try:
-        yield
-    except BaseException:
-        rpc.shutdown(graceful=False)
-        raise
-    rpc.shutdown()
+        yield found
+    finally:
+        found.close()
 
 
 class ParameterServer:
     """The rows of all ranks, as one of them uses them. All ranks create it at once, with equal tables."""
 
-    def __init__(self, tables: Sequence[Tensor]) -> None:
-        """`tables` (rows, columns): this rank's copies of the whole tables, in which pulled rows are written."""
-        global _shard
+    def __init__(self, tables: Sequence[Tensor], connections: Connections) -> None:
+        """`tables` (rows, columns) of float32: this rank's copies of the whole tables, in which pulled rows are
+        written."""
         self._rank, self._ranks = dist.get_rank(), dist.get_world_size()
         self._copies = list(tables)
         self.traffic = Traffic()
         """Also what is sent to this rank: each byte is counted by the rank that pulls or pushes it."""
-        _shard = _Shard([each[self._rank :: self._ranks].cpu().clone() for each in tables])
+        self._shard = _Shard([each[self._rank :: self._ranks].cpu().clone() for each in tables])
+        self._asked = connections.asked
+        self._request = struct.Struct(f"<Bq{len(tables)}I")
+        self.deal: Take | None = None
+        """What deals the steps, on the first rank."""
+        for each in connections.asking.values():
+            Thread(target=self._answer, args=(each,), daemon=True).start()
 
     def pull(self, rows: Sequence[Tensor]) -> list[int]:
         """Write the newest rows (n,) of each table to this rank's copies; returns each owner's number of pushes."""
         parts = [self._of_owner(rows, owner) for owner in range(self._ranks)]
-        answers = self._ask(_pull, [(local,) for _, local in parts])
-        versions = []
-        for (version, values), (places, _) in zip(answers, parts, strict=True):
-            versions.append(version)
+        for owner, connection in self._asked.items():
+            self._send(connection, _Kind.PULL, parts[owner][1])
+        answers = [self._pulled(local) if owner == self._rank else None for owner, (_, local) in enumerate(parts)]
+        for owner, connection in self._asked.items():
+            (version,) = connection.receive(_NUMBER)
+            answers[owner] = version, self._received(connection, list(map(len, parts[owner][1])))
+        found = [each for each in answers if each is not None]
+        for (_, values), (places, _) in zip(found, parts, strict=True):
             for copy, place, own in zip(self._copies, places, values, strict=True):
                 copy[place] = own.to(copy.device)
-        self._count([[*local, *values] for (_, local), (_, values) in zip(parts, answers, strict=True)])
-        return versions
+        self._count([[*local, *values] for (_, local), (_, values) in zip(parts, found, strict=True)])
+        return [version for version, _ in found]
 
     def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], versions: Sequence[int]) -> None:
         """Add `values` (n, columns) to the rows (n,) of each table, pulled at these `versions`."""
         asked = []
-        for owner, version in enumerate(versions):
+        for owner in range(self._ranks):
             local, mine = [], []
             for ids, each in zip(rows, values, strict=True):
                 chosen = ids % self._ranks == owner
                 local.append((ids[chosen] // self._ranks).cpu())
                 mine.append(each[chosen].cpu())
-            asked.append((local, mine, version))
-        self._ask(_push, asked)
-        self._count([[*local, *mine] for local, mine, _ in asked])
+            asked.append((local, mine))
+        for owner, connection in self._asked.items():
+            self._send(connection, _Kind.PUSH, *asked[owner], version=versions[owner])
+        self._pushed(*asked[self._rank], versions[self._rank])
+        for connection in self._asked.values():
+            connection.receive(_NUMBER)
+        self._count([[*local, *mine] for local, mine in asked])
         self.traffic.steps += 1
+
+    def take(self, finished: Finished | None, *, stop: bool) -> int | None:
+        """The next step for this rank, from the first one, which deals them; see `Dealer.take`."""
+        if self._rank == 0:
+            assert self.deal is not None
+            return self.deal(finished, stop)
+        last = (finished.step, finished.loss, finished.rows, finished.seconds) if finished else (0, 0.0, 0, 0.0)
+        self._send(self._asked[0], _Kind.TAKE, [], more=_TAKE.pack(stop, finished is not None, *last))
+        (step,) = self._asked[0].receive(_NUMBER)
+        return None if step == _NONE else int(step)
 
     def gather(self) -> None:
         """Make this rank's copies equal to the tables. All ranks call it at once, when no push is under way."""
-        assert _shard is not None
         for number, copy in enumerate(self._copies):
             for owner in range(self._ranks):
                 part = copy[owner :: self._ranks].cpu().contiguous()
                 if owner == self._rank:
-                    part = _shard.tables[number]
+                    part = self._shard.tables[number]
                 dist.broadcast(part, src=owner)
                 copy[owner :: self._ranks] = part.to(copy.device)
 
     @property
     def staleness(self) -> Staleness:
         """That of the pushes to this rank."""
-        assert _shard is not None
-        return _shard.staleness
+        return self._shard.staleness
 
     def _of_owner(self, rows: Sequence[Tensor], owner: int) -> tuple[list[Tensor], list[Tensor]]:
         """Of the rows of each table those of this owner, by their numbers in the table, and in its shard."""
@@ -152,61 +178,83 @@ class ParameterServer:
             each.nbytes for owner, tensors in enumerate(of_owners) if owner != self._rank for each in tensors
         )
 
-    def _ask(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function of each owner with its arguments; returns what they return."""
-        found = [
-            rpc.rpc_async(_name(owner), function, args=own) if owner != self._rank else None
-            for owner, own in enumerate(arguments)
-        ]
-        mine = function(*arguments[self._rank])
-        return [each.wait() if each is not None else mine for each in found]
+    def _send(
+        self,
+        connection: Connection,
+        kind: _Kind,
+        rows: Sequence[Tensor],
+        values: Sequence[Tensor] = (),
+        *,
+        version: int = 0,
+        more: bytes = b"",
+    ) -> None:
+        counts = list(map(len, rows)) or [0] * len(self._copies)
+        connection.send(self._request.pack(kind, version, *counts), *map(_bytes, (*rows, *values)), more)
+
+    def _received(self, connection: Connection, counts: Sequence[int]) -> list[Tensor]:
+        """Of each table so many rows, which are on their way."""
+        found = [torch.empty((count, copy.shape[1])) for count, copy in zip(counts, self._copies, strict=True)]
+        for each in found:
+            connection.receive_into(_bytes(each))
+        return found
+
+    def _answer(self, connection: Connection) -> None:
+        """Answer what another rank asks, until it is gone, or asks what no rank does."""
+        try:
+            while True:
+                self._answer_one(connection, *connection.receive(self._request))
+        except (RuntimeError, ValueError):
+            pass  # whoever waits at the other end notices that the connection has ended
+        finally:
+            connection.close()
+
+    def _answer_one(self, connection: Connection, kind: int, version: int, *counts: int) -> None:
+        if kind == _Kind.TAKE:
+            connection.send(_NUMBER.pack(self._taken(connection.rank, *connection.receive(_TAKE))))
+            return
+        rows = self._rows_asked(connection, counts)
+        if kind == _Kind.PULL:
+            now, values = self._pulled(rows)
+            connection.send(_NUMBER.pack(now), *map(_bytes, values))
+        elif kind == _Kind.PUSH:
+            self._pushed(rows, self._received(connection, counts), version)
+            connection.send(_NUMBER.pack(0))
+        else:
+            raise ValueError(f"there is no request {kind}")
+
+    def _rows_asked(self, connection: Connection, counts: Sequence[int]) -> list[Tensor]:
+        """So many numbers of rows of each table of the shard, which are on their way. Raises ValueError for rows that
+        it does not have."""
+        if any(count > len(table) for count, table in zip(counts, self._shard.tables, strict=True)):
+            raise ValueError("more rows are asked for than there are")
+        found = [torch.empty(count, dtype=torch.int64) for count in counts]
+        for rows, table in zip(found, self._shard.tables, strict=True):
+            connection.receive_into(_bytes(rows))
+            if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
+                raise ValueError("a row is asked for that there is not")
+        return found
+
+    def _taken(self, rank: int, stop: bool, has_finished: bool, step: int, loss: float, rows: int, took: float) -> int:
+        if self.deal is None:
+            raise ValueError("this rank does not deal")
+        last = Finished(rank=rank, step=step, loss=loss, rows=rows, seconds=took) if has_finished else None
+        found = self.deal(last, stop)
+        return _NONE if found is None else found
+
+    def _pulled(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
+        shard = self._shard
+        with shard.lock:
+            return shard.version, [table[own] for table, own in zip(shard.tables, rows, strict=True)]
+
+    def _pushed(self, rows: Sequence[Tensor], values: Sequence[Tensor], pulled: int) -> None:
+        shard = self._shard
+        with shard.lock:
+            for table, own, each in zip(shard.tables, rows, values, strict=True):
+                table.index_add_(0, own, each)
+            shard.staleness.add(shard.version - pulled)
+            shard.version += 1
 
 
-def _device_to(host: str) -> str:
-    """The network device by which this machine reaches a host; empty where none has an IPv4 address of its own."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-            found.connect((host, 1))  # sends nothing
-            own = socket.inet_aton(found.getsockname()[0])
-            for _, name in socket.if_nameindex():
-                with suppress(OSError):  # a device without an address
-                    if fcntl.ioctl(found, _GET_ADDRESS, struct.pack("256s", name.encode()))[20:24] == own:
-                        return name
-    except OSError:
-        pass
-    return ""
-
-
-def answer_by(function: Callable[..., Any] | None) -> None:
-    """Let this rank answer `ask_first` by this function."""
-    global _answer
-    _answer = function
-
-
-def ask_first(*arguments: Any) -> Any:
-    """What the first rank answers to these arguments."""
-    return _answered(*arguments) if dist.get_rank() == 0 else rpc.rpc_sync(_name(0), _answered, args=arguments)
-
-
-def _answered(*arguments: Any) -> Any:
-    assert _answer is not None
-    return _answer(*arguments)
-
-
-def _pull(rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
-    assert _shard is not None
-    with _shard.lock:
-        return _shard.version, [table[own] for table, own in zip(_shard.tables, rows, strict=True)]
-
-
-def _push(rows: Sequence[Tensor], values: Sequence[Tensor], pulled: int) -> None:
-    assert _shard is not None
-    with _shard.lock:
-        for table, own, each in zip(_shard.tables, rows, values, strict=True):
-            table.index_add_(0, own, each)
-        _shard.staleness.add(_shard.version - pulled)
-        _shard.version += 1
-
-
-def _name(rank: int) -> str:
-    return f"rank-{rank}"
+def _bytes(tensor: Tensor) -> Any:
+    """The bytes of a tensor in a CPU's memory, as a connection takes them."""
+    return tensor.contiguous().view(-1).numpy().view("u1").data

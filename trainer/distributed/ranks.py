@@ -24,7 +24,7 @@ from corpus.errors import DataError
 from trainer import devices
 from trainer.computing.threads import Threads
 from trainer.config import NEEDS_GPU
-from trainer.distributed import collectives, failures
+from trainer.distributed import collectives, failures, objects
 from trainer.errors import LostError, TrainingError
 
 _ERROR_FILE = re.compile(r"(.+)/attempt_\d+/\d+/error\.json")
@@ -88,17 +88,13 @@ class Ranks:
     def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
         """The value that each rank passed, in the order of ranks; `group`: a group of all ranks with another
         time-out."""
-        everyone: list[Any] = [None] * self.world_size
         with collectives.convert_errors("between two steps"):
-            dist.all_gather_object(everyone, mine, group)
-        return everyone
+            return objects.gather(mine, self.world_size, group)
 
     def broadcast(self, value: Any) -> Any:
         """The value that rank 0 passed."""
-        box = [value]
         with collectives.convert_errors("between two steps"):
-            dist.broadcast_object_list(box, src=0)
-        return box[0]
+            return objects.broadcast(value, self.rank)
 
 
 @contextmanager

@@ -162,7 +162,8 @@ class Embedding(Task[TextData]):
         with self._ranks.agreement(loading=True):
             if self._ranks.is_first and not data.has_part:
                 coming = data.choose(stop, lambda: self._is_over(data), wait=wait)
-        coming, place, self.judges_epoch = self._ranks.broadcast((coming, data.place(), self._is_judging_due()))
+        told = self._ranks.broadcast((coming.name, data.place(), self._is_judging_due()))
+        coming, (place, self.judges_epoch) = Coming[told[0]], told[1:]
         if coming is not Coming.ROWS:
             return coming
         data.go_to(place)

@@ -86,7 +86,8 @@ class Reporter:
         )
         if config.sleep:
             self.note(SLEEP_NOTE)
-        losses = [lost for lost in ranks.gather(failures.previous_failure()) if lost]
+        lost = failures.previous_failure()
+        losses = list(filter(None, map(failures.parse, ranks.gather(lost.line() if lost else ""))))
         if losses:
             self.write("note", text=f"{failures.root_cause(losses).short}; going on from step {done}")
         self.notes(notes)

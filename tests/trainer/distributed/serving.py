@@ -2,13 +2,15 @@
 
 Each rank leaves RANK.json in the folder that its first argument names: what it pushed to each row, all rows as they are
 at the end, and the staleness of the pushes to it. With `lost` as its second argument rank 1 is killed half-way, and the
-other one leaves the error that it gets.
+other one leaves the error that it gets. With `waits` rank 0 leaves the port of the store in `port` before the first
+push, and all wait for a file `go`.
 """
 
 import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -26,9 +28,15 @@ with join_process_group(1) as ranks:
     tables = [torch.arange(rows * COLUMNS, dtype=torch.float32).reshape(rows, COLUMNS) for rows in ROWS]
     pushed = [torch.zeros(rows, COLUMNS) for rows in ROWS]
     try:
-        with parameter_server.joined(), collectives.convert_errors("at step 7"):
-            server = ParameterServer(tables)
+        secret = parameter_server.common_secret(ranks, trusts_network=False)
+        with parameter_server.joined(ranks, secret) as connections, collectives.convert_errors("at step 7"):
+            server = ParameterServer(tables, connections)
             ranks.gather(None)
+            if sys.argv[2:] == ["waits"]:
+                if ranks.is_first:
+                    (FOLDER / "port").write_text(os.environ["MASTER_PORT"])
+                while not (FOLDER / "go").exists():
+                    time.sleep(0.05)
             for push in range(PUSHES):
                 if IS_LOST and ranks.rank == 1 and push == PUSHES // 2:
                     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,15 +1,21 @@
 """Tables that all ranks keep together: no push is lost, and each counts what came before it."""
 
 import json
+import os
 import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
-from tests.trainer.conftest import Launch
+from tests.trainer.conftest import ROOT, Launch
+from trainer.config import RANK_ENVIRONMENT
 
-PROGRAM = Path(__file__).with_name("serving.py")
+PROGRAM, STRANGER = (Path(__file__).with_name(name) for name in ("serving.py", "stranger.py"))
 ROWS, COLUMNS, PUSHES = (11, 6), 3, 40
 """As the program has them."""
 
@@ -17,10 +23,14 @@ ROWS, COLUMNS, PUSHES = (11, 6), 3, 40
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_all_ranks_end_with_the_sum_of_all_pushes(launch: Launch, tmp_path: Path, ranks: int) -> None:
-    process = launch(ranks, PROGRAM, tmp_path)
+    process = launch(ranks, PROGRAM, tmp_path, SHOAL_SECRET="s")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    told = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(ranks)]
+    all_have_the_sum(tmp_path, ranks)
+
+
+def all_have_the_sum(folder: Path, ranks: int) -> None:
+    told = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
     for number, rows in enumerate(ROWS):
         begun = torch.arange(rows * COLUMNS, dtype=torch.float32).reshape(rows, COLUMNS)
         expected = begun + sum(torch.tensor(each["pushed"][number]) for each in told)
@@ -36,7 +46,7 @@ def test_all_ranks_end_with_the_sum_of_all_pushes(launch: Launch, tmp_path: Path
 def test_a_rank_whose_rows_are_lost_is_told_in_a_sentence(launch: Launch, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "SHOAL_SECRET": "s"}
     first, second = (launch(0, PROGRAM, tmp_path, "lost", **meeting, RANK=str(rank)) for rank in range(2))
     second.communicate(timeout=120)
     _, errors = first.communicate(timeout=120)
@@ -44,3 +54,41 @@ def test_a_rank_whose_rows_are_lost_is_told_in_a_sentence(launch: Launch, tmp_pa
     said = (tmp_path / "error").read_text()
     assert said.startswith("rank 0 lost the other ranks at step 7")
     assert said.endswith("start again with --resume")
+
+
+@pytest.mark.slow
+def test_another_user_who_knows_the_ports_of_a_run_executes_nothing_in_it(tmp_path: Path) -> None:
+    """The stranger is verified: against torch.distributed.rpc, or a store of torchrun's own, it makes the folder."""
+    tmp_path.chmod(0o755)
+    launcher = [sys.executable, "-P", "-m", "trainer.launch", "--standalone", "--nproc-per-node=2"]
+    running = subprocess.Popen(
+        [*launcher, str(PROGRAM), str(tmp_path), "waits"],
+        env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "port").exists():
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)
+    launched = psutil.Process(running.pid)
+    listening = {
+        each: [found.laddr for found in each.net_connections("tcp") if found.status == psutil.CONN_LISTEN]
+        for each in (launched, *launched.children(recursive=True))
+    }
+    ports = [str(place.port) for place in listening[launched]]
+    assert (tmp_path / "port").read_text() in ports
+    stranger = subprocess.run(
+        [sys.executable, str(STRANGER), str(tmp_path / "made"), *ports],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert stranger.returncode == 0, stranger.stderr
+    assert stranger.stdout.strip()  # it has read the store
+    assert not (tmp_path / "made").exists()
+    assert {place.ip for places in listening.values() for place in places} == {"127.0.0.1"}
+    (tmp_path / "go").touch()
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 0, errors
+    all_have_the_sum(tmp_path, 2)

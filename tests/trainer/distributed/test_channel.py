@@ -1,0 +1,178 @@
+"""Connections between ranks: whoever does not know their secret gets none, and no message is larger than the tables."""
+
+import os
+import pickle
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from trainer.distributed import channel, collectives, objects
+from trainer.distributed.channel import Connections
+from trainer.distributed.parameter_server import ParameterServer
+
+ROWS, COLUMNS = 5, 3
+PULL, PUSH, TAKE = 1, 2, 3
+
+
+class Gathering:
+    """Gathers values of threads that play the ranks; a guest may look at the addresses before any rank has them."""
+
+    def __init__(self, size: int, guest=lambda _addresses: None) -> None:
+        self._values: list[Any] = [None] * size
+        self._barrier = Barrier(size, lambda: guest(self._values))
+
+    def of(self, rank: int):
+        def gather(mine: Any) -> list[Any]:
+            self._values[rank] = mine
+            self._barrier.wait(20)
+            return self._values
+
+        return gather
+
+
+def connected(secrets: Sequence[bytes], guest=lambda _addresses: None) -> list[Connections]:
+    """The connections of ranks that have these secrets, in threads."""
+    size, gathering = len(secrets), Gathering(len(secrets), guest)
+    with ThreadPoolExecutor(size) as threads:
+        running = [
+            threads.submit(channel.connect, rank, size, own, host="127.0.0.1", gather=gathering.of(rank))
+            for rank, own in enumerate(secrets)
+        ]
+        return [each.result() for each in running]
+
+
+def told(by: socket.socket, message: bytes) -> bytes:
+    """What comes back for a message before the connection ends."""
+    by.sendall(message)
+    try:
+        return by.recv(1)
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_ranks_that_know_the_secret_are_all_connected(size: int) -> None:
+    found = connected([b"secret"] * size)
+    for rank, own in enumerate(found):
+        assert set(own.asked) == set(own.asking) == set(range(size)) - {rank}
+        for other, connection in own.asked.items():
+            connection.send(struct.pack("<q", 10 * rank + other))
+    for rank, own in enumerate(found):
+        for other, connection in own.asking.items():
+            assert connection.receive(struct.Struct("<q")) == (10 * other + rank,)
+    for own in found:
+        own.close()
+
+
+def test_a_rank_with_another_secret_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"Another program than the rank answers \[rank [01] at 127.0.0.1:\d+\]"):
+        connected([b"secret", b"another"])
+
+
+@pytest.mark.parametrize("secret", [b"", b"guessed"])
+def test_a_stranger_who_comes_first_as_a_rank_gets_nothing_and_keeps_nobody_out(secret: bytes) -> None:
+    strangers: list[bytes] = []
+
+    def guest(addresses: list[Any]) -> None:
+        host, port = addresses[0]
+        with socket.create_connection((host, port)) as own:
+            own.sendall(channel._HELLO.pack(channel._MAGIC, 1, bytes(32)))
+            answer = channel._exactly(own, 64)
+            proof = channel._proof(secret, b"asker", channel._about(1, 0, (host, port), bytes(32), answer[:32]))
+            strangers.append(told(own, proof + struct.pack("<BqI", PULL, 0, 1) + bytes(8)))
+        with socket.create_connection((host, port)) as other:
+            strangers.append(told(other, b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: everything\r\n\r\n"))
+
+    for own in connected([b"secret", b"secret"], guest):
+        own.close()
+    assert strangers == [b"", b""]
+
+
+def test_nobody_can_pass_a_proof_on_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectives, "MEETING_TIMEOUT", timedelta(seconds=0.3))
+
+    def guest(addresses: list[Any]) -> None:
+        real, relay = addresses[1], socket.create_server(("127.0.0.1", 0))
+        addresses[1] = relay.getsockname()
+
+        def pass_on() -> None:
+            found, _ = relay.accept()
+            with relay, found, socket.create_connection(real) as to:
+                to.sendall(channel._exactly(found, channel._HELLO.size))
+                found.sendall(channel._exactly(to, 64))
+                found.recv(32)
+
+        relaying.submit(pass_on)
+
+    with ThreadPoolExecutor(1) as relaying, pytest.raises(RuntimeError, match="Another program than the rank answers"):
+        connected([b"secret", b"secret"], guest)
+
+
+@pytest.fixture
+def asker() -> Iterator[Any]:
+    """The end of a connection at which another rank would ask for rows of a table."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    here, there = connected([b"secret", b"secret"])
+    server = ParameterServer([torch.arange(ROWS * COLUMNS, dtype=torch.float32).view(ROWS, COLUMNS)], here)
+    server.deal = lambda finished, stop: None if stop else 7 if finished is None else finished.step + 1
+    yield there.asked[0]
+    for own in (here, there):
+        own.close()
+    dist.destroy_process_group()
+
+
+def ids(*rows: int) -> bytes:
+    return struct.pack(f"<{len(rows)}q", *rows)
+
+
+def test_rows_are_pulled_pushed_and_steps_are_taken(asker) -> None:
+    asker.send(struct.pack("<BqI", PUSH, 0, 2), ids(4, 1), torch.ones(2, COLUMNS).numpy())
+    assert asker.receive(struct.Struct("<q")) == (0,)
+    asker.send(struct.pack("<BqI", PULL, 0, 2), ids(1, 0))
+    assert asker.receive(struct.Struct("<q6f")) == (1, 4.0, 5.0, 6.0, 0.0, 1.0, 2.0)
+    for (stop, finished, step), expected in (((False, False, 0), 7), ((False, True, 30), 31), ((True, False, 0), -1)):
+        asker.send(struct.pack("<BqI", TAKE, 0, 0), struct.pack("<??qdqd", stop, finished, step, 0.5, 10, 0.1))
+        assert asker.receive(struct.Struct("<q")) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("request_", "content"),
+    [
+        ((PULL, 0, ROWS + 1), ids(*range(ROWS + 1))),
+        ((PULL, 0, (1 << 32) - 1), b""),
+        ((PULL, 0, 1), ids(ROWS)),
+        ((PULL, 0, 2), ids(0, -1)),
+        ((PUSH, 0, 1), ids(1 << 40) + bytes(4 * COLUMNS)),
+        ((0, 0, 0), b""),
+        ((4, 0, 0), b""),
+        ((255, 0, 1), ids(0)),
+    ],
+)
+def test_a_request_that_does_not_fit_the_tables_ends_the_connection(asker, request_, content: bytes) -> None:
+    asker.send(struct.pack("<BqI", *request_), content)
+    with pytest.raises(RuntimeError, match=r"rank 0"):
+        asker.receive(struct.Struct("<q"))
+
+
+def test_values_of_ranks_are_read_without_executing_anything(tmp_path: Path) -> None:
+    class Order:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    content = BytesIO()
+    torch.save(Order(), content)
+    with pytest.raises(pickle.UnpicklingError):
+        objects._unpacked(torch.frombuffer(content.getbuffer(), dtype=torch.uint8))
+    assert not (tmp_path / "made").exists()
+    value = {"a": (1, 2.5, None, "x"), "b": [{3}, torch.ones(2)], 4: True}
+    assert str(objects._unpacked(objects._packed(value))) == str(value)
