@@ -44,18 +44,16 @@ if os.getuid() == 0:
     os.setgid(_NOBODY)
     os.setuid(_NOBODY)
 os.environ["TP_SOCKET_IFNAME"] = "lo"
-addresses = []
-for port in map(int, sys.argv[2:]):
-    store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=5))
-    for key in store.list_keys():
-        sys.stdout.write(f"{key}\n")
-        if key.endswith(_RPC):
-            addresses.append(store.get(key))
-        if key.startswith("torch.rendezvous.") and "/" not in key:
-            store.set(key, base64.b64encode(pickle.dumps(Order())))
-            time.sleep(8)  # the launcher looks every five seconds
-for each in addresses:
-    with suppress(RuntimeError):
-        order_by_rpc(each)
+stores = [dist.TCPStore("127.0.0.1", int(port), is_master=False, timeout=timedelta(seconds=5)) for port in sys.argv[2:]]
+found = [(store, key) for store in stores for key in store.list_keys()]
+sys.stdout.write("".join(f"{key}\n" for _, key in found))
 sys.stdout.flush()
+for store, key in found:
+    if key.endswith(_RPC):
+        with suppress(RuntimeError):
+            order_by_rpc(store.get(key))
+for store, key in found:
+    if key.startswith("torch.rendezvous.") and "/" not in key:
+        store.set(key, base64.b64encode(pickle.dumps(Order())))
+        time.sleep(8)  # the launcher looks every five seconds
 os._exit(0)

@@ -84,9 +84,9 @@ def test_another_user_who_knows_the_ports_of_a_run_executes_nothing_in_it(tmp_pa
         text=True,
         timeout=120,
     )
+    assert not (tmp_path / "made").exists()
     assert stranger.returncode == 0, stranger.stderr
     assert stranger.stdout.strip()  # it has read the store
-    assert not (tmp_path / "made").exists()
     assert {place.ip for places in listening.values() for place in places} == {"127.0.0.1"}
     (tmp_path / "go").touch()
     _, errors = running.communicate(timeout=120)
