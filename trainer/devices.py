@@ -1,12 +1,16 @@
-"""Checks that this machine's GPUs compute: `python -m trainer.devices COUNT`, run before ranks are started on them.
+"""Arrays on their way to a GPU; and checks that this machine's GPUs compute: `python -m trainer.devices COUNT`, run
+before ranks are started on them.
 
 Do not rely on the number of GPUs that the driver lists: a listed GPU may refuse all work. And if PyTorch finds no GPU,
 it computes on the CPU without a message.
 """
 
 import sys
+from typing import Any
 
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from trainer.errors import TrainingError
 
@@ -20,6 +24,16 @@ def require(count: int) -> None:
             torch.ones(2, device=f"cuda:{device}").sum().item()
         except RuntimeError as error:
             raise TrainingError(f"GPU {device} of this machine does not compute: {_first_line(error)}") from error
+
+
+def moved_to(array: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """An array as a tensor on a device; on a CPU it has the array's own memory.
+
+    A GPU's host does not wait for the copy, because it is made of pinned memory: for any other the host would wait
+    until the GPU has done all that is in its queue.
+    """
+    found = torch.from_numpy(array)
+    return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
 
 
 def missing() -> str:

@@ -35,6 +35,7 @@ PARTS = {
     "exchanges": GpuPart(
         "exchanges", "gradients and time of a step, with --exchange ddp beside the trainer's own", 120
     ),
+    "pair": GpuPart("pair", "two ranks on one GPU: their exchange, the parameter server, drift and balance", 240),
     "evaluation": GpuPart("evaluation", "rows evaluated a second", 120),
     "layouts": GpuPart("layouts", "rows padded, in groups of similar length, and packed", 180),
     "memory": GpuPart("memory", "what a run reports and does when the GPU's memory is full", 180),

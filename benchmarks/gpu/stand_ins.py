@@ -1,12 +1,15 @@
-"""Replacements for libraries of the trainer that do not affect its results, where they are absent."""
+"""Replacements that do not affect the trainer's results: for libraries that are absent, and for NCCL."""
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, TextIO
+from unittest import mock
 
 
 class Bar:
@@ -41,6 +44,34 @@ def install() -> None:
     if _absent("safetensors"):
         _add("safetensors", SafetensorError=SafetensorError, safe_open=None)
         _add("safetensors.torch", save_file=_save)
+
+
+@contextmanager
+def shared_gpu() -> Iterator[None]:
+    """Let all ranks of this machine compute on its first GPU, with gloo for what they send, because NCCL takes one rank
+    a GPU. Gloo sends messages of one rank to another out of a CPU's memory alone, so they pass through it."""
+    import torch.distributed as dist
+
+    from trainer.distributed import collectives
+
+    os.environ.update(LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    begin, send = dist.init_process_group, dist.batch_isend_irecv
+    never_fails = SimpleNamespace(get_error=lambda: SimpleNamespace(name="SUCCESS"))  # gloo raises errors by itself
+    with (
+        mock.patch.object(dist, "init_process_group", lambda _backend, **how: begin("gloo", **how)),
+        mock.patch.object(dist, "batch_isend_irecv", lambda asked: _through_the_cpu(send, asked)),
+        mock.patch.object(collectives, "backend_of", return_value=never_fails),
+    ):
+        yield
+
+
+def _through_the_cpu(send: Callable[..., Any], asked: Sequence[Any]) -> list[Any]:
+    """What batch_isend_irecv returns for messages that pass through a CPU's memory."""
+    staged = [type(each)(each.op, each.tensor.cpu().clone(), each.peer, tag=each.tag) for each in asked]
+    return [
+        SimpleNamespace(wait=lambda work=work, of=of, own=own: (work.wait(), of.tensor.copy_(own.tensor)))
+        for work, of, own in zip(send(staged), asked, staged, strict=True)
+    ]
 
 
 def _absent(name: str) -> bool:

@@ -40,10 +40,10 @@ class Sizes:
     rows: int = 1 << 16
     words: int = 71_000
     """Of the vocabulary: about those of text8 that occur five times."""
-    batches: tuple[int, ...] = (4096, 1024, 256, 64)
+    batches: tuple[int, ...] = (4096, 1024, 256, 64, 16)
     sizes: tuple[int, ...] = (100, 200)
     """Of the vectors."""
-    seconds: float = 20
+    seconds: float = 16
     """Of a training, after which it is stopped."""
 
 

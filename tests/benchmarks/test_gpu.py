@@ -24,6 +24,7 @@ from benchmarks.gpu import (
     layouts,
     memory,
     nccl,
+    pair,
     rates,
     run,
     texts,
@@ -116,6 +117,28 @@ def test_gradients_that_ddp_spoils_are_found(monkeypatch: pytest.MonkeyPatch) ->
     with single_rank(CPU):
         off = exchanges._deviations(CPU, 64)
     assert {name for name, (found, bound) in off.items() if found > bound} == {"default, 16 bits", "reference, 16 bits"}
+
+
+@pytest.mark.slow
+def test_what_two_ranks_do_together_on_a_gpu_they_do_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    sizes = pair.Sizes(rows=3000, words=300, epochs=1, global_batch=100, text_batch=100, more={"embedding": 8})
+    found = pair.measure(CPU, sizes)
+    assert not found.failed, found.said
+    assert found.figures["parameter server"]["staleness"]["most"] >= 0
+    assert found.figures["exchange"]["bytes_a_step"] > found.figures["exchange in 16 bits"]["bytes_a_step"] > 0
+
+
+def test_a_pair_that_differs_or_shares_badly_is_told() -> None:
+    well = {"apart": 0.0, "loss": 2.0, "rows_seen": 8, "rows_of_ranks": [4, 4], "split": [5, 3]}
+    runs = {"one rank": well}
+    assert pair._problems("exchange", well, runs) == pair._problems("balance", well, runs) == []
+    assert pair._problems("exchange", {"error": "no GPU"}, runs) == ["no GPU"]
+    assert pair._problems("exchange", {**well, "apart": 1e-7}, runs) == ["weights differed by 1e-07"]
+    assert pair._problems("exchange", {**well, "loss": 2.01}, runs) == ["a loss of 2.0100, and 2.0000 on one rank"]
+    assert pair._problems("averages", {**well, "rows_seen": 9}, runs) == ["rows are missing"]
+    assert pair._problems("balance", {**well, "split": [4, 4]}, runs) == ["the slowed rank has 4 of 8 rows"]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -42,3 +43,13 @@ def test_a_rank_that_needs_a_gpu_does_not_go_on_without(monkeypatch: pytest.Monk
         ranks.join_process_group(1),
     ):
         pass
+
+
+def test_arrays_go_to_a_device_from_pinned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned: list[torch.Tensor] = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda own: pinned.append(own) or own)
+    array = np.arange(3)
+    assert devices.moved_to(array, torch.device("meta")).device.type == "meta"
+    assert [each.tolist() for each in pinned] == [[0, 1, 2]]
+    assert devices.moved_to(array, torch.device("cpu")).data_ptr() == array.ctypes.data
+    assert len(pinned) == 1

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from trainer.balancing.claims import Lengths
 from trainer.classification.word_dropout import WordDropout
+from trainer.devices import moved_to
 from trainer.order import IntArray
 
 _COPIED = 1 << 25
@@ -77,10 +78,10 @@ class Rows(ABC):
         places = None if places is None else places[longest_first]
         return TextBatch(
             tokens=self._padded(numbers, lengths, places, device),
-            lengths=_there(lengths, device),
-            labels=_there(self.labels[numbers], device),
-            ratings=_there(self.ratings[numbers], device),
-            keys=None if keys is None else _there(keys[longest_first], device),
+            lengths=moved_to(lengths, device),
+            labels=moved_to(self.labels[numbers], device),
+            ratings=moved_to(self.ratings[numbers], device),
+            keys=None if keys is None else moved_to(keys[longest_first], device),
         )
 
     def whole_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> TextBatch:
@@ -88,10 +89,10 @@ class Rows(ABC):
         lengths = self.lengths[numbers].astype(np.int64)
         return TextBatch(
             tokens=self._whole(numbers, lengths, device),
-            lengths=_there(lengths, device),
-            labels=_there(self.labels[numbers], device),
-            ratings=_there(self.ratings[numbers], device),
-            keys=None if keys is None else _there(keys, device),
+            lengths=moved_to(lengths, device),
+            labels=moved_to(self.labels[numbers], device),
+            ratings=moved_to(self.ratings[numbers], device),
+            keys=None if keys is None else moved_to(keys, device),
         )
 
     def copy_to(self, device: torch.device) -> Self:
@@ -135,7 +136,7 @@ class TextRows(Rows):
 
     def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
         tokens, real = self._padded(numbers, lengths, None, device), torch.arange(int(lengths.max()), device=device)
-        return tokens[real < _there(lengths, device)[:, None]]
+        return tokens[real < moved_to(lengths, device)[:, None]]
 
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
         return self.lengths[numbers].astype(np.int64)
@@ -150,12 +151,12 @@ class TextRows(Rows):
             else:
                 tokens = self.tokens[numbers[:, None], places[:, :longest]].astype(np.int32)
                 tokens *= np.arange(longest) < lengths[:, None]
-            return _there(tokens, device)
-        chosen = _there(numbers, device)
+            return moved_to(tokens, device)
+        chosen = moved_to(numbers, device)
         if places is None:
             return _unsigned(self.device_tokens[:, :longest][chosen])
-        at = _there(places[:, :longest], device)
-        real = torch.arange(longest, device=device) < _there(lengths, device)[:, None]
+        at = moved_to(places[:, :longest], device)
+        real = torch.arange(longest, device=device) < moved_to(lengths, device)[:, None]
         return _unsigned(self.device_tokens[chosen[:, None], at] * real)
 
 
@@ -196,7 +197,7 @@ class RaggedRows(Rows):
         starts = self._starts(numbers)
         if self.device_tokens is not None:
             return _unsigned(self.device_tokens[_segments_on(starts, lengths, device)])
-        return _there(self.tokens[_segments(starts, lengths)].astype(np.int32), device)
+        return moved_to(self.tokens[_segments(starts, lengths)].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
         """(n,): where the tokens of these rows begin."""
@@ -212,11 +213,11 @@ class RaggedRows(Rows):
         if self.device_tokens is None:
             real = np.arange(longest) < lengths[:, None]  # (n, longest)
             at = starts[:, None] + (np.arange(longest) if places is None else places[:, :longest])
-            return _there(self.tokens[at * real].astype(np.int32) * real, device)
+            return moved_to(self.tokens[at * real].astype(np.int32) * real, device)
         numbered = torch.arange(longest, device=device)
-        there = numbered < _there(lengths, device)[:, None]
-        on_device = _there(starts, device)[:, None] + (
-            numbered if places is None else _there(places[:, :longest], device)
+        there = numbered < moved_to(lengths, device)[:, None]
+        on_device = moved_to(starts, device)[:, None] + (
+            numbered if places is None else moved_to(places[:, :longest], device)
         )
         return _unsigned(self.device_tokens[on_device * there] * there)
 
@@ -232,7 +233,7 @@ def _segments(starts: IntArray, lengths: IntArray) -> IntArray:
 def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
     """The same, computed on a device."""
     total, before = int(lengths.sum()), np.cumsum(lengths) - lengths
-    first = torch.repeat_interleave(_there(starts - before, device), _there(lengths, device), output_size=total)
+    first = torch.repeat_interleave(moved_to(starts - before, device), moved_to(lengths, device), output_size=total)
     return first + torch.arange(total, device=device)
 
 
@@ -240,10 +241,6 @@ def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
     seen = np.zeros(words, dtype=np.bool_)
     seen[tokens] = True
     return np.flatnonzero(seen)
-
-
-def _there(array: npt.NDArray[Any], device: torch.device) -> Tensor:
-    return torch.from_numpy(array).to(device, non_blocking=True)
 
 
 def _unsigned(found: Tensor) -> Tensor:

@@ -71,8 +71,9 @@ class Optimiser:
         self._second = self._moments({"adam": everywhere, "adagrad": self._dense, "sgd": []}[kind])
         if kind == "adagrad":
             self._second |= {number: self._zeros(number, columns=1) for number in self._sparse}
+        # Adagrad reads its numbers of steps: on a GPU the host would wait for each.
         self._steps = {
-            number: torch.zeros((), device="cpu" if number in self._sparse else each.device)
+            number: torch.zeros((), device="cpu" if number in self._sparse or kind == "adagrad" else each.device)
             for number, each in enumerate(self._parameters)
             if kind != "sgd"
         }

@@ -76,11 +76,19 @@ def rows_of_means(means: Means) -> TouchedRows:
     if computed_by_numba(means.ids):
         found = kernels().sum_rows(means.ids.numpy(), means.lengths.numpy(), means.gradients.numpy())
         return TouchedRows(*map(torch.from_numpy, found))
-    distinct, numbers = torch.unique(means.ids, return_inverse=True)
-    values = means.gradients.new_zeros((len(distinct), means.gradients.shape[1]))
     shares = means.gradients / means.lengths[:, None]
-    values.index_add_(0, numbers, shares[_segments(means.lengths.cumsum(0), len(numbers))])
-    return TouchedRows(distinct.long(), values)
+    return sums_by_id(means.ids, shares, _segments(means.lengths.cumsum(0), len(means.ids)))
+
+
+def sums_by_id(ids: Tensor, values: Tensor, places: Tensor | None = None) -> TouchedRows:
+    """The sums of `values` (n, columns) with equal `ids` (t,), by torch: of an id's own value, or of the one at its
+    place in `places` (t,). Each sum is taken in their order, so that all ranks that add up the same have the same bits.
+
+    Do not use `index_add_` where rows come several times: on a GPU it adds in the order in which its threads come.
+    """
+    order = torch.argsort(ids, stable=True)
+    distinct, counts = torch.unique_consecutive(ids[order], return_counts=True)
+    return TouchedRows(distinct.long(), _sums(values[order if places is None else places[order]], counts))
 
 
 def new_table(rows: int, columns: int, like: Tensor | None = None) -> Tensor:
@@ -111,11 +119,12 @@ class _MeanOfRows(torch.autograd.Function):
     def forward(ctx: Any, table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
         ctx.table, ctx.collected = table, _collected.get()
         ctx.save_for_backward(ids, ends)
-        out = table.new_zeros((len(ends), table.shape[1]))
         if computed_by_numba(table):
+            out = table.new_zeros((len(ends), table.shape[1]))
             kernels().mean_rows(table.detach().numpy(), ids.numpy(), ends.numpy(), out.numpy())
             return out
-        return out.index_add_(0, _segments(ends, len(ids)), table.detach()[ids]) / _lengths(ends)
+        lengths = _lengths(ends)
+        return _sums(table.detach()[ids], lengths[:, 0]) / lengths
 
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, None, None]:
@@ -130,6 +139,14 @@ class _MeanOfRows(torch.autograd.Function):
 def _segments(ends: Tensor, ids: int) -> Tensor:
     """(t,): the segment of each of so many ids."""
     return torch.searchsorted(ends, torch.arange(ids, device=ends.device), right=True)
+
+
+def _sums(values: Tensor, lengths: Tensor) -> Tensor:
+    """(m, columns): the sums of segments of `values` (t, columns), which have these `lengths` (m,), at least one."""
+    if not len(lengths):
+        return values.new_zeros((0, values.shape[1]))
+    found: Tensor = torch.segment_reduce(values, "sum", lengths=lengths, unsafe=True)
+    return found
 
 
 def _lengths(ends: Tensor) -> Tensor:

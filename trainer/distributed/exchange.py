@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from trainer.balancing.claims import StepTimes
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
 from trainer.computing.row_gradients import Means, row_gradient, rows_of_means
+from trainer.devices import moved_to
 from trainer.distributed import collectives
 from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
 from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
@@ -159,13 +160,9 @@ class GradientExchange:
             tail[_LOSS], tail[_NORM] = loss, self._finish(list(map(_gradient, (*self._dense, *self._tables))), means)
             return self._report(step, size, tail)
         of_tables = [_gradient(table) for table in self._tables]
-        places = (
-            None
-            if touched is None
-            else [torch.from_numpy(rows).to(self._device, non_blocking=True) for rows in touched]
-        )
+        places = None if touched is None else [moved_to(rows, self._device) for rows in touched]
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
-        tail = torch.from_numpy(message).to(device=self._device, dtype=self._dtype, non_blocking=True)
+        tail = moved_to(message, self._device).to(self._dtype)
         tail[_LOSS] = loss
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
@@ -174,12 +171,7 @@ class GradientExchange:
             with collectives.convert_errors(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
                 if means:
-                    self.traffic.bytes += (self._ranks - 1) * sum(bytes_of(own, bits=self._bits) for own in means)
-                    counts = flat[-len(own_counts) * self._ranks :].view(len(means), -1, self._ranks).mT.long()
-                    means = [
-                        means_of_ranks(own, of_ranks, self._rank, bits=self._bits)
-                        for own, of_ranks in zip(means, counts.tolist(), strict=True)
-                    ]
+                    means = self._of_ranks(means, flat[-len(own_counts) * self._ranks :])
         self._timer.end_phase(ALL_REDUCE)
         # All gradients that are not zero: those that were sent, or that were summed before.
         flat[-len(tail) + _NORM] = self._finish(
@@ -195,6 +187,23 @@ class GradientExchange:
                 of_tables[number].index_copy_(0, places[number], gradient.view_as(sent[number]))
                 table.grad = of_tables[number]
         return self._report(step, size, tail)
+
+    def _of_ranks(self, means: Sequence[Means], counts: Tensor) -> list[Means]:
+        """What the gradients of the sparse tables are made of over all ranks. The host waits for `counts`, of what each
+        rank sends, because no rank can receive messages whose size it does not know."""
+        self.traffic.bytes += (self._ranks - 1) * sum(bytes_of(own, bits=self._bits) for own in means)
+        arrived = self._arrived(*_on_its_way(counts)).view(len(means), -1, self._ranks).mT.long()
+        return [
+            means_of_ranks(own, of_ranks, self._rank, bits=self._bits)
+            for own, of_ranks in zip(means, arrived.tolist(), strict=True)
+        ]
+
+    def _arrived(self, numbers: Tensor, arrival: collectives.DeviceEvent | None) -> Tensor:
+        """Numbers that are on their way to the host, when they are there. Raises RuntimeError if other ranks are
+        gone."""
+        if arrival is not None:
+            collectives.wait(arrival, collectives.backend_of(self._device))
+        return numbers
 
     def _finish(self, dense: list[Tensor], means: Sequence[Means]) -> Tensor:
         """Set the gradients of the sparse tables, which are made of `means`, and shorten them and the `dense` ones if
@@ -238,10 +247,8 @@ class GradientExchange:
             return None
         step, size, tail, arrival = self._pending
         self._pending = None
-        if arrival is not None:
-            with collectives.convert_errors(f"at step {step + 1}"):
-                collectives.wait(arrival, collectives.backend_of(self._device))
-        numbers = tail.to(torch.float64).numpy()
+        with collectives.convert_errors(f"at step {step + 1}"):
+            numbers = self._arrived(tail, arrival).to(torch.float64).numpy()
         times = numbers[_TIMES : _TIMES + _A_RANK * self._ranks].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         _, seconds, _, claimed_seconds, _, claiming, _, _ = times
         rows, _, claimed, _, claims, _, pieces, computed = times.astype(np.int64)

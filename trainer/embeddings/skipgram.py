@@ -25,7 +25,8 @@ from corpus.text import FIRST_WORD
 from trainer.clock import BACKWARD, StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.gradients import Piece
-from trainer.computing.row_gradients import Means, new_table
+from trainer.computing.row_gradients import Means, new_table, sums_by_id
+from trainer.devices import moved_to
 from trainer.embeddings.sampling import SHARED, Sampling, Tokens
 from trainer.order import IntArray
 
@@ -173,8 +174,7 @@ def _sums_by_torch(
 ) -> tuple[Tensor, int, list[Means]]:
     """The sums of `rows` by torch, for all rows at once."""
     device = model.centres.device
-    hashed = torch.from_numpy(keys.view(np.int64)).to(device)
-    tokens = torch.from_numpy(rows).to(device)
+    hashed, tokens = moved_to(keys.view(np.int64), device), moved_to(rows, device)
     words, lines, reaches = _kept(tokens, hashed, rules.window, placed.keep)  # (n, longest) each
     shared = _drawn(hashed, placed.noise)  # (n, SHARED)
     centres, contexts, noises = (
@@ -194,11 +194,9 @@ def _sums_by_torch(
     by_centres = by_scores @ contexts + by_against @ noises
     by_contexts = torch.cat(((by_scores.mT @ centres)[used], (by_against.mT @ centres)[drawn]))
     of_contexts = torch.cat((words[used], shared[drawn]))
-    return (
-        loss,
-        int(degrees.sum()),
-        [_single(words[used], by_centres[used]), _single(of_contexts, by_contexts)],
-    )
+    # Each word once: a large batch has most of them many times, and ranks send each other what is returned.
+    merged = sums_by_id(words[used], by_centres[used]), sums_by_id(of_contexts, by_contexts)
+    return loss, int(degrees.sum()), [_single(*each) for each in merged]
 
 
 def _kept(rows: Tensor, hashed: Tensor, window: int, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -73,6 +73,15 @@ def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind:
     assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
 
 
+def test_no_step_of_adagrad_waits_for_a_number_from_the_device() -> None:
+    few = Few().to("meta")  # a device that has no numbers to read
+    for each in few.parameters():
+        each.grad = torch.zeros_like(each)
+    own = Optimiser(few, [], TrainConfig(data=Path("d"), output=Path("o"), optimiser="adagrad"))
+    own.step(0.1)
+    assert own.state()["steps.0"] == 1
+
+
 @pytest.mark.slow
 def test_a_rank_does_not_wait_for_torchs_compiler_to_be_imported(tmp_path: Path, dataset: Path) -> None:
     told = "import runpy, sys; runpy.run_module('trainer', run_name='__main__', alter_sys=True)"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from trainer.computing import row_gradients, row_updates
 from trainer.computing.optimiser import Optimiser
@@ -84,6 +85,35 @@ def test_what_gradients_are_made_of_adds_up_to_their_sum(parts: list[list[list[i
     summed = rows_of_means(joined(collected))
     assert len(set(summed.rows.tolist())) == len(summed.rows)
     torch.testing.assert_close(dense(summed), expected)
+
+
+class NoRepeats(TorchDispatchMode):
+    """Refuses what a GPU adds up in the order in which its threads come: rows that are there several times."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.overloadpacket in (torch.ops.aten.index_add_, torch.ops.aten.index_add, torch.ops.aten.scatter_add_):
+            assert len(args[2].unique()) == len(args[2])
+        return func(*args, **(kwargs or {}))
+
+
+@given(segments=SEGMENTS)
+def test_rows_are_added_up_in_their_order_whatever_computes(segments: list[list[int]]) -> None:
+    ids = torch.tensor([each for segment in segments for each in segment], dtype=torch.int32)
+    lengths = torch.tensor([len(segment) for segment in segments])
+    gradients = torch.randn((len(segments), COLUMNS), generator=torch.Generator().manual_seed(2))
+    expected: dict[int, Tensor] = {}
+    for segment, share in zip(segments, gradients / lengths[:, None], strict=True):
+        for row in segment:
+            expected[row] = expected[row] + share if row in expected else share
+    with NoRepeats():
+        found = row_gradients.sums_by_id(
+            ids, gradients / lengths[:, None], torch.arange(len(lengths)).repeat_interleave(lengths)
+        )
+        by_either = rows_of_means(Means(ids, lengths, gradients))
+        mean_of_rows(some_table(), ids, lengths.cumsum(0))
+    assert found.rows.tolist() == sorted(expected)
+    assert all(value.equal(expected[row]) for row, value in zip(found.rows.tolist(), found.values, strict=True))
+    torch.testing.assert_close(dense(by_either), dense(found))
 
 
 class Table(nn.Module):
