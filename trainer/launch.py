@@ -37,7 +37,7 @@ from torch.distributed.elastic.rendezvous import (
     rendezvous_handler_registry,
 )
 from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
-from torch.distributed.elastic.utils import store
+from torch.distributed.elastic.utils import store as elastic_store
 from torch.distributed.launcher import api
 
 from corpus.starter import end_with_starter
@@ -71,7 +71,7 @@ class _Agent(LocalElasticAgent):
         except SignalException:
             ranks, done = self._worker_group.group_world_size or 1, _TERMINAL_STATE_SYNC_ID
             with suppress(dist.DistError):  # the others failed, or their ranks do not end, or the store is gone
-                store.barrier(self._store, ranks, done, _LEAVING_SECONDS)
+                elastic_store.barrier(self._store, ranks, done, _LEAVING_SECONDS)
             raise
 
 
@@ -88,11 +88,12 @@ class _Here(StaticTCPRendezvous):
     def next_rendezvous(self) -> RendezvousInfo:
         listening = socket.create_server((_LOOPBACK, 0))
         self.master_port = listening.getsockname()[1]
-        self._store = dist.TCPStore(
+        self._store = dist.TCPStore(  # type: ignore[attr-defined]
             _LOOPBACK, self.master_port, None, True, self.timeout, master_listen_fd=listening.detach()
         )
         told = RendezvousStoreInfo(_LOOPBACK, self.master_port)
-        return RendezvousInfo(dist.PrefixStore(self.run_id, self._store), 0, 1, told)
+        store = dist.PrefixStore(self.run_id, self._store)  # type: ignore[attr-defined]
+        return RendezvousInfo(store, 0, 1, told)
 
 
 def _meet_here(asked: Namespace) -> None:

@@ -36,7 +36,12 @@ def _trained(
 
     given = {**options, **more, "epochs": epochs, "global_batch": global_batch}
     apart: list[float | None] = []
-    compare = drift.synchronise
+    synchronise = drift.synchronise
+
+    def noted(*what: Any) -> float | None:
+        apart.append(synchronise(*what))
+        return apart[-1]
+
     if "slow" in given:
         given["slow"] = {int(rank): Slowdown(factor) for rank, factor in given["slow"].items()}
     with join_process_group(1) as ranks, TemporaryDirectory() as own:
@@ -47,7 +52,7 @@ def _trained(
             given["global_batch"] = text_batch
             made = make_rows(rows + 2 * _HELD_OUT, ranks.device)
             patched = use_data(make_data(made, validation=_HELD_OUT, test=_HELD_OUT))
-        comparing = mock.patch.object(drift, "synchronise", lambda *what: apart.append(compare(*what)) or apart[-1])
+        comparing = mock.patch.object(drift, "synchronise", noted)
         with patched, comparing:
             summary = loop.train(configured({"data": Path("made"), "output": Path(folder), **given}), ranks)
         ranks.gather(None)  # the first one's folder is in use until then

@@ -46,29 +46,31 @@ class Connection:
     """A connection to another rank. Its methods raise RuntimeError if that is gone."""
 
     def __init__(self, to: socket.socket, rank: int) -> None:
-        to.settimeout(collectives.TIMEOUT.total_seconds())
+        # Time-outs of the kernel's, not Python's: with those each piece that arrives would take a call, and between two
+        # of them the thread would wait for the interpreter.
+        to.settimeout(None)
+        limit = struct.pack("ll", int(collectives.TIMEOUT.total_seconds()), 0)
+        for each in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            to.setsockopt(socket.SOL_SOCKET, each, limit)
         to.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket, self.rank = to, rank
 
     def send(self, *parts: Buffer) -> None:
         """Send these bytes, one after the other."""
-        views = [view for part in parts if (view := memoryview(part)).nbytes]
         with self._told():
-            sent = self._socket.sendmsg(views)
-            for view in views:
-                if sent < view.nbytes:
-                    self._socket.sendall(view[sent:])
-                sent = max(0, sent - view.nbytes)
+            left = _of_content(parts)
+            while left:
+                left = _behind(left, self._socket.sendmsg(left))
 
-    def receive_into(self, buffer: Buffer) -> None:
-        """Receive as many bytes as the buffer has."""
-        view = memoryview(buffer)
+    def receive_into(self, *buffers: Buffer) -> None:
+        """Receive as many bytes as the buffers have."""
         with self._told():
-            while view.nbytes:
-                count = self._socket.recv_into(view)
+            left = _of_content(buffers)
+            while left:
+                count, *_ = self._socket.recvmsg_into(left, 0, socket.MSG_WAITALL)
                 if not count:
                     raise ConnectionError("Connection closed by peer")
-                view = view[count:]
+                left = _behind(left, count)
 
     def receive(self, form: struct.Struct) -> tuple[Any, ...]:
         """Receive numbers of this form."""
@@ -88,6 +90,20 @@ class Connection:
             yield
         except OSError as error:
             raise RuntimeError(f"{error or type(error).__name__} [rank {self.rank}]") from error
+
+
+def _of_content(buffers: Sequence[Buffer]) -> list[memoryview]:
+    return [view for each in buffers if (view := memoryview(each)).nbytes]
+
+
+def _behind(views: Sequence[memoryview], count: int) -> list[memoryview]:
+    """What is left of views of bytes behind so many."""
+    left = []
+    for view in views:
+        if count < view.nbytes:
+            left.append(view[count:])
+        count = max(0, count - view.nbytes)
+    return left
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,9 @@ class ParameterServer:
             self._send(connection, _Kind.PULL, parts[owner][1])
         answers = [self._pulled(local) if owner == self._rank else None for owner, (_, local) in enumerate(parts)]
         for owner, connection in self._asked.items():
-            (version,) = connection.receive(_NUMBER)
-            answers[owner] = version, self._received(connection, list(map(len, parts[owner][1])))
+            version, values = bytearray(_NUMBER.size), self._room(list(map(len, parts[owner][1])))
+            connection.receive_into(version, *map(_bytes, values))
+            answers[owner] = *_NUMBER.unpack(version), values
         found = [each for each in answers if each is not None]
         for (_, values), (places, _) in zip(found, parts, strict=True):
             for copy, place, own in zip(self._copies, places, values, strict=True):
@@ -191,12 +192,9 @@ class ParameterServer:
         counts = list(map(len, rows)) or [0] * len(self._copies)
         connection.send(self._request.pack(kind, version, *counts), *map(_bytes, (*rows, *values)), more)
 
-    def _received(self, connection: Connection, counts: Sequence[int]) -> list[Tensor]:
-        """Of each table so many rows, which are on their way."""
-        found = [torch.empty((count, copy.shape[1])) for count, copy in zip(counts, self._copies, strict=True)]
-        for each in found:
-            connection.receive_into(_bytes(each))
-        return found
+    def _room(self, counts: Sequence[int]) -> list[Tensor]:
+        """Of each table so many rows, to be filled."""
+        return [torch.empty((count, copy.shape[1])) for count, copy in zip(counts, self._copies, strict=True)]
 
     def _answer(self, connection: Connection) -> None:
         """Answer what another rank asks, until it is gone, or asks what no rank does."""
@@ -212,27 +210,27 @@ class ParameterServer:
         if kind == _Kind.TAKE:
             connection.send(_NUMBER.pack(self._taken(connection.rank, *connection.receive(_TAKE))))
             return
-        rows = self._rows_asked(connection, counts)
+        if any(count > len(table) for count, table in zip(counts, self._shard.tables, strict=True)):
+            raise ValueError("more rows are asked for than there are")
+        rows = [torch.empty(count, dtype=torch.int64) for count in counts]
         if kind == _Kind.PULL:
+            connection.receive_into(*map(_bytes, rows))
+            self._require_there(rows)
             now, values = self._pulled(rows)
             connection.send(_NUMBER.pack(now), *map(_bytes, values))
         elif kind == _Kind.PUSH:
-            self._pushed(rows, self._received(connection, counts), version)
+            values = self._room(counts)
+            connection.receive_into(*map(_bytes, (*rows, *values)))
+            self._require_there(rows)
+            self._pushed(rows, values, version)
             connection.send(_NUMBER.pack(0))
         else:
             raise ValueError(f"there is no request {kind}")
 
-    def _rows_asked(self, connection: Connection, counts: Sequence[int]) -> list[Tensor]:
-        """So many numbers of rows of each table of the shard, which are on their way. Raises ValueError for rows that
-        it does not have."""
-        if any(count > len(table) for count, table in zip(counts, self._shard.tables, strict=True)):
-            raise ValueError("more rows are asked for than there are")
-        found = [torch.empty(count, dtype=torch.int64) for count in counts]
-        for rows, table in zip(found, self._shard.tables, strict=True):
-            connection.receive_into(_bytes(rows))
-            if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(table):
+    def _require_there(self, rows: Sequence[Tensor]) -> None:
+        for own, table in zip(rows, self._shard.tables, strict=True):
+            if len(own) and not 0 <= int(own.min()) <= int(own.max()) < len(table):
                 raise ValueError("a row is asked for that there is not")
-        return found
 
     def _taken(self, rank: int, stop: bool, has_finished: bool, step: int, loss: float, rows: int, took: float) -> int:
         if self.deal is None:

@@ -133,6 +133,10 @@ def test_a_rank_of_a_real_node_needs_a_gpu_and_one_of_an_emulated_node_does_not(
     assert [word for word in bash.told() if word.startswith("needs")] == ["needs none", "needs 1"]
 
 
+def test_ranks_of_nodes_trust_the_network_that_their_security_group_closes() -> None:
+    assert "--trust-network" in RUN.train([NODE], 0, 1, CONFIG)
+
+
 def test_a_stop_request_while_results_are_copied_leaves_no_file_among_them(bash: Bash) -> None:
     stage(bash)
     bash.run("--posix", "-c", RUN.stop(1))

@@ -10,6 +10,7 @@ from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ import torch.distributed as dist
 
 from trainer.distributed import channel, collectives, objects
 from trainer.distributed.channel import Connections
-from trainer.distributed.parameter_server import ParameterServer
+from trainer.distributed.parameter_server import ParameterServer, common_secret
+from trainer.errors import TrainingError
 
 ROWS, COLUMNS = 5, 3
 PULL, PUSH, TAKE = 1, 2, 3
@@ -116,6 +118,39 @@ def test_nobody_can_pass_a_proof_on_to_another_address(monkeypatch: pytest.Monke
 
     with ThreadPoolExecutor(1) as relaying, pytest.raises(RuntimeError, match="Another program than the rank answers"):
         connected([b"secret", b"secret"], guest)
+
+
+def secrets_of(monkeypatch: pytest.MonkeyPatch, handed: Sequence[str | None], trusting: Sequence[bool]) -> list[bytes]:
+    """The secrets that ranks agree on, in turn: what each was handed by its launcher, and whether it trusts."""
+    told = [(own and channel.fingerprint(own.encode()), trusts) for own, trusts in zip(handed, trusting, strict=True)]
+    found = []
+    for own, trusts in zip(handed, trusting, strict=True):
+        monkeypatch.setenv(channel.SECRET, own or "")
+        ranks = SimpleNamespace(world_size=len(handed), gather=lambda _mine: told, broadcast=lambda _new: "first's")
+        found.append(common_secret(ranks, trusts_network=trusts))
+    return found
+
+
+def test_ranks_of_one_launcher_have_its_secret_and_need_trust_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert secrets_of(monkeypatch, ["s", "s"], [False, False]) == [b"s", b"s"]
+
+
+@pytest.mark.parametrize("handed", [(None, None), ("a", "b"), ("a", None)])
+def test_ranks_of_several_launchers_need_a_network_that_is_trusted(
+    monkeypatch: pytest.MonkeyPatch, handed: tuple[str | None, ...]
+) -> None:
+    assert secrets_of(monkeypatch, handed, [True, True]) == [b"first's"] * 2
+    for trusting in ([False, False], [True, False]):
+        with pytest.raises(TrainingError, match=r"--trust-network where nobody else uses the network"):
+            secrets_of(monkeypatch, handed, trusting)
+
+
+def test_ranks_of_one_machine_listen_where_no_other_reaches_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert channel.own_address(here=True) == "127.0.0.1"
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    for device in ("lo", ""):
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", device)
+        assert channel.own_address(here=False) == "127.0.0.1"
 
 
 @pytest.fixture

@@ -3,14 +3,21 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+import torch.distributed as dist
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trainer.balancing.claims import StepTimes
-from trainer.distributed.exchange import StepReport
+from trainer.clock import StepTimer
+from trainer.computing.row_gradients import no_means
+from trainer.distributed import collectives, exchange
+from trainer.distributed.exchange import GradientExchange, StepReport
+from trainer.errors import LostError
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +52,42 @@ def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(dev
     assert 15.8 < deviations["large, smallest"] < 16.0  # of 3 x 6
     assert math.isfinite(deviations["large, norm"])
     assert not math.isfinite(deviations["infinite, norm"])
+
+
+class Never:
+    """An event on a GPU whose peers are lost."""
+
+    def query(self) -> bool:
+        return False
+
+
+def test_ranks_that_are_lost_are_noticed_while_the_host_waits_for_the_sizes_of_messages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        model, timer = torch.nn.Embedding(5, 2), StepTimer()
+        table = model.weight
+        found = GradientExchange(model, [], timer=timer, sparse_tables=[table])
+        found._ranks, found._is_brief = 2, False
+        monkeypatch.setattr(found, "_add_up", lambda _flat, _others: None)
+        monkeypatch.setattr(exchange, "_on_its_way", lambda numbers: (numbers, Never()))
+        failing = SimpleNamespace(get_error=lambda: SimpleNamespace(name="TIMEOUT"))
+        monkeypatch.setattr(collectives, "backend_of", lambda _device: failing)
+        timer.begin(1)
+        with pytest.raises(LostError, match=r"lost the other ranks at step 8 \(NCCL: timeout\)"):
+            found.reduce(
+                step=7,
+                size=1,
+                touched=[],
+                means=[no_means(table)],
+                loss=torch.zeros(()),
+                rows=1,
+                stop=False,
+                save=False,
+            )
+    finally:
+        dist.destroy_process_group()
 
 
 def told(shares: list[int], size: int) -> StepReport:
