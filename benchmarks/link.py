@@ -115,8 +115,8 @@ def _trained(hosts: Sequence[str], data: Path, output: Path, model: _Model, way:
 def run_on_hosts(hosts: Sequence[str], program: Sequence[str]) -> str:
     """Run a program as one rank on each host; returns what the ranks printed.
 
-    Each host has a number of its own by which the kernel names its start: ranks with the same number take each other
-    for neighbours, and would connect by the loopback interface.
+    Each host has a number of its own by which the kernel names its start: ranks with the same number count as those of
+    one machine.
     """
     running = []
     for rank, host in enumerate(hosts):

@@ -142,13 +142,13 @@ def connect(rank: int, size: int, secret: bytes, *, host: str, gather: Gather) -
 
 
 def own_address(*, here: bool) -> str:
-    """The address at which this rank listens: that of the loopback interface, if all ranks are `here`; else that of the
-    device that gloo uses, or by which this machine reaches the first one."""
+    """The address at which this rank listens: that of the loopback interface, if all ranks are `here`, of one launcher;
+    else that of the device that gloo uses, or by which this machine reaches the first one."""
     if here:
         return _LOOPBACK
     if device := os.environ.get("GLOO_SOCKET_IFNAME"):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-            told = fcntl.ioctl(found, _GET_ADDRESS, struct.pack("256s", device.encode()))
+            told = fcntl.ioctl(found, _GET_ADDRESS, struct.pack("256s", device.partition(",")[0].encode()))
         return socket.inet_ntoa(told[20:24])
     family, kind, _, _, place = socket.getaddrinfo(os.environ["MASTER_ADDR"], 1, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as found:

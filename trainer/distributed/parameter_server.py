@@ -81,7 +81,7 @@ def common_secret(ranks: Ranks, *, trusts_network: bool) -> bytes:
 @contextmanager
 def joined(ranks: Ranks, secret: bytes) -> Iterator[Connections]:
     """Inside this block all ranks are connected with each other."""
-    host = channel.own_address(here=ranks.local_size == ranks.world_size)
+    host = channel.own_address(here=secret == channel.launcher_secret())
     with collectives.convert_errors("at the start"):
         found = channel.connect(ranks.rank, ranks.world_size, secret, host=host, gather=ranks.gather)
     try:

@@ -37,7 +37,8 @@ from trainer.task import TEST, Coming, Task
 
 _ROWS_OF_A_STEP: Mapping[str, int] = {"skipgram": 16, "char-lstm": 8}
 _ROWS_ON_A_GPU: Mapping[str, int] = {"skipgram": 64, "char-lstm": 8}
-"""A GPU takes about as long for 64 rows of skip-gram as for 16. More would be quicker still, but learn less."""
+"""Where steps are short, calls take most of their time. 256 rows of skip-gram learn much less, 64 a little
+(docs/training.md)."""
 _EPOCHS = 5
 _JUDGING_SHARE = 0.05
 """The share of the time that judging takes at most, where a part of a stream takes less time than judging."""

@@ -145,7 +145,7 @@ def test_ranks_of_several_launchers_need_a_network_that_is_trusted(
             secrets_of(monkeypatch, handed, trusting)
 
 
-def test_ranks_of_one_machine_listen_where_no_other_reaches_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_of_one_launcher_listen_where_no_other_machine_reaches_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert channel.own_address(here=True) == "127.0.0.1"
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     for device in ("lo", ""):
