@@ -46,19 +46,24 @@ class LocalSteps:
         squares = [each.detach() for each in model.squares]
         starts = [_Start(table) for table in (*tables, *squares)]
         loss = torch.zeros((), device=tables[0].device)
-        for begin in range(0, len(numbers), self.rows):
-            rows = numbers[begin : begin + self.rows]
-            part, means = self._gradients.of_rows(model, rows, self.rows, step)
-            loss += part * (self.rows / of)
-            rate = self.rate * self._shortening(means)
-            for start, each in zip(starts, [*means, *means[: len(squares)]], strict=True):
-                start.keep(each.ids)
-            for number, (table, each) in enumerate(zip(tables, means, strict=True)):
-                touched = TouchedRows(each.ids.long(), each.gradients)
-                if squares:
-                    row_updates.adagrad(table, squares[number], touched, rate, learns=True)
-                else:
-                    row_updates.sgd(table, touched, rate, learns=True)
+        try:
+            for begin in range(0, len(numbers), self.rows):
+                rows = numbers[begin : begin + self.rows]
+                part, means = self._gradients.of_rows(model, rows, self.rows, step)
+                loss += part * (self.rows / of)
+                rate = self.rate * self._shortening(means)
+                for start, each in zip(starts, [*means, *means[: len(squares)]], strict=True):
+                    start.keep(each.ids)
+                for number, (table, each) in enumerate(zip(tables, means, strict=True)):
+                    touched = TouchedRows(each.ids.long(), each.gradients)
+                    if squares:
+                        row_updates.adagrad(table, squares[number], touched, rate, learns=True)
+                    else:
+                        row_updates.sgd(table, touched, rate, learns=True)
+        except torch.OutOfMemoryError:
+            for start in starts:
+                start.put_back()  # the same rows come again, in smaller pieces
+            raise
         ways = [start.way_back() for start in starts]
         factors = self._rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
         timer.end_phase(BACKWARD)
@@ -89,6 +94,11 @@ class _Start:
             rows = self._table[new]
         self._ids.append(new)
         self._rows.append(rows)
+
+    def put_back(self) -> None:
+        """Make the table what it was."""
+        for ids, rows in zip(self._ids, self._rows, strict=True):
+            self._table[ids.long()] = rows
 
     def way_back(self) -> Means:
         """How far the rows have moved, with the sign of a gradient; they are put back."""

@@ -58,6 +58,24 @@ def test_one_step_of_one_rank_is_the_step_that_it_makes_together_with_nobody(tex
         torch.testing.assert_close(own, rate * expected, rtol=1e-4, atol=1e-5)
 
 
+def test_steps_for_which_memory_is_too_small_leave_the_vectors_as_they_were() -> None:
+    text = np.random.default_rng(0).integers(FIRST_WORD, WORDS + FIRST_WORD, (6, TOKENS), dtype=np.int32)
+    learnt, computing = model(), gradients(text)
+    before = [each.detach().clone() for each in (learnt.centres, learnt.contexts)]
+    local = LocalSteps(computing, RULES, rows=2, clip_norm=0.0)
+    local.rate = 1.0
+    fitting, of_rows = iter((True, True, False)), computing.of_rows
+
+    def filling(*asked):
+        if next(fitting):
+            return of_rows(*asked)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with patch.object(computing, "of_rows", filling), pytest.raises(torch.OutOfMemoryError):
+        local(learnt, np.arange(6), 6, 5, StepTimer())
+    assert all(one.equal(other) for one, other in zip((learnt.centres, learnt.contexts), before, strict=True))
+
+
 def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float) -> list[torch.Tensor]:
     """How far steps of `own` rows each move the vectors, by plain SGD on a model of their own."""
     moved, computing = model(), gradients(text)
