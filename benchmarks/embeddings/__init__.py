@@ -1,6 +1,7 @@
-"""Shoal's models of words beside gensim's word2vec, the ways in which ranks learn together, and what links cost.
+"""Shoal's models of words beside gensim's word2vec, the ways in which ranks learn together, finite and
+endless sources, and what links cost.
 
-    python -m benchmarks embeddings [gensim | modes | link] [OPTIONS OF THE PART]
+    python -m benchmarks embeddings [gensim | modes | sources | link] [OPTIONS OF THE PART]
 
 Without a part all of them run, with their defaults, on text that is generated.
 """
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-PARTS = ("gensim", "modes", "link")
+PARTS = ("gensim", "modes", "sources", "link")
 """Modules of this package with main(arguments), which have options of their own."""
 _FOR_ROOT = "link"
 

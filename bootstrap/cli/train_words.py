@@ -1,5 +1,6 @@
 """`shoal train` for models of words: text to vectors of its words."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from bootstrap.cli.word_options import refuse_text_options, stream_settings
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
+from corpus.stream.progress import read_status
 from corpus.stream.settings import StreamSettings, read_settings
 from trainer.config import TrainConfig
 from trainer.embeddings.analogy import read_questions
@@ -99,7 +101,8 @@ def _train_here(
             if data is None and not config.resume:
                 forget(stream)
             with readers_of(stream, settings, bars) as readers:
-                result = train_locally(config, ranks=nodes or 1, bars=bars, look=readers.look)
+                read = partial(read_status, stream) if settings.endless else None
+                result = train_locally(config, ranks=nodes or 1, bars=bars, look=readers.look, read=read)
     return result
 
 

@@ -17,6 +17,7 @@ from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.dataset import open_dataset
+from corpus.stream.progress import Status
 from corpus.stream.settings import read_settings
 from experiments.runs import LAUNCH
 from trainer.config import TrainConfig
@@ -35,10 +36,11 @@ def train_locally(
     bars: Bars,
     predicted: dict[str, Any] | None = None,
     look: Callable[[], None] = lambda: None,
+    read: Callable[[], Status] | None = None,
 ) -> dict[str, Any]:
     """Train with `ranks` processes on this machine; returns the content of summary.json. What was `predicted` of it is
     kept beside what it took. `look` is called again and again meanwhile, to look after what runs beside the ranks; its
-    error ends them.
+    error ends them. `read` returns what readers of text that keeps coming have done.
 
     Ctrl-C and SIGTERM stop the run with a checkpoint. That is no error: `stopped` is true, and `stopped_by` is the
     signal's name. With `config.resume` a finished run is left as it is, and `finished_before` is true. Raises DataError
@@ -62,7 +64,7 @@ def train_locally(
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
     with log, start_ranks(config, ranks=ranks, log=log) as running:
-        stop_request = _watch(running, config.output, bars, look)
+        stop_request = _watch(running, config.output, bars, look, read)
     log_text = (config.output / LOG).read_text("utf-8", "replace")
     summary = read_summary(config.output)
     if stop_request and summary is None:
@@ -87,14 +89,18 @@ def finished_before(config: TrainConfig) -> dict[str, Any] | None:
 
 
 def _watch(
-    running: "subprocess.Popen[bytes]", output: Path, bars: Bars, look: Callable[[], None]
+    running: "subprocess.Popen[bytes]",
+    output: Path,
+    bars: Bars,
+    look: Callable[[], None],
+    read: Callable[[], Status] | None,
 ) -> KeyboardInterrupt | None:
     """Show progress until the run ends; returns the interrupt that asked it to stop, if there was one."""
     record = output / RECORD
     started = time.time()
     stop_request: KeyboardInterrupt | None = None
     with TensorBoardWriter(output / FOLDER) as board:
-        view = RunView(bars, board)
+        view = RunView(bars, board, read=read)
         try:
             while running.poll() is None:
                 try:

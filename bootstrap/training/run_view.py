@@ -58,6 +58,7 @@ class RunView:
         self._batch, self._ideal = 0, 0.0
         self._figures: dict[str, str] = {}
         self._waits_since: float | None = None
+        self._told_of_vocabulary = False
 
     def feed(self, more: bytes) -> None:
         """Take the bytes that were added, and show the newest step; without any, only the time is updated."""
@@ -71,7 +72,13 @@ class RunView:
             self._bars.note(f"no text has come for {_LONG_WAIT:.0f} seconds; the run waits for it")
             self._waits_since = None
         if self._read:
-            self._figures["words read"] = f"{self._read().words:,}"
+            words = self._read().words
+            self._figures["words read"] = f"{words:,}"
+            if not self._started and not self._told_of_vocabulary and time.time() - self._since >= _LONG_WAIT:
+                self._bars.note(
+                    f"{words:,} words have come so far; the run waits for a vocabulary (--vocabulary-words)"
+                )
+                self._told_of_vocabulary = True
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import embeddings, record
-from benchmarks.embeddings import gensim_part, link_part, modes_part
+from benchmarks.embeddings import gensim_part, link_part, modes_part, sources_part
 from benchmarks.embeddings.texts import add_options, write_texts
 from tests.trainer.embeddings.made_text import lines, pairs
 
@@ -83,3 +83,16 @@ def test_what_ranks_on_two_hosts_send_stands_beside_what_is_predicted(records: P
         assert speed > 0
         assert predicted[way][0] > 0
         assert way == "one rank" or (sent > 1000 and predicted[way][1] > 1000)
+
+
+@pytest.mark.slow
+def test_a_text_that_keeps_coming_is_learnt_from_beside_one_that_ends(
+    records: Path, text: Path, tmp_path: Path
+) -> None:
+    told = str(pairs(tmp_path / "pairs.txt"))
+    sources_part.main([str(text), "--seeds", "1", "--ranks", "1", "--size", "8", "--similarity", told])
+    (runs,) = json.loads((records / "embeddings-sources.json").read_text())["runs"].values()
+    assert list(runs) == ["finite, skipgram, sync, ranks: 1", "endless, skipgram, sync, ranks: 1"]
+    for (run,) in runs.values():
+        assert run["loss"] < 4.16
+        assert run["similarity"] > 0.5

@@ -45,6 +45,27 @@ def test_presets_of_words_set_what_is_not_given(options: tuple[str, ...], model:
         assert (config.character_embedding, config.hidden, config.layers) == (128, 512, 1)
 
 
+WORDS = {"data": Path("d"), "output": Path("o")}
+
+
+@pytest.mark.parametrize("model", ["skipgram", "char-lstm"])
+def test_text_without_an_end_has_defaults_that_need_none(model: str) -> None:
+    config = configured({**WORDS, "model": model}, endless=True)
+    assert (config.schedule, config.warm_up) == ("constant", 0.0)
+    assert learning_rate(config, 0, 10, 16) == learning_rate(config, 9, 10, 16)
+    falls = configured({**WORDS, "model": model, "words": 1000}, endless=True)
+    assert learning_rate(falls, 9, 10, 16) < learning_rate(falls, 0, 10, 16)
+    given = configured({**WORDS, "model": model, "optimiser": "sgd", "learning_rate": 2.0}, endless=True)
+    assert (given.optimiser, given.learning_rate) == ("sgd", 2.0)
+
+
+@pytest.mark.parametrize("options", [{"schedule": "linear"}, {"warm_up": 0.1}])
+def test_a_schedule_of_a_run_without_an_end_is_a_sentence(options: dict) -> None:
+    with pytest.raises(TrainingError, match="text that keeps coming has no end; take --schedule constant and"):
+        configured({**WORDS, "model": "skipgram", **options}, endless=True)
+    configured({**WORDS, "model": "skipgram", "words": 1000, **options}, endless=True)
+
+
 @pytest.mark.parametrize("mode", ["average:5", "async:5"])
 def test_a_mode_that_a_model_has_not_is_a_sentence(mode: str) -> None:
     with pytest.raises(TrainingError, match=f"--mode is {mode}, and --model char-lstm learns by --mode sync alone"):

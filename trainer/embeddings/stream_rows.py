@@ -203,10 +203,9 @@ def await_first_parts(
         over = not [folder for folder in folders if not ended(folder)]
         found = sorted((folder.name, number) for folder in folders for number in part_numbers(folder))
         new = [part for part in found if part not in read]
-        waited = time.monotonic() - began
         if not new and (over or any(len(part_numbers(folder)) > settings.ahead for folder in folders)):
             break  # a reader that is so far ahead reads no more until parts are learnt from
-        if minutes is not None and waited >= 60 * minutes * (0.5 if read else 1.0):
+        if not new and minutes is not None and time.monotonic() - began >= 60 * minutes * (0.5 if read else 1.0):
             break
         if not new:
             time.sleep(_LOOK_SECONDS)

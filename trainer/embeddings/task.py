@@ -68,9 +68,8 @@ class Embedding(Task[TextData]):
         if not all(ranks.gather(start is not None)):
             with ranks.agreement(loading=True):
                 if ranks.is_first:
-                    first = await_first_parts(
-                        config.data, settings, words=config.vocabulary_words, minutes=config.minutes, stop=stop
-                    )
+                    words = min(config.vocabulary_words, config.words or config.vocabulary_words)
+                    first = await_first_parts(config.data, settings, words=words, minutes=config.minutes, stop=stop)
             start = read_start(config.data, ranks.broadcast(first), min_count=config.min_count)
         assert start is not None
         if ranks.is_first:

@@ -193,6 +193,18 @@ def test_the_words_that_readers_have_read_are_shown_also_before_the_ranks_begin(
     assert screen.figures == {"words read": "12,345"}
 
 
+def test_a_long_wait_for_a_vocabulary_is_a_sentence_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard(), read=lambda: Status(words=12_345))  # type: ignore[arg-type]
+    view.feed(b"")
+    assert not screen.shown
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    view.feed(b"")
+    view.feed(b"")
+    assert screen.shown == ["12,345 words have come so far; the run waits for a vocabulary (--vocabulary-words)"]
+
+
 def test_an_interrupt_loses_no_line(tmp_path: Path) -> None:
     screen = Interrupted()
     with TensorBoardWriter(tmp_path) as board:

@@ -16,6 +16,16 @@ def lines(count: int, seed: int = 0) -> list[str]:
     return [" ".join(generator.choice(WORDS[topic], 12)) for topic in generator.choice(sorted(WORDS), count)]
 
 
+def bursts(count: int, seed: int = 0) -> list[str]:
+    """So many lines of twenty words, half of them of a subject that changes every 200 lines: as in real text, a word
+    that is rare as a whole stands very often in some places."""
+    generator = np.random.default_rng(seed)
+    subjects = np.repeat(generator.integers(0, 80, -(-count // 200)), 200)[:count, None]
+    own, common = (generator.random((count, 20)) ** 2 for _ in range(2))
+    words = np.where(generator.random((count, 20)) < 0.5, 100 + 10 * subjects + (10 * own).astype(int), 100 * common)
+    return [" ".join(f"word{number}" for number in line) for line in words.astype(int)]
+
+
 def pairs(path: Path) -> Path:
     """A set of pairs: words of one topic are similar."""
     known = [(word, topic) for topic, words in WORDS.items() for word in words]

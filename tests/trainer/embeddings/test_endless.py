@@ -8,19 +8,15 @@ from typing import Any
 
 import pytest
 
-from corpus.stream.parts import part_numbers
 from corpus.stream.reader import read_stream
-from corpus.stream.settings import StreamSettings, write_settings
-from tests.corpus.stream.reading import begin
+from tests.corpus.stream.reading import begin, read_until
 from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
-from trainer.config import configured
-from trainer.errors import TrainingError
 
 UNTRAINED = 4.16
 """The loss of a pair of a model that knows nothing: log 2 for the pair, and for each of five drawn words."""
-SMALL = ("--embedding", "24", "--min-count", "1", "--subsample", "0", "--threads", "1")
+SMALL = ("--min-count", "1", "--threads", "1")
 OPTIONS = {
     "skipgram": ("--model", "skipgram"),
     "char-lstm": ("--model", "char-lstm", "--hidden", "16", "--character-embedding", "8"),
@@ -31,15 +27,10 @@ OPTIONS = {
 def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Text that came by a socket, of which the sender has closed its end: as much as a run has learnt from so far."""
     stream = tmp_path_factory.mktemp("endless") / "stream"
-    with Sender([line.encode() for line in made_text.lines(5_000)]) as sender:
-        write_settings(stream, StreamSettings(sources=(sender.address,), tokeniser="spaces", part_rows=64))
+    with Sender([line.encode() for line in made_text.bursts(8_000)]) as sender:
+        begin(stream, sender.address, part_rows=64)
         read_stream(stream, 0, 1)
     return stream
-
-
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_text.pairs(tmp_path_factory.mktemp("pairs") / "topics.txt")
 
 
 def summary(output: Path) -> dict[str, Any]:
@@ -64,9 +55,61 @@ def train(launch: Launch, ranks: int, text: Path, output: Path, *options: Any) -
     ],
 )
 def test_the_defaults_learn_from_text_without_an_end(
-    launch: Launch, endless: Path, pairs: Path, tmp_path: Path, model: str, ranks: int, mode: str
+    launch: Launch, endless: Path, tmp_path: Path, model: str, ranks: int, mode: str
 ) -> None:
-    found = train(launch, ranks, endless, tmp_path, *OPTIONS[model], "--mode", mode, "--similarity", pairs)
-    print(found["loss"], found["similarity"])
-    assert found["loss"] < 0.75 * UNTRAINED
-    assert found["similarity"] > 0.8
+    found = train(launch, ranks, endless, tmp_path, *OPTIONS[model], "--mode", mode, "--trust-network")
+    assert found["loss"] < 0.8 * UNTRAINED
+
+
+@pytest.mark.slow
+def test_a_run_learns_from_as_many_words_as_it_is_asked_for_also_where_parts_are_not_full(
+    launch: Launch, tmp_path: Path
+) -> None:
+    stream = begin(tmp_path / "stream", tmp_path / "texts", part_rows=64, follow=True)
+    (tmp_path / "texts").mkdir()
+    lines = made_text.bursts(4_000)
+    for number in range(8):  # of eight visits the last seven leave a part that has a few rows each
+        begin_at, end = (0, 3_300) if not number else (3_200 + 100 * number, 3_300 + 100 * number)
+        (tmp_path / "texts" / str(number)).write_text("\n".join(lines[begin_at:end]) + "\n")
+        read_until(stream, lambda now: now > 60)
+    found = train(launch, 0, stream, tmp_path / "out", *OPTIONS["skipgram"], "--words", "78000")
+    assert 78_000 <= found["words_seen"] <= 80_000
+    assert not found["stopped"]
+
+
+@pytest.mark.slow
+def test_a_run_says_why_it_has_ended_before_its_words(launch: Launch, endless: Path, tmp_path: Path) -> None:
+    found = train(launch, 0, endless, tmp_path, *OPTIONS["skipgram"], "--words", "1000000")
+    assert found["words_seen"] == 160_000
+    notes = [json.loads(line).get("text") for line in (tmp_path / "record.jsonl").read_text().splitlines()]
+    expected = (
+        "the run has ended after 160,000 of the 1,000,000 words that --words asks for, because no more text comes"
+    )
+    assert expected in notes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", [False, True], ids=["no text yet", "text for a vocabulary"])
+def test_a_run_ends_on_time_and_on_request_also_where_its_source_is_silent(
+    launch: Launch, tmp_path: Path, begun: bool
+) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "1").write_text("\n".join(made_text.bursts(2_000)) + "\n" if begun else "")
+    stream = begin(tmp_path / "stream", tmp_path / "texts", part_rows=64, follow=True)
+    read_until(stream, lambda now: now > 60)
+    words = ("--vocabulary-words", "1000") if begun else ()
+    arguments = ["-m", "trainer", "--data", stream, *SMALL, *OPTIONS["skipgram"], *words]
+    late = launch(0, *arguments, "--output", tmp_path / "late", "--minutes", "0.02")
+    _, errors = late.communicate(timeout=60)
+    assert late.returncode == (0 if begun else 1), errors
+    assert begun or "no text has come from" in errors
+    asked = launch(0, *arguments, "--output", tmp_path / "asked")
+    record = tmp_path / "asked" / "record.jsonl"
+    while asked.poll() is None and begun and not (record.exists() and '"waiting"' in record.read_text()):
+        time.sleep(0.05)
+    if not begun:
+        time.sleep(5)  # until it notes signals; one that comes before ends it anyhow
+    asked.send_signal(signal.SIGTERM)
+    _, errors = asked.communicate(timeout=20)
+    assert asked.returncode == (0 if begun else 1), errors
+    assert begun or "stopped before enough text had come" in errors

@@ -24,9 +24,9 @@ texts = st.lists(
 ).map(lambda rows: np.array(rows, np.int32))
 
 
-def model() -> SkipGram:
+def model(*, squares: bool = False) -> SkipGram:
     torch.manual_seed(0)
-    found = SkipGram(WORDS + FIRST_WORD, SIZE)
+    found = SkipGram(WORDS + FIRST_WORD, SIZE, squares=squares)
     with torch.no_grad():
         found.contexts.normal_()
     return found
@@ -41,7 +41,7 @@ def as_tables(ways: list[list[Means]]) -> list[torch.Tensor]:
     found = []
     for (way,) in ways:
         rows, values = rows_of_means(way)
-        found.append(torch.zeros(WORDS + FIRST_WORD, SIZE).index_add_(0, rows, values))
+        found.append(torch.zeros(WORDS + FIRST_WORD, values.shape[1]).index_add_(0, rows, values))
     return found
 
 
@@ -76,32 +76,54 @@ def test_steps_for_which_memory_is_too_small_leave_the_vectors_as_they_were() ->
     assert all(one.equal(other) for one, other in zip((learnt.centres, learnt.contexts), before, strict=True))
 
 
-def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float) -> list[torch.Tensor]:
-    """How far steps of `own` rows each move the vectors, by plain SGD on a model of their own."""
-    moved, computing = model(), gradients(text)
-    tables = [each.detach() for each in (moved.centres, moved.contexts)]
+def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, squares: bool) -> list[torch.Tensor]:
+    """How far steps of `own` rows each move the vectors, by plain SGD on a model of their own, or with `squares` by
+    Adagrad with a rate for each row, and then also how these grow."""
+    moved, computing = model(squares=squares), gradients(text)
+    tables = [each.detach() for each in moved.parameters()]
     before = [each.clone() for each in tables]
     for begin in range(0, len(text), own):
         _, means = computing.of_rows(moved, np.arange(begin, min(begin + own, len(text))), own, 5)
         found = as_tables([[each] for each in means])
         norm = float(torch.cat(found).norm())
-        for table, each in zip(tables, found, strict=True):
-            table -= rate * min(1.0, clip_norm / norm if norm and clip_norm else 1.0) * each
+        for number, each in enumerate(found):
+            size = rate * min(1.0, clip_norm / norm if norm and clip_norm else 1.0)
+            if squares:
+                tables[2 + number] += each.square().mean(1, keepdim=True)
+            tables[number] -= size * each / (tables[2 + number].sqrt() + 1e-10 if squares else 1.0)
     return [one - other for one, other in zip(before, tables, strict=True)]
 
 
 @settings(max_examples=30)
-@given(text=texts, own=st.integers(1, 4), rate=st.floats(0.01, 1.0), clip_norm=st.sampled_from([0.0, 0.05]))
+@given(
+    text=texts,
+    own=st.integers(1, 4),
+    rate=st.floats(0.01, 1.0),
+    clip_norm=st.sampled_from([0.0, 0.05]),
+    squares=st.booleans(),
+)
 def test_several_steps_are_made_one_after_the_other_and_the_vectors_are_put_back(
-    text: np.ndarray, own: int, rate: float, clip_norm: float
+    text: np.ndarray, own: int, rate: float, clip_norm: float, squares: bool
 ) -> None:
-    learnt, local = model(), LocalSteps(gradients(text), RULES, rows=own, clip_norm=clip_norm)
+    learnt, local = model(squares=squares), LocalSteps(gradients(text), RULES, rows=own, clip_norm=clip_norm)
     local.rate = rate
     found = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
-    for way, expected in zip(as_tables(found.means), by_hand(text, own, rate, clip_norm), strict=True):
+    for way, expected in zip(as_tables(found.means), by_hand(text, own, rate, clip_norm, squares=squares), strict=True):
         torch.testing.assert_close(way, expected, rtol=1e-3, atol=1e-4)
-    for table, expected in zip(learnt.parameters(), model().parameters(), strict=True):
+    for table, expected in zip(learnt.parameters(), model(squares=squares).parameters(), strict=True):
         assert torch.equal(table, expected)
+
+
+def test_what_ranks_add_to_the_squares_is_added_up_also_of_frequent_words() -> None:
+    text = np.full((8, TOKENS), FIRST_WORD, np.int32)
+    grown = []
+    for of in (4, 8):  # alone, and half of the rows of two ranks
+        local = LocalSteps(gradients(text), RULES, rows=4, clip_norm=0.0)
+        local.rate = 0.1
+        grown.append(as_tables(local(model(squares=True), np.arange(4), of, 5, StepTimer()).means)[2:])
+    for alone, of_two in zip(*grown, strict=True):
+        assert torch.equal(alone, of_two)
+        assert alone[FIRST_WORD] < 0  # with the sign of a gradient
 
 
 @settings(max_examples=30)

@@ -14,7 +14,7 @@ from corpus.stream.reader import read_stream
 from corpus.stream.settings import StreamSettings, write_settings
 from tests.trainer.embeddings import made_text
 from trainer.embeddings.stream_place import main, put_back
-from trainer.embeddings.stream_rows import StreamRows, read_start
+from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start
 from trainer.output import checkpoint
 from trainer.task import Coming
 
@@ -49,9 +49,14 @@ def save(output: Path, task: Mapping[str, Any], step: int) -> None:
     checkpoint.save(output / "checkpoints", {**head, **empty, "task": dict(task)}, steps=step)
 
 
+def start_of(stream: Path, settings: StreamSettings) -> Start:
+    first = await_first_parts(stream, settings, words=100, minutes=None, stop=lambda: False)
+    return read_start(stream, first, min_count=1)
+
+
 def take(rows: StreamRows) -> int:
     """Take the next part, as ranks do; returns its number."""
-    assert rows.choose(lambda: False, wait=False) is Coming.ROWS
+    assert rows.choose(lambda: False, lambda: False, wait=False) is Coming.ROWS
     rows.load()
     return int(rows.place()["taken"][READER]) - 1
 
@@ -61,8 +66,8 @@ def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, 
     settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
     write_settings(stream, settings)
     read_on(stream)
-    start = read_start(stream, settings, min_count=1, words=100)
-    rows = StreamRows(stream, settings, start)
+    start = start_of(stream, settings)
+    rows = StreamRows(stream, settings, start, began=0.0)
     counted: Counter[str] = Counter()
 
     def count(number: int) -> None:
@@ -83,7 +88,7 @@ def test_parts_go_on_after_the_last_one_that_the_checkpoint_has(tmp_path: Path, 
     assert part_numbers(stream / READER) == [3 if in_the_middle else 2]
     assert read_taken(stream, stream / READER, 4) == 3
 
-    again = StreamRows(stream, settings, start)
+    again = StreamRows(stream, settings, start, began=0.0)
     found, _ = checkpoint.newest(output / "checkpoints")
     assert found is not None
     again.restore(found[1]["task"])
@@ -106,7 +111,7 @@ def test_a_folder_that_has_the_parts_stays_as_it_is(tmp_path: Path) -> None:
     settings, stream, output = settings_of(tmp_path), tmp_path / "stream", tmp_path / "output"
     write_settings(stream, settings)
     read_on(stream)
-    rows = StreamRows(stream, settings, read_start(stream, settings, min_count=1, words=100))
+    rows = StreamRows(stream, settings, start_of(stream, settings), began=0.0)
     take(rows)
     rows.end_part()
     save(output, rows.state(), 1)

@@ -1,24 +1,32 @@
 """Which part of a stream a run learns from next, where it goes on, and what it tells the readers."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from corpus.errors import DataError
+from corpus.stream.parts import part_path
 from corpus.stream.progress import read_taken, reader_folder, write_error
 from corpus.stream.settings import read_settings
 from tests.corpus.stream.reading import begin, parts, read
-from trainer.embeddings.stream_rows import StreamRows, load_start, read_start, write_start
+from trainer.embeddings import stream_rows
+from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, load_start, read_start, write_start
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import STREAM
 from trainer.task import Coming
 
 TEXT = "".join(f"word{number % 7} is one of many words that keep coming\n" for number in range(400))
+
+
+def never() -> bool:
+    return False
 
 
 @pytest.fixture
@@ -37,8 +45,14 @@ def stream(tmp_path: Path) -> Path:
 
 
 def rows(stream: Path) -> StreamRows:
-    settings = read_settings(stream)
-    return StreamRows(stream, settings, read_start(stream, settings, min_count=1, words=500))
+    return StreamRows(stream, read_settings(stream), start(stream), began=0.0)
+
+
+def start(stream: Path, *, min_count: int = 1, words: int = 500, minutes: float | None = None, **more: Any) -> Start:
+    """What is made of the first parts; `more` are other settings of the stream."""
+    settings = replace(read_settings(stream), **more)
+    found = await_first_parts(stream, settings, words=words, minutes=minutes, stop=lambda: False)
+    return read_start(stream, found, min_count=min_count)
 
 
 def counts(stream: Path) -> list[int]:
@@ -48,7 +62,7 @@ def counts(stream: Path) -> list[int]:
 
 def learn(data: StreamRows) -> tuple[str, int]:
     """Learn from the next part; returns which it was."""
-    assert data.choose(lambda: False, wait=True) is Coming.ROWS
+    assert data.choose(never, never, wait=True) is Coming.ROWS
     data.load()
     chosen: tuple[str, int] = data.state()["chosen"]
     data.end_part()
@@ -62,7 +76,7 @@ def test_every_part_is_learnt_from_once_and_readers_take_turns_until_they_have_e
     assert sorted(found) == expected
     shorter = min(counts(stream))
     assert [name for name, _ in found[: 2 * shorter]] == ["reader-0", "reader-1"] * shorter
-    assert data.choose(lambda: False, wait=True) is Coming.END
+    assert data.choose(never, never, wait=True) is Coming.END
     assert data.words_seen == 6 * len(TEXT.split())
     assert data.place() == {
         "taken": {"reader-0": counts(stream)[0], "reader-1": counts(stream)[1]},
@@ -76,18 +90,18 @@ def test_what_is_not_there_yet_is_later_and_a_stop_ends_the_wait(stream: Path) -
     for _ in range(sum(counts(stream))):
         learn(data)
     (stream / "reader-0" / "end.json").unlink()
-    assert data.choose(lambda: False, wait=False) is Coming.LATER
+    assert data.choose(never, never, wait=False) is Coming.LATER
     asked = iter([False, True])
-    assert data.choose(lambda: next(asked), wait=True) is Coming.STOP
+    assert data.choose(lambda: next(asked), never, wait=True) is Coming.STOP
     write_error(reader_folder(stream, 1), "its source is gone")
     with pytest.raises(DataError, match=r"reader-1 has failed: its source is gone"):
-        data.choose(lambda: False, wait=True)
+        data.choose(never, never, wait=True)
 
 
 def test_readers_hear_of_parts_that_are_learnt_from_to_their_end_alone(stream: Path) -> None:
     data = rows(stream)
     for expected in ([0, 0], [1, 0], [1, 1]):
-        data.choose(lambda: False, wait=True)
+        data.choose(never, never, wait=True)
         data.load()
         data.tell_readers()
         told = [read_taken(stream, reader_folder(stream, reader), 99) for reader in range(2)]
@@ -99,7 +113,7 @@ def test_a_run_goes_on_with_the_same_part_and_the_same_rows(stream: Path) -> Non
     before = rows(stream)
     for _ in range(3):
         learn(before)
-    before.choose(lambda: False, wait=True)
+    before.choose(never, never, wait=True)
     before.load()
     after = rows(stream)
     after.restore(before.state())
@@ -133,12 +147,12 @@ def test_a_place_in_another_stream_is_damage(stream: Path, changes: dict[str, An
 
 def test_rows_that_are_held_out_are_not_learnt_from(stream: Path) -> None:
     data = rows(stream)
-    data.choose(lambda: False, wait=True)
+    data.choose(never, never, wait=True)
     data.load()
     assert data.held_out.any()
     assert not data.tokens[7].any()
     data.end_part()
-    data.choose(lambda: False, wait=True)
+    data.choose(never, never, wait=True)
     data.load()
     assert data.tokens[7].any()
 
@@ -146,23 +160,23 @@ def test_rows_that_are_held_out_are_not_learnt_from(stream: Path) -> None:
 def test_a_part_of_another_size_is_refused(stream: Path) -> None:
     data = rows(stream)
     data.tokens = data.tokens[:4]
-    data.choose(lambda: False, wait=True)
+    data.choose(never, never, wait=True)
     with pytest.raises(DataError, match=r"part-000000000.npz has 8 rows, and not 4; begin a new stream"):
         data.load()
 
 
 def test_the_vocabulary_survives_the_parts_that_it_was_made_of(stream: Path, tmp_path: Path) -> None:
-    start = read_start(stream, read_settings(stream), min_count=2, words=500)
+    made = start(stream, min_count=2)
     assert load_start(tmp_path / STREAM) is None
-    write_start(tmp_path / STREAM, start)
+    write_start(tmp_path / STREAM, made)
     found = load_start(tmp_path / STREAM)
     assert found is not None
     assert (found.vocabulary.words, found.held_of, found.part_words) == (
-        start.vocabulary.words,
-        start.held_of,
-        start.part_words,
+        made.vocabulary.words,
+        made.held_of,
+        made.part_words,
     )
-    np.testing.assert_array_equal(found.held_out, start.held_out)
+    np.testing.assert_array_equal(found.held_out, made.held_out)
     whole = (tmp_path / STREAM).read_bytes()
     for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
         (tmp_path / STREAM).write_bytes(damaged)
@@ -171,13 +185,57 @@ def test_the_vocabulary_survives_the_parts_that_it_was_made_of(stream: Path, tmp
 
 
 def test_the_vocabulary_is_made_of_what_readers_read_ahead_where_more_is_asked_for(stream: Path) -> None:
-    settings = read_settings(stream)
     for reader in range(2):
         (stream / f"reader-{reader}" / "end.json").unlink()
-    found = read_start(stream, replace(settings, ahead=max(counts(stream)) - 1), min_count=1, words=1 << 40)
+    found = start(stream, words=1 << 40, ahead=max(counts(stream)) - 1)
     assert found.vocabulary.counts.sum() == 6 * len(TEXT.split())
 
 
 def test_words_that_are_all_rare_are_a_sentence(stream: Path) -> None:
     with pytest.raises(TrainingError, match=r"no word of the .* words in .* occurs 100,000 times; lower --min-count"):
-        read_start(stream, read_settings(stream), min_count=100_000, words=500)
+        start(stream, min_count=100_000)
+
+
+def test_the_vocabulary_does_not_wait_longer_than_half_of_the_minutes(stream: Path) -> None:
+    for reader in range(2):
+        (stream / f"reader-{reader}" / "end.json").unlink()
+    assert start(stream, words=1 << 40, minutes=1e-9).vocabulary.counts.sum() > 0
+
+
+def test_a_source_that_stays_silent_for_the_minutes_is_one_sentence(stream: Path) -> None:
+    for reader in range(2):
+        shutil.rmtree(stream / f"reader-{reader}")
+    with pytest.raises(
+        TrainingError, match=r"no text has come from .*texts in 1e-09 minutes \(--minutes\); check that"
+    ):
+        start(stream, minutes=1e-9)
+
+
+def test_a_run_that_is_to_stop_does_not_wait_for_a_vocabulary(stream: Path) -> None:
+    with pytest.raises(TrainingError, match="stopped before enough text had come for a vocabulary"):
+        await_first_parts(stream, read_settings(stream), words=500, minutes=None, stop=lambda: True)
+
+
+def test_first_parts_that_were_removed_are_one_sentence(stream: Path) -> None:
+    for reader in range(2):
+        part_path(stream / f"reader-{reader}", 0).unlink()
+    with pytest.raises(DataError, match=r"the first parts in .* were learnt from and removed; begin a new stream"):
+        start(stream)
+
+
+def test_a_run_that_is_over_waits_for_no_part(stream: Path) -> None:
+    data = rows(stream)
+    for _ in range(sum(counts(stream))):
+        learn(data)
+    (stream / "reader-0" / "end.json").unlink()
+    over = iter([False, True])
+    assert data.choose(never, lambda: next(over), wait=True) is Coming.END
+
+
+def test_a_long_silence_is_told_as_later_so_that_other_ranks_do_not_time_out(stream: Path) -> None:
+    data = rows(stream)
+    for _ in range(sum(counts(stream))):
+        learn(data)
+    (stream / "reader-0" / "end.json").unlink()
+    with patch.object(stream_rows, "_MOST_SECONDS", 0.0):
+        assert data.choose(never, never, wait=True) is Coming.LATER
