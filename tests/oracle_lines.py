@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
-PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("__label__1", "__label__2"), ("negative", "positive")]
+PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("negative", "positive")]
+PAIRS += [("__label__0", "__label__1"), ("__label__1", "__label__2")]
 
 
 @dataclass

@@ -90,7 +90,7 @@ def reading_options(function: Callback) -> Callback:
             group=READING,
             metavar="LABEL",
             help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos, "
-            "negative/positive and __label__1/__label__2)",
+            "negative/positive, __label__0/__label__1 and __label__1/__label__2)",
         ),
     )
     for each in reversed(options):

@@ -14,8 +14,8 @@ from corpus.settings import Settings
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 << 20
 
-LABELS = ("0", "1", "2", "neg", "pos", "__label__1", "__label__2", "negative", "positive")
-LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (7, 8))
+LABELS = ("0", "1", "2", "neg", "pos", "__label__0", "__label__1", "__label__2", "negative", "positive")
+LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (8, 9))
 """The pairs of codes (indices of LABELS) that stand for two classes, the negative one first."""
 
 KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")

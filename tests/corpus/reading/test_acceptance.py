@@ -21,7 +21,7 @@ HALVES = Settings(rating_steps=2, rating_range=(2, 10), positive_from=8)
 @pytest.mark.parametrize(
     ("by_code", "settings", "sentence"),
     [
-        ({8: 5}, LABELS, "all 5 texts to learn from in /in.csv have the label 'positive'; give texts of another class"),
+        ({9: 5}, LABELS, "all 5 texts to learn from in /in.csv have the label 'positive'; give texts of another class"),
         ({1: 5, 0: 0}, ONE, "have the label 'good'; give texts of another class, too, or look at how"),
         ({0: 5}, ONE, "have another label than 'good'; give texts of another class, too, or look at how"),
         ({2: 5}, THREE, "have the label 'war'; give texts of another class, too, or look at how"),

@@ -131,7 +131,18 @@ def test_in_every_pair_of_labels_the_positive_one_has_the_larger_code(pair: tupl
 
 @pytest.mark.parametrize(
     ("value", "code"),
-    [(0, 0), (1, 1), (2, 2), (1.0, 1), (-0.0, 0), (" 1\r", 1), ("neg", 3), ("pos", 4), ("__label__2", 6)],
+    [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (1.0, 1),
+        (-0.0, 0),
+        (" 1\r", 1),
+        ("neg", 3),
+        ("pos", 4),
+        ("__label__0", 5),
+        ("__label__2", 7),
+    ],
 )
 def test_labels_of_known_pairs_have_codes(value: object, code: int) -> None:
     assert LABELLED.code_of(value) == code
@@ -220,9 +231,9 @@ def test_a_files_own_class_is_that_of_all_its_records() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (b"__label__2 good, said \xc3\xa9", Review("good, said \u00e9", 6)),
-        (b" __label__1\ttabbed  text", Review("tabbed  text", 5)),
-        (b"__label__1", Review("", 5)),
+        (b"__label__2 good, said \xc3\xa9", Review("good, said \u00e9", 7)),
+        (b" __label__1\ttabbed  text", Review("tabbed  text", 6)),
+        (b"__label__1", Review("", 6)),
         (b"__label__3 text", "bad_label"),
         (b"__label__1 __label__2 text", "bad_label"),
         (b"text __label__1", "no_label"),

@@ -111,6 +111,7 @@ TSV = {"kind": "separated", "separator": "\t"}
         ),
         ("a.txt", FASTTEXT, {}, Format(kind="fasttext"), True),
         ("a.txt", FASTTEXT, {"kind": "fasttext"}, Format(kind="fasttext"), True),
+        ("a.txt", b"__label__0 broke at once\n__label__1 a fine lamp\n", {}, Format(kind="fasttext"), True),
     ],
 )
 def test_a_file_is_read_as_it_was_written(
@@ -273,7 +274,17 @@ def test_what_is_not_clear_is_refused_in_a_sentence(
 
 @pytest.mark.parametrize(
     "values",
-    [("0", "1"), (1, 2), (1.0, 0.0), ("neg", "pos"), (" neg", "pos "), ("1",), ("0", "1", *["1"] * 40, "?"), (0, [1])],
+    [
+        ("0", "1"),
+        (1, 2),
+        (1.0, 0.0),
+        ("neg", "pos"),
+        (" neg", "pos "),
+        ("__label__0", "__label__1"),
+        ("1",),
+        ("0", "1", *["1"] * 40, "?"),
+        (0, [1]),
+    ],
 )
 def test_known_pairs_of_labels_need_no_explanation(tmp_path: Path, values: tuple[object, ...]) -> None:
     content = lines(*({"text": "a", "label": each} for each in values))
