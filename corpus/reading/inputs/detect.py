@@ -14,7 +14,15 @@ from typing import BinaryIO, NamedTuple
 from corpus.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.formats import BYTE_ORDER_MARK, Format, MalformedLineError, label_text
-from corpus.reading.inputs.fields import FieldChoice, are_field_names, choose_columns, choose_fields, is_header_row
+from corpus.reading.inputs.fields import (
+    FieldChoice,
+    OneValueError,
+    are_field_names,
+    choose_columns,
+    choose_fields,
+    has_field_name,
+    is_header_row,
+)
 from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
 from corpus.reading.parquet import column_values
 from corpus.reading.parsing import is_blank
@@ -41,6 +49,8 @@ class DetectedFormat(NamedTuple):
     """The number of its records, where the file has it."""
     plain_size: int | None = None
     """The decompressed bytes of the columns that are read, where the file has them."""
+    notes: tuple[str, ...] = ()
+    """Sentences on choices that other fields fit, too."""
 
 
 def detect_format(
@@ -112,6 +122,7 @@ def detect_parquet_format(
         _count_values(values),
         rows=opened.metadata.num_rows,
         plain_size=sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
+        notes=choice.notes,
     )
 
 
@@ -200,6 +211,7 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
         Format(kind="json", text=choice.text, value=choice.value, keep=options.keep),
         choice.labelled,
         _values(objects, choice),
+        notes=choice.notes,
     )
 
 
@@ -248,7 +260,7 @@ def _detect_columns(
         )
     named = not all(each.isdecimal() for each in options.fields) or are_field_names(rows[0], code)
     if not named and not is_header_row(rows, options):
-        choice = choose_columns(name, rows, options, code)
+        choice = _choose_unnamed(name, rows, options, code)
         numbered: list[dict[str, object]] = [{str(number): cell for number, cell in enumerate(row, 1)} for row in rows]
         form = Format(kind=kind, text=choice.text, value=choice.value, keep=options.keep, separator=separator)
         return DetectedFormat(form, choice.labelled, _values(numbered, choice))
@@ -269,7 +281,23 @@ def _detect_columns(
         separator=separator,
         columns=tuple(columns),
     )
-    return DetectedFormat(form, choice.labelled, _values(records, choice))
+    return DetectedFormat(form, choice.labelled, _values(records, choice), notes=choice.notes)
+
+
+def _choose_unnamed(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
+    """The columns by their values. Where these are not clear, but one of the first record is named as fields are, the
+    error is on names."""
+    try:
+        return choose_columns(name, rows, options, code)
+    except OneValueError:
+        raise
+    except DataError:
+        header = [column.strip() for column in rows[0]]
+        if options.fields or not has_field_name(header):
+            raise
+        first = rows[1] if len(rows) > 1 else [""] * len(header)
+        choose_fields(name, dict(zip(header, first, strict=True)), options, code)
+        raise
 
 
 def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:

@@ -1,7 +1,7 @@
 """Chooses the fields of a record that are its text and its rating or label, by the options or else by known names.
 
 Do not guess, because a wrong field makes a dataset that looks right and is useless. A choice is made only where exactly
-one is possible. Otherwise the error lists the fields and names the option.
+one fits best, with a note where others fit less closely. Otherwise the error lists the fields and names the option.
 """
 
 import shlex
@@ -13,29 +13,11 @@ from typing import NamedTuple, NoReturn
 from corpus.display import printable
 from corpus.errors import DataError
 from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name
+from corpus.reading.inputs.names import is_label_name, is_value_name, known_texts, known_values
 from corpus.reading.sources import ReadingOptions
 from corpus.settings import Settings
 
-TEXTS = (
-    ("reviewText",),  # SNAP 2014 and 2018
-    ("text",),  # SNAP 2023
-    ("review_headline", "review_body"),  # Amazon's own files
-    ("review_body",),
-    ("title", "content"),  # the polarity sets with names
-    ("content",),
-    ("review",),
-    ("sentence",),
-)
-"""Fields that are taken for the text."""
-RATINGS = ("overall", "rating", "star_rating", "stars")
-"""Fields that are taken for the rating."""
-LABEL_FIELDS = ("label", "sentiment")
-"""Fields that are taken for the label."""
-
-# SNAP's own field; in some files from others a `text` of another kind is beside it.
-_FIRST = ("reviewText",)
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
-_POLARITY_HEADER = {"label", "title", "text"}
 _MOST = 0.95
 _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
@@ -68,6 +50,8 @@ class FieldChoice(NamedTuple):
     text: tuple[str, ...]
     value: str | None
     labelled: bool
+    notes: tuple[str, ...] = ()
+    """Sentences on choices that other fields fit, too."""
 
 
 def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions, code: int | None) -> FieldChoice:
@@ -79,30 +63,57 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
     for each in options.fields:
         if each not in fields:
             raise DataError(f"{name} has no field '{each}'; its fields are: {list_with_examples(fields)}")
-    text = options.text or _known_text(fields)
-    if text is None:
-        raise DataError(
-            f"it is not clear which field of {name} is the text; name it by --text-field. "
-            f"Its fields: {list_with_examples(fields)}"
-        )
+    text, text_notes = _choose_text(name, fields, options)
     if code is not None:
-        return FieldChoice(text, None, True)
+        return FieldChoice(text, None, True, text_notes)
     if given := options.rating or options.label:
-        return FieldChoice(text, given, options.label is not None)
-    values = [field for field in (*RATINGS, *LABEL_FIELDS) if field in fields and field not in text]
-    if len(values) != 1:
-        which = " or ".join(values)
+        return FieldChoice(text, given, options.label is not None, text_notes)
+    values = known_values(fields, text)
+    if len(values.likeliest) != 1:
+        which = printable(" or ".join([*values.likeliest, *values.others]))
         raise DataError(
             f"it is not clear which field of {name} is the rating or label{which and f' ({which})'}; name it by "
             f"--rating-field or --label-field. Its fields: {list_with_examples(fields)}"
         )
-    return FieldChoice(text, values[0], values[0] in LABEL_FIELDS)
+    value = values.likeliest[0]
+    notes = _notes("the rating or label", value, values.others, "--rating-field or --label-field")
+    return FieldChoice(text, value, is_label_name(value), (*text_notes, *notes))
+
+
+def _choose_text(
+    name: str, fields: Mapping[str, str], options: ReadingOptions
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of the text, and notes on other fields that may be meant."""
+    if options.text:
+        return options.text, ()
+    texts = known_texts(fields)
+    listed = [" ".join(each) for each in (*texts.likeliest, *texts.others)]
+    if len(texts.likeliest) != 1:
+        which = printable(" or ".join(listed))
+        raise DataError(
+            f"it is not clear which field of {name} is the text{which and f' ({which})'}; name it by --text-field. "
+            f"Its fields: {list_with_examples(fields)}"
+        )
+    return texts.likeliest[0], _notes("the text", listed[0], listed[1:], "--text-field")
+
+
+def _notes(what: str, chosen: str, others: Sequence[str], option: str) -> tuple[str, ...]:
+    """A note that the field was chosen by its name although others fit, if any do."""
+    if not others:
+        return ()
+    listed = " and ".join(map(repr, (chosen, *others)))
+    return (f"{printable(listed)} may each be {what}; {printable(chosen)!r} is taken, and another by {option}",)
 
 
 def are_field_names(fields: Collection[str], code: int | None) -> bool:
     """Whether these are known names of fields, and not the first record of a file without a header."""
-    has_value = code is not None or any(field in fields for field in (*RATINGS, *LABEL_FIELDS))
-    return has_value and _known_text(fields) is not None
+    has_value = code is not None or any(map(is_value_name, fields))
+    return has_value and len(known_texts(fields).likeliest) == 1
+
+
+def has_field_name(fields: Collection[str]) -> bool:
+    """Whether one of these is a known name of a field."""
+    return bool(known_texts(fields).likeliest) or any(map(is_value_name, fields))
 
 
 def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
@@ -143,7 +154,7 @@ def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> boo
     cells = [row[int(value) - 1].strip() for row in rows]
     if options.positive_label is None:
         return not _is_value(cells[0], options) and _value_share(cells[1:], options) > 1 - _MOST
-    return cells[0].lower() in (*RATINGS, *LABEL_FIELDS, "class")
+    return is_value_name(cells[0]) or cells[0].lower() == "class"
 
 
 def list_with_examples(fields: Mapping[str, str]) -> str:
@@ -153,20 +164,6 @@ def list_with_examples(fields: Mapping[str, str]) -> str:
         for field, text in list(fields.items())[:_SHOWN_FIELDS]
     ]
     return printable(", ".join(listed)) + (", ..." if len(fields) > _SHOWN_FIELDS else "")
-
-
-def _known_text(fields: Collection[str]) -> tuple[str, ...] | None:
-    """The one known text among the fields; of two that overlap the longer, and of `reviewText` and `text` the former.
-
-    None where there is none, or several.
-    """
-    if set(fields) == _POLARITY_HEADER:
-        return ("title", "text")
-    there = [text for text in TEXTS if all(field in fields for field in text)]
-    widest = [text for text in there if not any(set(text) < set(other) for other in there)]
-    if set(widest) == {_FIRST, ("text",)}:
-        return _FIRST
-    return widest[0] if len(widest) == 1 else None
 
 
 def _fail_unclear(name: str, columns: Mapping[str, str]) -> NoReturn:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Literal, NamedTuple
 
+from corpus.display import plural
 from corpus.errors import DataError
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
@@ -204,7 +205,17 @@ def _detect_all(
             notes.append(f"{each.address} shows no whole line, so it may be damaged; it is read as the others are")
     if not settled:
         raise DataError("the input has no lines; give files of reviews")
-    return settled, notes
+    return settled, [*_choice_notes(settled), *notes]
+
+
+def _choice_notes(settled: Mapping[InputFile, DetectedFormat]) -> list[str]:
+    """The notes on the choice of fields, each once with the first file that it is about."""
+    files: dict[str, list[str]] = {}
+    for found, known in settled.items():
+        for sentence in known.notes:
+            files.setdefault(sentence, []).append(found.address)
+    more = {each: f" and {plural(len(of) - 1, 'more file')}" if of[1:] else "" for each, of in files.items()}
+    return [f"in {of[0]}{more[each]} {each}" for each, of in files.items()]
 
 
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skipped | None:
