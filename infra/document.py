@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from infra.errors import TopologyError
+from infra.strict_yaml import MOST_BYTES, Refused, StrictLoader
 
 Location = tuple[str | int, ...]
 
@@ -79,8 +80,11 @@ class Document:
 def read(path: Path, label: str, of: str = "a topology") -> Document:
     """Read a YAML file that holds one mapping, `of` something. Raises TopologyError with its label and line."""
     try:
-        text = path.read_text(encoding="utf-8")
-        loader = yaml.SafeLoader(text)
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise TopologyError(f"{label} has more than {MOST_BYTES:,} bytes; {of} is a few lines of YAML.")
+        loader = StrictLoader(content.decode())
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
             raise TopologyError(f"{label} holds no fields; write those of {of}.")
@@ -93,12 +97,12 @@ def read(path: Path, label: str, of: str = "a topology") -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
+        if isinstance(error, Refused):
+            raise _error(label, line, f"{error.problem}.") from None
         problem = f"{error.context} {error.problem}" if str(error.problem).startswith("but ") else error.problem
         raise _error(label, line, f"this is not YAML ({problem}); correct that line.") from None
     except yaml.YAMLError as error:
         raise TopologyError(f"{label} is not YAML ({str(error).splitlines()[0]}); correct it.") from None
-    except RecursionError:
-        raise TopologyError(f"{label} has a part that contains itself by an alias; write the part out.") from None
 
 
 def _error(label: str, line: int, sentence: str) -> TopologyError:

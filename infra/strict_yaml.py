@@ -1,0 +1,82 @@
+"""YAML of files that people write: text, numbers, yes or no, lists and mappings, and nothing else.
+
+YAML is more than that: tags that name types, dates, numbers to the base of 60, and aliases by which a file of a few
+lines unfolds to gigabytes. Here each of these is an error with its line, or plain text.
+"""
+
+import re
+from typing import Any
+
+import yaml
+
+MOST_BYTES = 1 << 18
+_MOST_NODES, _MOST_DEPTH, _MOST_CHARACTERS, _MOST_DIGITS = 20_000, 50, 10_000, 18
+_TAG = "tag:yaml.org,2002:"
+_NUMBERS = {
+    f"{_TAG}int": re.compile(r"[-+]?(?:0|[1-9][0-9_]*)"),
+    f"{_TAG}float": re.compile(
+        r"[-+]?(?:[0-9][0-9_]*\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+"
+    ),
+}
+
+
+class Refused(yaml.MarkedYAMLError):
+    """What such a file does not need; `problem` is a sentence for the user, without its end."""
+
+
+class StrictLoader(yaml.SafeLoader):
+    """Raises Refused for what such a file does not need."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012  # not those of PyYAML, which are copied below
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._sizes: dict[int, int] = {}  # of each node that is complete, with all that it unfolds to
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose the next node, unless the file holds more than people write."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        where = event.start_mark
+        if getattr(event, "tag", None) is not None:
+            raise _refused("a tag, such as !!int, names a type; leave it out", where)
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise _refused(f"it is nested more than {_MOST_DEPTH} levels deep; write it flatter", where)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if node is None:
+            return None
+        if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
+            raise _refused("this part contains itself by an alias; write the part out", where)
+        if isinstance(node, yaml.ScalarNode):
+            _check_scalar(node)
+        self._sizes[id(node)] = size = 1 + sum(self._sizes[id(each)] for each in _parts(node))
+        if size > _MOST_NODES:
+            raise _refused(f"with its aliases it unfolds to more than {_MOST_NODES:,} values; write less", where)
+        return node
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _check_scalar(node: yaml.ScalarNode) -> None:
+    if node.tag == f"{_TAG}int" and sum(map(str.isdigit, node.value)) > _MOST_DIGITS:
+        raise _refused(f"a number has more than {_MOST_DIGITS} digits; write a smaller one", node.start_mark)
+    if len(node.value) > _MOST_CHARACTERS:
+        raise _refused(f"a text is longer than {_MOST_CHARACTERS:,} characters; write a shorter one", node.start_mark)
+
+
+def _refused(sentence: str, mark: Any) -> Refused:
+    return Refused(problem=sentence, problem_mark=mark)
+
+
+for _first, _resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items():
+    for _tag, _pattern in _resolvers:
+        if _tag not in (f"{_TAG}timestamp", f"{_TAG}value", *_NUMBERS):
+            StrictLoader.add_implicit_resolver(_tag, _pattern, [_first])
+for _tag, _pattern in _NUMBERS.items():
+    StrictLoader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern.pattern})$"), list("-+.0123456789"))

@@ -1,0 +1,81 @@
+"""YAML that people write is read as they mean it, and what nobody writes is one sentence with its line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra import document
+from infra.errors import TopologyError
+from infra.strict_yaml import MOST_BYTES, StrictLoader
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 12)
+)
+
+
+def loaded(text: str) -> Any:
+    return yaml.load(text, StrictLoader)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (BOMB, r"line 5: with its aliases it unfolds to more than 20,000 values; write less"),
+        ("all: &all\n  again: *all\n", r"line 2: this part contains itself by an alias"),
+        ("x: !!int abc\n", r"line 1: a tag, such as !!int, names a type; leave it out"),
+        ("a: 1\nx: !!float abc\n", r"line 2: a tag"),
+        ("x: !!python/object/apply:os.system [ls]\n", r"line 1: a tag"),
+        (f"x: {'9' * 5000}\n", r"line 1: a number has more than 18 digits"),
+        (f"x: {'9' * 10_001}a\n", r"line 1: a text is longer than 10,000 characters"),
+        ("x: " + "[" * 1000 + "]" * 1000, r"line 1: it is nested more than 50 levels deep"),
+        ("# " + "x" * MOST_BYTES, r"has more than 262,144 bytes; a topology is a few lines of YAML"),
+    ],
+    ids=["bomb", "itself", "int", "float", "object", "digits", "text", "depth", "size"],
+)
+def test_what_nobody_writes_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "own.yaml").write_text(text)
+    with pytest.raises(TopologyError, match=sentence):
+        document.read(tmp_path / "own.yaml", "own.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2024-13-45", "2024-13-45"),
+        ("2024-12-31", "2024-12-31"),
+        ("1:30:00", "1:30:00"),
+        ("012345678901", "012345678901"),
+        ("0x1F", "0x1F"),
+        ("1_000", 1000),
+        ("-3", -3),
+        ("2.5", 2.5),
+        (".5", 0.5),
+        ("1e5", 100_000.0),
+        ("yes", True),
+        ("false", False),
+        ("~", None),
+        (".inf", ".inf"),
+    ],
+)
+def test_plain_values_are_what_a_person_means(text: str, value: object) -> None:
+    found = loaded(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+words = st.text("abcTRUEnulyes äß:#-,[]{}!&*", max_size=20)
+simple = st.none() | st.booleans() | st.integers(-(10**17), 10**17) | words
+
+
+@given(
+    st.dictionaries(
+        words,
+        st.recursive(simple, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner)),
+    )
+)
+def test_what_is_written_is_read_again(data: dict[str, Any]) -> None:
+    assert loaded(yaml.safe_dump(data)) == data
