@@ -1,5 +1,6 @@
 """YAML that people write is read as they mean it, and what nobody writes is one sentence with its line."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_what_nobody_writes_is_one_sentence(tmp_path: Path, text: str, sentence:
         ("yes", True),
         ("false", False),
         ("~", None),
-        (".inf", ".inf"),
+        ("-.inf", -math.inf),
     ],
 )
 def test_plain_values_are_what_a_person_means(text: str, value: object) -> None:
