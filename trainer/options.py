@@ -28,6 +28,10 @@ AT_LEAST_1 = Bound("at least 1", lambda value: value >= 1)
 ABOVE_0 = Bound("above 0", lambda value: value > 0)
 SHARE = Bound("at least 0 and below 1", lambda value: 0 <= value < 1)
 _FINITE = Bound("a finite number", lambda value: not isinstance(value, float) or math.isfinite(value))
+_MOST = 10**12
+_COMPUTABLE = Bound(
+    f"from -{_MOST:,} to {_MOST:,}", lambda value: not isinstance(value, (int, float)) or abs(value) <= _MOST
+)
 
 
 def from_1_to(most: int) -> Bound:
@@ -118,6 +122,7 @@ class Section:
             if value is None:
                 continue
             self._require(entry.name, _FINITE.holds(value), _FINITE.words)
+            self._require(entry.name, _COMPUTABLE.holds(value), _COMPUTABLE.words)
             if must:
                 self._require(entry.name, must.holds(value), must.words)
             if choices:

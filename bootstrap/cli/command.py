@@ -6,6 +6,7 @@ Click; `argparse_options` declares those here.
 """
 
 import argparse
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,8 @@ from click.shell_completion import CompletionItem
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 
+MOST = 10**12
+"""The largest number that an option takes, unless it says another one."""
 _OPTIONS = "Options"
 _HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
 
@@ -48,11 +51,36 @@ class _Context(click.Context):
 
 
 class Option(click.Option):
-    """An option that may have `several` values; the help shows it below the heading of its `group`."""
+    """An option that may have `several` values; the help shows it below the heading of its `group`.
+
+    A number without bounds of its own is finite, and at most MOST: with larger ones arithmetic overflows or never ends.
+    """
 
     def __init__(self, flags: Sequence[str], *, group: str = _OPTIONS, several: bool = False, **how: Any) -> None:
         super().__init__(flags, multiple=several, **how)
         self.group, self.several = group, several
+        self.type = _bounded(self.type)
+
+
+class _Finite(click.FloatRange):
+    """A number within bounds, which NaN is not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return found
+
+
+def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
+    """A type of option with the bounds of numbers that it lacks."""
+    if isinstance(kind, click.IntRange):
+        return click.IntRange(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
+    if isinstance(kind, click.FloatRange):
+        return _Finite(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
+    if kind is click.INT:
+        return click.IntRange(-MOST, MOST)
+    return _Finite(-MOST, MOST) if kind is click.FLOAT else kind
 
 
 class Command(click.Command):

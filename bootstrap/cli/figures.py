@@ -27,12 +27,16 @@ def size(number: float) -> str:
     return f"{number:,.1f} TB"
 
 
+_MOST_BYTES = 1e18
+
+
 def read_size(text: str) -> float:
     """The bytes that a text such as 92.45GB names, in powers of 1000. Raises argparse.ArgumentTypeError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|k|M|G|T)B?", text.strip(), re.IGNORECASE)
-    if found is None or float(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as 500MB or 92.45GB")
-    return float(found[1]) * 1000.0 ** " kmgt".index(found[2].lower() or " ")
+    size = float(found[1]) * 1000.0 ** " kmgt".index(found[2].lower() or " ") if found else 0.0
+    if not 0 < size <= _MOST_BYTES:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a size up to 1,000,000TB, such as 500MB or 92.45GB")
+    return size
 
 
 def duration(seconds: float) -> str:

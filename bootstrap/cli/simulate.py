@@ -1,6 +1,7 @@
 """`shoal simulate`: what balancers make of GPUs of any mix, with stragglers and failures, by a modelled clock."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,8 +36,8 @@ class _Case(NamedTuple):
 def _group(text: str) -> tuple[str, int]:
     """INSTANCE_TYPE:NODES as the type and the number. Raises argparse.ArgumentTypeError for any other text."""
     name, _, count = text.partition(":")
-    if not (count or "1").isdecimal() or int(count or 1) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not INSTANCE_TYPE:NODES, such as g5.xlarge:3")
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", count or "1", re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not INSTANCE_TYPE:NODES, such as g5.xlarge:3")
     return name, int(count or 1)
 
 
@@ -93,8 +94,8 @@ Examples:
     help="with --nodes: bytes that the GPUs add up in a step, such as 100MB (default: of the reference's model; with "
     "rows those that a batch touches, at most 4.1MB)",
 )
-@option("--steps", type=click.IntRange(min=2), default=200, help="steps of an epoch (default: 200)")
-@option("--epochs", type=click.IntRange(min=1), default=3, help="epochs (default: 3)")
+@option("--steps", type=click.IntRange(2, 100_000), default=200, help="steps of an epoch (default: 200)")
+@option("--epochs", type=click.IntRange(1, 1000), default=3, help="epochs (default: 3)")
 @option(
     "--jitter",
     type=click.FloatRange(0, 1),

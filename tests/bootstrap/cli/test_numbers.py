@@ -1,0 +1,54 @@
+"""No number that a person can type overflows, or has a command compute for ever."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import click
+import pytest
+
+from bootstrap.cli.command import Converted
+from bootstrap.cli.commands import shoal
+
+HUGE = ["9" * 28, f"-{'9' * 28}", "9" * 5000, f"1e{'9' * 9}"]
+NO_NUMBERS = ["nan", "inf", "-inf"]
+
+
+def options(of: click.Command, path: str = "shoal") -> Iterator[tuple[str, click.Option]]:
+    """Every option of a command, and of those below it, by what a person types."""
+    if isinstance(of, click.Group):
+        context = click.Context(of)
+        for name in of.list_commands(context):
+            found = of.get_command(context, name)
+            assert found is not None
+            yield from options(found, f"{path} {name}")
+    for each in of.params:
+        if isinstance(each, click.Option):
+            yield f"{path} {each.opts[-1]}", each
+
+
+NUMBERS = {
+    name: each
+    for name, each in options(shoal)
+    if isinstance(each.type, (click.IntRange, click.FloatRange)) or each.type in (click.INT, click.FLOAT)
+}
+CONVERTED = {name: each for name, each in options(shoal) if isinstance(each.type, Converted)}
+
+
+def test_there_are_options_to_try() -> None:
+    assert len(NUMBERS) > 50
+    assert len(CONVERTED) > 2
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [*HUGE, *NO_NUMBERS], ids=lambda value: value[:12])
+def test_a_number_has_bounds_which_the_error_names(name: str, value: str) -> None:
+    with pytest.raises(click.BadParameter) as caught:
+        NUMBERS[name].type.convert(value, NUMBERS[name], None)
+    assert any(word in caught.value.message for word in ("not in the range", "not a valid", "not a number"))
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("value", [*HUGE, *NO_NUMBERS, *(f"g5.xlarge:{each}" for each in HUGE)], ids=lambda v: v[:20])
+def test_a_text_with_a_huge_number_is_no_traceback(name: str, value: str) -> None:
+    with suppress(click.BadParameter):
+        CONVERTED[name].type.convert(value, CONVERTED[name], None)
