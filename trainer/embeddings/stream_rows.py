@@ -13,7 +13,6 @@ frequent afterwards have no vector until a new run.
 import io
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -28,7 +27,7 @@ from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, par
 from corpus.stream.progress import ended, reader_folder, write_taken
 from corpus.stream.settings import StreamSettings
 from trainer.embeddings.sampling import Tokens
-from trainer.embeddings.text_rows import Vocabulary, held_out_rows
+from trainer.embeddings.text_rows import Vocabulary, WordCounts, held_out_rows
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import write_whole
@@ -52,6 +51,8 @@ class Start:
     """The reader whose first part it was."""
     part_words: int
     """Running words of a part, on average."""
+    notes: tuple[str, ...] = ()
+    """For the user."""
 
 
 class StreamRows:
@@ -61,6 +62,7 @@ class StreamRows:
         """`began`: when the run did, by time.monotonic."""
         self.began = began
         self.vocabulary, self.held_out, self.part_words = start.vocabulary, start.held_out, start.part_words
+        self.notes = start.notes
         self._stream, self._settings, self._held_of = stream, settings, start.held_of
         self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
         """(rows, tokens) of the present part; the same array for all parts."""
@@ -224,10 +226,9 @@ def await_first_parts(
 def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int) -> Start:
     """Make the vocabulary of these parts of a stream. Raises TrainingError if they have no word that is frequent
     enough, and DataError."""
-    counted: Counter[str] = Counter()
+    counted = WordCounts()
     for name, number in parts:
-        part = _read_shared(part_path(stream / name, number))
-        counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
+        counted.add(_read_shared(part_path(stream / name, number)))
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
     held_of = min((name for name, number in parts if number == 0), default=None)
     if held_of is None:
@@ -237,7 +238,8 @@ def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int
         vocabulary=vocabulary,
         held_out=tokens[held_out_rows(len(tokens))],
         held_of=held_of,
-        part_words=counted.total() // len(parts),
+        part_words=counted.total // len(parts),
+        notes=tuple(counted.notes(min_count=min_count)),
     )
 
 

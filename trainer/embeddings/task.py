@@ -88,7 +88,7 @@ class Embedding(Task[TextData]):
         usual = _EPOCHS if isinstance(data, TextRows) else ENDLESS
         if config.words and isinstance(data, TextRows):
             usual = -(-config.words // data.words)
-        return replace(config, epochs=config.epochs or usual), data, []
+        return replace(config, epochs=config.epochs or usual), data, list(data.notes)
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data

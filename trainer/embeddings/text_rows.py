@@ -29,6 +29,45 @@ _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
 """Rows that are not learnt from, but judged by: one of so many, at least one, and no more than the first number."""
 
 
+_MOST_WORDS = 2_000_000
+"""Different words that are counted at once, which take some 300 MB."""
+
+
+class WordCounts:
+    """How often each word occurs in some parts, in bounded memory.
+
+    Where there are too many different words, the rarest so far are forgotten, as the word2vec program does
+    (`ReduceVocab`): each time those that occur one time more. What is left depends on the order of the parts alone.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.total = 0
+        """Running words of all parts."""
+        self.forgotten = 0
+        """How many counts were dropped; of a word perhaps several."""
+        self._least = 0
+
+    def add(self, part: Part) -> None:
+        """Count the words of a part."""
+        self.counts.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
+        self.total += int(part.counts.sum())
+        while (before := len(self.counts)) > _MOST_WORDS:
+            self._least += 1
+            self.counts = Counter({word: count for word, count in self.counts.items() if count > self._least})
+            self.forgotten += before - len(self.counts)
+
+    def notes(self, *, min_count: int) -> list[str]:
+        """What the user should know of what was forgotten."""
+        if not self.forgotten:
+            return []
+        return [
+            f"there are over {_MOST_WORDS:,} different words: {self.forgotten:,} counts of words that had occurred "
+            f"up to {self._least} times were dropped meanwhile, so that some words may lack a vector that occur "
+            f"{min_count:,} times (--min-count); identifiers and numbers in the text are often the cause"
+        ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
     """The words that have vectors, the most frequent first."""
@@ -37,13 +76,13 @@ class Vocabulary:
     counts: Counts
 
     @classmethod
-    def of(cls, counted: Counter[str], *, min_count: int, where: Path) -> "Vocabulary":
+    def of(cls, counted: WordCounts, *, min_count: int, where: Path) -> "Vocabulary":
         """The words that occur often enough; equally frequent ones in their own order. Raises TrainingError if there
         are none."""
-        kept = sorted((-count, word) for word, count in counted.items() if count >= min_count)
+        kept = sorted((-count, word) for word, count in counted.counts.items() if count >= min_count)
         if not kept:
             raise TrainingError(
-                f"no word of the {plural(counted.total(), 'word')} in {where} occurs {plural(min_count, 'time')}; "
+                f"no word of the {plural(counted.total, 'word')} in {where} occurs {plural(min_count, 'time')}; "
                 "lower --min-count, or read more text"
             )
         return cls(words=tuple(word for _, word in kept), counts=-np.array([count for count, _ in kept], np.int64))
@@ -69,6 +108,8 @@ class TextRows:
     words: int
     """Running words in all rows, with those that have no vector."""
     digest: str
+    notes: tuple[str, ...] = ()
+    """For the user."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -89,11 +130,11 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
     while [folder for folder in folders if not ended(folder)]:
         time.sleep(_LOOK_SECONDS)
     parts = [part_path(folder, number) for folder in folders for number in part_numbers(folder)]
-    counted: Counter[str] = Counter()
+    counted = WordCounts()
     digest = blake2b(digest_size=16)
     for path in parts:
         part = read_part(path)
-        counted.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
+        counted.add(part)
         digest.update(part.tokens.tobytes() + "\n".join(part.words).encode())
     vocabulary = Vocabulary.of(counted, min_count=min_count, where=stream)
     tokens = np.concatenate([vocabulary.ids(read_part(path)) for path in parts])
@@ -102,5 +143,10 @@ def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> Text
     held_out = tokens[held].copy()
     tokens[held] = END_OF_LINE
     return TextRows(
-        vocabulary=vocabulary, tokens=tokens, held_out=held_out, words=counted.total(), digest=digest.hexdigest()
+        vocabulary=vocabulary,
+        tokens=tokens,
+        held_out=held_out,
+        words=counted.total,
+        digest=digest.hexdigest(),
+        notes=tuple(counted.notes(min_count=min_count)),
     )

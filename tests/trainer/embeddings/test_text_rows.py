@@ -1,12 +1,16 @@
 """The rows of a text that has an end."""
 
 from pathlib import Path
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.stream.settings import read_settings
 from tests.trainer.embeddings import made_text
+from trainer.embeddings import text_rows
+from trainer.embeddings.stream_rows import await_first_parts, read_start
 from trainer.embeddings.text_rows import held_out_rows, read_rows
 from trainer.task import TRAINING
 
@@ -23,3 +27,28 @@ def test_any_text_has_rows_that_it_is_judged_by(rows: int) -> None:
     held = held_out_rows(rows)
     assert 1 <= len(held) <= max(1, min(256, rows // 128))
     assert held[-1] < rows
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_words_that_nobody_repeats_do_not_grow_the_counts_and_the_user_is_told(tmp_path: Path, endless: bool) -> None:
+    once = [f"id{number}" for number in range(3_000)]
+    lines = [f"{word} often {'seldom' if number % 300 == 0 else 'often'}" for number, word in enumerate(once)]
+    stream = made_text.stream(tmp_path / "stream", lines, part_rows=4)
+    settings = read_settings(stream)
+    with patch.object(text_rows, "_MOST_WORDS", 1_000):
+        if endless:
+            parts = await_first_parts(stream, settings, words=1 << 40, minutes=None, stop=lambda: False)
+            found = read_start(stream, parts, min_count=5)
+        else:
+            found = read_rows(stream, settings, min_count=5)
+    assert found.vocabulary.words[0] == "often"
+    assert found.vocabulary.counts[0] == 5_990
+    assert not set(found.vocabulary.words) & set(once)
+    (note,) = found.notes
+    assert note.startswith("there are over 1,000 different words: ")
+    assert "up to 2 times" in note
+
+
+def test_a_text_of_few_words_has_nothing_to_tell(tmp_path: Path) -> None:
+    stream = made_text.stream(tmp_path / "stream", made_text.lines(20))
+    assert not read_rows(stream, read_settings(stream), min_count=1).notes
