@@ -18,9 +18,11 @@ linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform many
 DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --require-hashes
 # What is installed is locks/: every library, also those that others need, by version and hash. The direct ones are
 # chosen in requirements*.txt. torch alone is installed by its version: the hashes of its builds differ by index.
-# They name all that is needed, so pip resolves nothing: it would look for `coverage[toml]` beside the lock's `coverage`,
-# and refuse it, unhashed, once there is a newer one.
-LOCKED := --quiet --require-hashes --no-deps
+# In locks for development pip resolves nothing: it would look for `coverage[toml]` beside the lock's `coverage`, and
+# refuse it, unhashed, once there is a newer one. In Shoal's own it must: aws-cdk-lib and aws-cdk-cloud-assembly-schema,
+# which it needs, both have aws_cdk/cloud_assembly_schema, and resolved, pip installs aws-cdk-lib last.
+HASHED := --quiet --require-hashes
+LOCKED := $(HASHED) --no-deps
 INSTALL := $(BIN)/pip install $(LOCKED)
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
@@ -101,7 +103,7 @@ clean: ## remove what setup and the tests made
 # This folder may have any name, so recipes do not say it, and the command cdk has it quoted.
 .venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) $(GPU) build/wheels/here/.ready | $(wildcard $(INPUTS))
 	@echo "setup: the libraries (locks/shoal.txt); a few minutes the first time"
-	@$(INSTALL) -r locks/shoal.txt
+	@$(BIN)/pip install $(HASHED) -r locks/shoal.txt
 	@$(BIN)/pip install --quiet "$$(grep '^torch==' requirements.txt)"
 	@echo "setup: the command shoal"
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
