@@ -14,6 +14,7 @@ from bootstrap.aws.objects import Place
 from bootstrap.aws.ownership import Ownership
 from bootstrap.errors import ShoalError
 from infra import addresses, topology
+from infra.caller import emulated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,11 @@ class Deployment:
             raise ShoalError(
                 f"the deployment '{self.name}' has no {name}: its topology '{self.topology}' leaves that part out"
             ) from None
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether this machine plays AWS, so that its times are not those of AWS's machines."""
+        return emulated(self.session.client("s3").meta.endpoint_url)
 
     @property
     def share(self) -> Literal["efs", "nfs"] | None:

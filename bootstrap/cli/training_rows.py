@@ -16,11 +16,15 @@ def node_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def predicted_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the command was predicted to take, and what it took; of a deployment also each of its stages."""
+    """What the command was predicted to take, and what it took; of a deployment also each of its stages. Where AWS was
+    emulated only the former: the prediction is of AWS's machines."""
     if "launch" not in result:
         return []
     launch = result["launch"]
     predicted = launch["predicted"]
+    if launch.get("emulated"):
+        parts = [(f"  {each['name']}", seconds_range(each["seconds"])) for each in predicted.get("stages", ())]
+        return [("predicted, on AWS", seconds_range(predicted["seconds"])), *parts]
     off = launch["seconds"] / predicted["seconds"]["middle"] - 1
     whole = f"{seconds_range(predicted['seconds'])}; it took {launch['seconds']:.1f} s ({off:+.0%})"
     stages = [

@@ -130,6 +130,7 @@ def train_on_deployment(
         "cost": cost,
     }
     launch |= {"predicted": predicted} if predicted else {}
+    launch |= {"emulated": True} if deployment.is_emulated else {}
     held, held_to_read = (
         [{**vars(node), "launched": node.launched.isoformat()} for node in found] for found in (nodes, reader_nodes)
     )

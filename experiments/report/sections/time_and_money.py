@@ -29,8 +29,8 @@ _ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
 _REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
 _TEXT = (
     "Computing is what the ranks' rows take at the speed that the ranks had. Waiting is for ranks that were slower "
-    "than their shares, or for text that was to come; the all-reduce is the sum of gradients over the ranks. What a "
-    "start that was cut off left untold is not told apart."
+    "than their shares, or for text that was to come; the all-reduce is the sum of gradients over the ranks. A start "
+    'that was cut off has recorded only a part of this: the rest of its time is "not told apart".'
 )
 
 

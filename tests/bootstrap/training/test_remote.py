@@ -171,7 +171,8 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     assert two.desired() == {"pair": 0}
     assert checkpoints()
     predicted = stopped["launch"]["predicted"]
-    assert predicted == json.loads((tmp_path / "launch.json").read_text())["predicted"]
+    told = json.loads((tmp_path / "launch.json").read_text())
+    assert (told["predicted"], told["emulated"]) == (predicted, True)
     assert [stage["name"] for stage in predicted["stages"]] == STAGES
     assert predicted["dollars"]["middle"] == pytest.approx(
         sum(each["dollars"]["middle"] for each in predicted["stages"])
