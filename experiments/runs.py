@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from corpus.display import printable
 from experiments.errors import ExperimentError
 
 RECORD, SUMMARY, LAUNCH = "record.jsonl", "summary.json", "launch.json"
@@ -225,9 +226,9 @@ class Run:
 
 
 def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers."""
+    """Those that are finite numbers, by printable names."""
     return {
-        name: float(value)
+        printable(name): float(value)
         for name, value in measures.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     }

@@ -12,6 +12,7 @@ from typing import Any
 
 import vl_convert
 
+from corpus.display import printable
 from experiments.report.figures import Figure, Plot, Value
 
 WIDTH, HEIGHT = 340, 250
@@ -60,15 +61,23 @@ _CONFIG: Mapping[str, Any] = {
 }
 
 
+class DrawingError(Exception):
+    """A plot that vl-convert does not draw."""
+
+
 def svg(plot: Plot, figure: Figure) -> str:
-    """The plot of this figure as an SVG element that fills the width of its place."""
+    """The plot of this figure as an SVG element that fills the width of its place. Raises DrawingError."""
     return drawn(plot.spec, figure.records(), title=plot.title, description=plot.description, key=figure.key)
 
 
 def drawn(
     spec: Mapping[str, Any], rows: Sequence[Mapping[str, Value]], *, title: str, description: str, key: str
 ) -> str:
-    """The SVG element of a specification and its rows."""
+    """The SVG element of a specification and its rows. Raises DrawingError.
+
+    Names come from files, and may have any character. One that XML does not have would end the whole process, by a
+    panic in vl-convert; so none that is not printed gets there.
+    """
     whole = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "width": WIDTH,
@@ -78,10 +87,22 @@ def drawn(
         "data": {"values": [{key: _rounded(value) for key, value in row.items()} for row in rows]},
         **spec,
     }
-    raw: str = vl_convert.vegalite_to_svg(whole)
+    try:
+        raw: str = vl_convert.vegalite_to_svg(_printable(whole))
+    except ValueError as error:
+        raise DrawingError(str(error)) from error
     name = re.sub(r"[^a-z0-9]+", "-", f"{key} {title}".lower())
     label = f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
     return _slim(raw, f'role="img" aria-labelledby="{name}-t {name}-d"', label)
+
+
+def _printable(part: Any) -> Any:
+    """A part of a specification, its texts printable."""
+    if isinstance(part, str):
+        return printable(part)
+    if isinstance(part, Mapping):
+        return {key: _printable(each) for key, each in part.items()}
+    return [_printable(each) for each in part] if isinstance(part, Sequence) else part
 
 
 def _rounded(value: Value) -> Value:

@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Any
 from unicodedata import east_asian_width
 
+from corpus.display import printable
+
 Value = str | int | float | None
 MOST_POINTS = 160
 """Rows that a figure with lines has, of all runs together: more would not be seen, and make a large page."""
@@ -134,7 +136,9 @@ def shown(value: Value, form: str) -> str:
     """A value as a person is shown it."""
     if value is None:
         return "-"
-    return format(value, form) if form and not isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return printable(value)
+    return format(value, form) if form else str(value)
 
 
 def thinned(count: int, most: int) -> list[range]:

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from corpus.display import plural
-from experiments.report.drawing import svg
+from experiments.report.drawing import DrawingError, svg
 from experiments.report.figures import Figure, Section
 from experiments.report.sections.comparison import comparison
 from experiments.report.sections.data import data
@@ -79,7 +79,10 @@ def page(
 
 
 def _drawing(figure: Figure, place: int) -> Markup:
-    return Markup(svg(figure.plots[place], figure))  # noqa: S704  drawing.py escapes what is in it
+    try:
+        return Markup(svg(figure.plots[place], figure))  # noqa: S704  drawing.py escapes what is in it
+    except DrawingError:
+        return Markup("<p>This plot could not be drawn; its numbers are in the table.</p>")
 
 
 def _numbers(figure: Figure) -> list[bool]:

@@ -60,15 +60,22 @@ def launched(folder: Path, *, dollars: float, seconds: float = 400.0, **changes:
     return folder
 
 
-def experiment(folder: Path) -> Path:
-    """The output of an experiment: two arms of two finished runs each, one that sleeps, and one without runs."""
+def experiment(folder: Path, *, more: str = "") -> Path:
+    """The output of an experiment: two arms of two finished runs each, one that sleeps, and one without runs. `more`
+    ends the name of the first one."""
     arms = [
-        {"name": "1 rank", "local": {"ranks": 1}},
+        {"name": f"1 rank{more}", "local": {"ranks": 1}},
         {"name": "2 ranks", "local": {"ranks": 2}},
         {"name": "1 K80", "local": {"sleep": [600]}},
         {"name": "later", "local": {"ranks": 4}},
     ]
-    told = {"about": "More ranks.", "kind": "training", "repeats": 2, "baseline": "1 rank", "target": {"loss": 0.5}}
+    told = {
+        "about": "More ranks.",
+        "kind": "training",
+        "repeats": 2,
+        "baseline": arms[0]["name"],
+        "target": {"loss": 0.5},
+    }
     write_kept(folder, Kept(name="more-ranks", experiment=Experiment.model_validate({**told, "arms": arms}), cores=2))
     for repeat in (1, 2):
         training(folder / "1-rank" / f"{repeat}", ranks=1, seed=repeat)

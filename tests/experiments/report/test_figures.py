@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.report.figures import Column, Figure, key_of, shortened, thinned, time_unit
+from experiments.report.figures import Column, Figure, key_of, shortened, shown, thinned, time_unit
 
 COLUMNS = [Column(key="name", head="name, of"), Column(key="number", head="number", form=",.1f")]
 VALUES = st.one_of(st.none(), st.integers(-1000, 1000), st.floats(-1e6, 1e6), st.text(max_size=12))
@@ -60,3 +60,10 @@ def test_a_key_is_made_of_letters_and_digits_alone() -> None:
 )
 def test_a_text_that_is_too_wide_loses_its_middle(text: str, told: str) -> None:
     assert shortened(text, 12) == told
+
+
+@given(text=st.text(max_size=30))
+def test_a_text_is_shown_without_characters_that_steer_a_terminal_or_end_a_line(text: str) -> None:
+    told = shown(text, "")
+    assert told.isprintable()
+    assert told == text or not text.isprintable()

@@ -12,6 +12,7 @@ from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
 from experiments.errors import ExperimentError
+from experiments.report import drawing
 from experiments.report.writing import report
 from jobs.pipeline import preprocess_locally
 from tests.experiments import records
@@ -143,6 +144,32 @@ def test_runs_with_hostile_names_have_their_own_places_in_the_page(tmp_path: Pat
     assert len(downloads) == len(set(downloads))
 
 
+@pytest.mark.parametrize("letter", ["\x01", "\x1b", "\ufffe", "\u2028"])
+def test_names_with_characters_that_no_plot_can_have_are_shown_in_printable_form(tmp_path: Path, letter: str) -> None:
+    for name in ("one", "two"):
+        folder = examples.training(tmp_path / f"{name}{letter}")
+        lines = (folder / "record.jsonl").read_text().replace('"macro_f1"', json.dumps(f"other{letter}"))
+        (folder / "record.jsonl").write_text(lines)
+    examples.experiment(tmp_path / "made", more=letter)
+    labels = {f"good{letter}": 30, "bad": 20}
+    examples.dataset(tmp_path / "data", labels={"before": labels, "after": labels})
+    page = report([tmp_path], now=0.0).page
+    assert "could not be drawn" not in page
+    outline = Outline(page)
+    assert letter not in "".join([*outline.headings, *(cell for row in outline.rows for cell in row)])
+
+
+def test_a_plot_that_cannot_be_drawn_leaves_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: object) -> str:
+        raise ValueError("Vega-Lite to SVG conversion failed")
+
+    rows = page_of(examples.training(tmp_path / "one")).rows
+    monkeypatch.setattr(drawing.vl_convert, "vegalite_to_svg", failing)
+    found = page_of(tmp_path / "one")
+    assert found.rows == rows
+    assert "This plot could not be drawn; its numbers are in the table." in report([tmp_path / "one"], now=0.0).page
+
+
 def test_what_mixed_ranks_reached_is_of_the_rates_that_the_summary_has(tmp_path: Path) -> None:
     folder = examples.training(tmp_path / "mixed", rates=[3000.0, 1000.0])
     last = json.loads((folder / "record.jsonl").read_text().splitlines()[-1])
@@ -247,6 +274,8 @@ def test_what_a_launch_was_predicted_to_take_stands_beside_what_it_took(tmp_path
     rows = page_of(folder).rows
     assert ["one", "train", "150.0", "90.0", "200.0", "180.0", "+20%"] in rows
     assert ["one", "all", "500.0", "90.0", "200.0", "400.0", "-20%"] in rows
+    (folder / "launch.json").write_text(json.dumps({**told, "predicted": predicted, "emulated": True}))
+    assert "Predicted and measured" not in page_of(folder).headings
     (folder / "launch.json").write_text(json.dumps({**told, "predicted": {"seconds": "few"}}))
     assert "Predicted and measured" not in page_of(folder).headings
 
