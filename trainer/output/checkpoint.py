@@ -95,6 +95,10 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     return path
 
 
+_MOST = 10**15
+"""Of steps, rows, seconds; larger ones are of no run, and overflow."""
+
+
 def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
     """The newest valid checkpoint, with its state on the CPU, or None; and the newer ones that are not valid.
 
@@ -146,8 +150,8 @@ def require_state(state: dict[str, Any]) -> None:
     numbers = ("epochs", "global_batch", "rank_batch")
     require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
     require_fields(RunProgress, state["progress"])
-    if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
-        raise DamagedError("its progress has negative numbers")
+    if any(isinstance(value, (int, float)) and not 0 <= value <= _MOST for value in state["progress"].values()):
+        raise DamagedError("its progress has numbers that no run comes to")
     for tensors in (state["model"], state["optimiser"]):
         archive.require_finite(tensors)
 
