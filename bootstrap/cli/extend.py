@@ -1,12 +1,12 @@
 """`shoal extend`: a later end of a deployment's life."""
 
-import math
+import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
-from bootstrap.errors import ShoalError, UsageError
+from bootstrap.errors import ShoalError
 
 
 @command(
@@ -16,7 +16,13 @@ from bootstrap.errors import ShoalError, UsageError
     epilog="Example: shoal extend demo --hours 6",
 )
 @target_options
-@option("--hours", type=float, required=True, metavar="H", help="how many hours to add")
+@option(
+    "--hours",
+    type=click.FloatRange(0, 720, min_open=True),
+    required=True,
+    metavar="H",
+    help="how many hours to add, at most 720 at once",
+)
 @option("--dry-run", is_flag=True, help="report what it would cost, and change nothing")
 @json_option
 def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
@@ -24,8 +30,6 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
     from bootstrap.lifecycle import guard, status
 
     name = target.name
-    if not math.isfinite(hours) or not 0 < hours <= guard.MOST_HOURS:
-        raise UsageError(f"--hours is {hours:g}, but must be above 0 and at most {guard.MOST_HOURS:g}")
     account = target.account
     now = status.read_status(name, account)
     if now.stack["StackStatus"].startswith("DELETE"):

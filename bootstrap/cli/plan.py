@@ -1,6 +1,5 @@
 """`shoal plan`: what a topology would cost, what would keep it from starting, what the guard will do."""
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -58,7 +57,12 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     shell_complete=complete_topology,
     help="topologies: those of topologies/ by name, your own by file",
 )
-@option("--hours", type=float, metavar="H", help="the hours to price (default: the guard's max_hours)")
+@option(
+    "--hours",
+    type=click.FloatRange(0, min_open=True),
+    metavar="H",
+    help="the hours to price (default: the guard's max_hours)",
+)
 @option("--offline", is_flag=True, help="do not ask AWS")
 @option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
@@ -179,8 +183,6 @@ def run(
 
 def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:
     """Raise UsageError for options that do not go with these topologies."""
-    if hours is not None and not 0 < hours < math.inf:
-        raise UsageError(f"--hours is {hours:g}, but must be a number above 0")
     if hours is not None and not topologies:
         raise UsageError("--hours goes with topologies; name them")
     if deployment and len(topologies) != 1:

@@ -24,9 +24,6 @@ from infra.handlers.guard.rules import GuardSettings, GuardState
 Read = TypeVar("Read")
 _QUOTED_CHARACTERS = 80
 
-MOST_HOURS = 720.0
-"""The most hours that can be added at once: 30 days."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class GuardReport:

@@ -147,7 +147,7 @@ def test_another_error_of_the_gpu_is_not_taken_for_a_full_memory(
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset: Path, tmp_path: Path) -> None:
-    options = ("--optimiser", "sgd", "--learning-rate", "1e30", "--clip-norm", "0", "--warm-up", "0")
+    options = ("--optimiser", "sgd", "--learning-rate", "1e12", "--clip-norm", "0", "--warm-up", "0")
     status, errors = said("--data", dataset, "--output", tmp_path, *options)
     assert status == 1
     assert "the loss is nan at step" in errors
@@ -369,7 +369,7 @@ def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None
 
 
 def test_an_evaluation_without_a_number_stops_the_run(said, dataset: Path, tmp_path: Path) -> None:
-    options = ("--loss", "mse", "--optimiser", "sgd", "--learning-rate", "1e22", "--rate-scaling", "none")
+    options = ("--loss", "mse", "--optimiser", "sgd", "--learning-rate", "1e12", "--rate-scaling", "none")
     only_step = ("--global-batch", "4000", "--epochs", "1", "--clip-norm", "0", "--warm-up", "0")
     status, errors = said("--data", dataset, "--output", tmp_path, *options, *only_step)
     assert status == 1

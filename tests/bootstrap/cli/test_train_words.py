@@ -104,7 +104,7 @@ def test_a_finished_model_is_not_replaced_unasked(
             ("--input", "{text}", "--mode", "average:0"),
             "--mode is average:0, but must be sync, or average:K or async:K",
         ),
-        (("--input", "{text}", "--mode", "async:5", "--optimiser", "adam"), "take --optimiser sgd, or --mode sync"),
+        (("--input", "{text}", "--mode", "async:5", "--optimiser", "adam"), "take --optimiser adagrad or sgd, or"),
         (("--input", "{text}", "--minutes", "5"), "--minutes goes with text that keeps coming (--follow)"),
         (("--input", "{text}", "--vocabulary-words", "5"), "--vocabulary-words goes with text that keeps coming"),
         (("--input", "{text}", "--follow", "--pip"), "--pip goes with a text that has an end"),

@@ -81,8 +81,11 @@ def test_a_refused_plan_ends_with_status_1_and_names_an_equivalent_type() -> Non
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("demo", "--hours", "0"), "--hours is 0, but must be a number above 0"),
-        (("demo", "--hours", "nan"), "--hours is nan, but must be a number above 0"),
+        (
+            ("demo", "--hours", "0"),
+            "invalid value for '--hours': 0.0 is not in the range 0<x<=1000000000000; see: shoal plan --help",
+        ),
+        (("demo", "--hours", "nan"), "invalid value for '--hours': nan is not a number; see: shoal plan --help"),
         (("--hours", "3"), "--hours goes with topologies; name them"),
         (("demo", "starter", "--deployment", "x"), "--deployment goes with one topology; name it"),
     ],
