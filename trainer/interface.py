@@ -28,13 +28,13 @@ class Model:
         """The names of the classes, in the order of a prediction's `probabilities`."""
         return self._model.class_names
 
-    def predict(self, texts: Sequence[str], *, threshold: float = 0.5) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], *, threshold: float | None = None) -> list[Prediction]:
         """Label N texts; returns N predictions in their order.
 
         A prediction's `probabilities` are those of all classes. Of two classes its `probability` is that of the
-        positive one, and its `label` is 1 (positive) where that is above `threshold`, else 0 (negative). Of more
-        classes its `label` is the name of the most probable one, and its `probability` is that of the label. A text
-        that keeps no word has the label None.
+        positive one, and its `label` is 1 (positive) where that is above `threshold`, by default the model's, else 0
+        (negative). Of more classes its `label` is the name of the most probable one, and its `probability` is that of
+        the label. A text that keeps no word has the label None.
         """
         return Labeller(self._model, threshold, threads=cores())(texts)
 

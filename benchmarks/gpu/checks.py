@@ -179,7 +179,7 @@ def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
         ]
         assert told[0] is not None
         assert told[1] is not None
-        (expected, matrix), (found, other) = told[0], told[1]
+        (expected, matrix, *_), (found, other, *_) = told[0], told[1]
         yield Check(f"evaluation, {name}: loss", abs(found - expected) / expected, BOUNDS["float32"])
         moved = float(np.abs(np.array(matrix.counts) - np.array(other.counts)).sum()) / 2
         yield Check(f"evaluation, {name}: rows classified otherwise", moved / len(rows), 1e-3)

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> None:
     model = load_model(Path(path))
     for batch in read_text_files(find_text_files(files, ReadingOptions(), Settings()), Tally()):
         for text, probability in zip(batch.texts, probabilities(model, batch.texts), strict=True):
-            label = "positive" if probability > 0.5 else "negative" if probability >= 0 else "unknown"
+            label = "positive" if probability > model.loss.threshold else "negative" if probability >= 0 else "unknown"
             sys.stdout.write(f"{label}\t{abs(probability):.4f}\t{text.translate(_SPACES)}\n")
 
 
@@ -43,7 +43,7 @@ def probabilities(model: TrainedModel, texts: Sequence[str]) -> list[float]:
     for place, number in enumerate(numbers):
         tokens[place, : len(rows[number])] = torch.tensor(rows[number], dtype=torch.int32)
     with torch.inference_mode():
-        said = torch.sigmoid(model.loss.log_odds(model.classifier(tokens, lengths))).tolist()
+        said = model.loss.probabilities(model.classifier(tokens, lengths))[:, 1].tolist()
     for number, probability in zip(numbers, said, strict=True):
         found[number] = probability
     return found

@@ -93,7 +93,8 @@ line; they are counted on standard error.
     "--threshold",
     type=Converted(_probability),
     metavar="P",
-    help="with two classes: call a text positive above this probability (default: 0.5)",
+    help="with two classes: call a text positive above this probability (default: the model's, which is 0.5 unless "
+    "it was trained with --metric macro-f1)",
 )
 @option("--probabilities", is_flag=True, help="print the probability of every class, in the order of the labels")
 @option(
@@ -144,7 +145,7 @@ def run(
     loaded = open_model(model)
     if loaded.classes:
         _require_no_option_of_two_classes({"threshold": threshold, **options}, len(loaded.classes))
-    labelled_by = threshold if threshold is not None else 0.5
+    labelled_by = loaded.loss.threshold if threshold is None else threshold
     form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"], as_json=as_json)
     with answer_file(output) as out:
         if files:

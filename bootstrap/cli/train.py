@@ -270,7 +270,12 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("macro-F1", f"{result['macro_f1']:.3f}"),
-        *_f1_of_two(result),
+        *_of_two(result),
+        (
+            "log loss",
+            f"{result['log_loss']:.3f}, uncalibrated {result['uncalibrated_log_loss']:.3f} (temperature "
+            f"{result['temperature']:.2f})",
+        ),
         *confusion_rows(result["confusion"]),
         *profile_rows(result),
         ("curves", f"tensorboard --logdir {output}"),
@@ -278,7 +283,10 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _f1_of_two(result: dict[str, Any]) -> list[tuple[str, str]]:
+def _of_two(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "f1_positive" not in result:
         return []
-    return [("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}")]
+    return [
+        ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
+        ("positive above", f"{result['threshold']:.3f}"),
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from bootstrap.errors import ShoalError
 from experiments.runs import LAUNCH
-from trainer.classification.metrics import MEASURES, MEASURES_OF_TWO
+from trainer.classification.metrics import CALIBRATION, MEASURES, MEASURES_OF_TWO
 from trainer.output.files import SUMMARY, read_json, write_json
 
 
@@ -97,7 +97,10 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
 }
 """The fields that are read of every summary, each with its check; those of a finished run follow, and those that it has
 besides for two classes."""
-_MEASURES: Mapping[str, Callable[[Any], bool]] = {**dict.fromkeys(MEASURES, _is_number), "confusion": _is_confusion}
+_MEASURES: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys((*MEASURES, *CALIBRATION), _is_number),
+    "confusion": _is_confusion,
+}
 _MEASURES_OF_TWO: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(MEASURES_OF_TWO, _is_number)
 _OF_WORDS: Mapping[str, Callable[[Any], bool]] = {
     "vocabulary": _is_count,

@@ -14,6 +14,7 @@ from corpus.settings import Settings
 from trainer import task
 from trainer.__main__ import main
 from trainer.balancing.claims import StepPlan
+from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
 from trainer.distributed import exchange
@@ -366,6 +367,21 @@ def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None
     refused(said, "were made with --seed 0, not --seed 5", *arguments, "--seed", "5")
     assert said(*arguments)[0] == 0
     assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 1900
+
+
+def test_a_run_of_which_only_the_test_is_left_is_calibrated_as_one_that_was_not_stopped(
+    said, dataset: Path, tmp_path: Path
+) -> None:
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "macro-f1")
+    told = []
+    for resumed in ((), ("--resume",)):
+        assert said(*arguments, *resumed)[0] == 0
+        summary = tmp_path / "summary.json"
+        found = json.loads(summary.read_text())
+        told.append({name: found[name] for name in (*CALIBRATION, "accuracy", "macro_f1", "confusion")})
+        summary.unlink()
+    assert told[0] == told[1]
+    assert told[0]["threshold"] != 0.5
 
 
 def test_an_evaluation_without_a_number_stops_the_run(said, dataset: Path, tmp_path: Path) -> None:

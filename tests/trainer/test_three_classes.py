@@ -63,7 +63,11 @@ def test_three_classes_are_learnt_and_their_confusion_is_kept(trained: Trained, 
     assert set(found["validation"]) == {"loss", "accuracy", "balanced_accuracy", "macro_f1", "majority"}
     model = load_model(tmp_path)
     assert model.about["test"]["confusion"] == found["confusion"]
-    assert model.loss == Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
+    assert replace(model.loss, temperature=1.0) == Loss(
+        kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3
+    )
+    assert found["temperature"] == model.loss.temperature != 1
+    assert found["log_loss"] != found["uncalibrated_log_loss"]
 
 
 @pytest.mark.slow
@@ -108,6 +112,10 @@ def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused_in
     [
         (("--loss", "bce"), "--loss is bce, a loss of two classes, but three.h5 has 3; take --loss cross-entropy"),
         (("--loss", "mse"), "--loss is mse, a loss of two classes, but three.h5 has 3; take --loss cross-entropy"),
+        (
+            ("--metric", "macro-f1"),
+            "--metric is macro-f1, which chooses the threshold of two classes, but three.h5 has 3; leave it out",
+        ),
         (
             ("--positive-weight", "0.5"),
             "--positive-weight is 0.5, a weight of one of two classes, but three.h5 has 3; leave it out, or take 1",

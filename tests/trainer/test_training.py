@@ -5,17 +5,26 @@ import re
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from corpus.dataset import open_dataset, write_dataset
 from corpus.settings import Settings
+from trainer.classification.calibration import calibrated
+from trainer.classification.data import load_data
+from trainer.classification.evaluate import Evaluation, evaluate
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
+from trainer.classification.losses import Loss
+from trainer.classification.rows import Rows
+from trainer.computing.threads import Threads
+from trainer.distributed.ranks import join_process_group
 from trainer.output import record
 from trainer.output.files import MODEL_FILES, ONNX
 
@@ -23,6 +32,7 @@ from trainer.output.files import MODEL_FILES, ONNX
 LEARNING = (
     "--epochs", "3", "--global-batch", "64", "--layers", "2", "--dropout", "0.2", "--embedding-dropout", "0.2",
     "--learning-rate", "3e-3", "--rate-scaling", "none", "--loss", "bce", "--threads", "1", "--record-every", "1",
+    "--metric", "macro-f1",
 )  # fmt: skip
 
 CLAIMING = Path(__file__).with_name("claiming.py")
@@ -183,6 +193,32 @@ def test_unequal_ranks_learn_what_one_alone_learns(alone: Path, uneven: Path) ->
     assert step_losses(uneven) == pytest.approx(step_losses(alone), rel=1e-3)
     for name, expected in weights(alone).items():
         assert torch.allclose(weights(uneven)[name], expected, atol=2e-3), name
+
+
+def test_one_rank_alone_calibrates_and_judges_the_model_of_two_as_they_do(uneven: Path, dataset: Path) -> None:
+    model, data, told = load_model(uneven), load_data(dataset), summary(uneven)
+    logits = torch.zeros(len(data.validation), 2)
+    plain = replace(model.loss, temperature=1.0, threshold=0.5)
+
+    def alone(rows: Rows, loss: Loss, logits: torch.Tensor | None = None) -> Evaluation:
+        split, threads = np.array([len(rows)]), Threads(1)
+        found = evaluate(
+            model.classifier, rows, split=split, loss=loss, threads=threads, stop=lambda: False, logits=logits
+        )
+        assert found is not None
+        return found
+
+    with join_process_group(1):
+        alone(data.validation, plain, logits)
+        tested = alone(data.test, model.loss)
+    labels = torch.from_numpy(data.validation.labels).long()
+    expected, _ = calibrated(plain, logits, labels, "macro-f1")
+    assert (told["temperature"], told["threshold"]) == (model.loss.temperature, model.loss.threshold)
+    assert model.loss.temperature == pytest.approx(expected.temperature, rel=1e-4) != 1
+    assert model.loss.threshold == pytest.approx(expected.threshold, rel=1e-4)
+    assert told["log_loss"] == pytest.approx(tested.log_loss)
+    assert told["uncalibrated_log_loss"] == pytest.approx(tested.uncalibrated)
+    assert told["confusion"]["counts"] == [list(counts) for counts in tested.confusion.counts]
 
 
 def test_the_last_epoch_is_kept(alone: Path) -> None:

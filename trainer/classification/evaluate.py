@@ -5,6 +5,8 @@ after each batch, because ranks have different numbers of batches. They ask in r
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,14 +24,33 @@ from trainer.errors import SAME_SPLIT_ADVICE, RankError, TrainingError
 from trainer.order import IntArray
 
 _BATCH, _GPU_BATCH = 512, 8192
+_LOSSES = 3
 _ROUND = 8192
 """Rows of a rank in a round between two agreements to go on: below a second of work on a CPU."""
 
 
+class Evaluation(NamedTuple):
+    """What a model is worth on some rows: means over them."""
+
+    loss: float
+    """As it is trained."""
+    confusion: Confusion
+    log_loss: float
+    uncalibrated: float
+    """The log loss at a temperature of 1."""
+
+
 def evaluate(
-    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
-) -> tuple[float, Confusion] | None:
-    """The mean loss and the confusion matrix over all rows, the same on every rank.
+    model: Classifier,
+    rows: Rows,
+    *,
+    split: IntArray,
+    loss: Loss,
+    threads: Threads,
+    stop: Callable[[], bool],
+    logits: Tensor | None = None,
+) -> Evaluation | None:
+    """The evaluation over all rows, the same on every rank; `logits` (rows, classes) of zeros are filled with theirs.
 
     `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order, on a CPU by its
     `threads`. Returns None, on every rank, once `stop` returns True on any rank. Raises TrainingError if other ranks
@@ -39,7 +60,7 @@ def evaluate(
     end = int(split[: rank + 1].sum())
     numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
-    evaluator = _Evaluator(model, rows, loss)
+    evaluator = _Evaluator(model, rows, loss, logits)
     sums = evaluator.zeros()
     model.eval()
     stopped = False
@@ -54,24 +75,27 @@ def evaluate(
         return None
     with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(sums)
-    loss_sum, *counts = sums.tolist()
-    confusion = Confusion.of(counts)
+        if logits is not None:
+            dist.all_reduce(logits)  # of each row one rank's numbers, and zeros
+    confusion = Confusion.of(sums[_LOSSES:].tolist())
     if confusion.rows != len(rows):
         raise TrainingError(
             f"the ranks evaluated {plural(confusion.rows, 'row')}, but there are {len(rows):,}: {SAME_SPLIT_ADVICE}"
         )
-    return loss_sum / len(rows), confusion
+    mean, log_loss, uncalibrated = (sums[:_LOSSES] / len(rows)).tolist()
+    return Evaluation(mean, confusion, log_loss, uncalibrated)
 
 
 class _Evaluator:
-    def __init__(self, model: Classifier, rows: Rows, loss: Loss) -> None:
-        self._model, self._rows, self._loss = model, rows, loss
+    def __init__(self, model: Classifier, rows: Rows, loss: Loss, logits: Tensor | None) -> None:
+        self._model, self._rows, self._loss, self._logits = model, rows, loss, logits
+        self._uncalibrated = replace(loss, temperature=1.0)
         self._device = next(model.parameters()).device
         self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH
 
     def __call__(self, numbers: IntArray) -> Tensor:
-        """(1 + classes * classes,): the sum of the losses of these rows (n,), and their numbers by classes * label +
-        prediction."""
+        """(3 + classes * classes,): the sums over these rows (n,) of their losses, their log losses, and those that are
+        not calibrated; and their numbers by classes * label + prediction."""
         sums = self.zeros()
         with torch.inference_mode():
             while len(numbers):
@@ -87,17 +111,25 @@ class _Evaluator:
 
     def zeros(self) -> Tensor:
         """The sums of no rows."""
-        return torch.zeros(1 + self._loss.classes**2, dtype=torch.float64)
+        return torch.zeros(_LOSSES + self._loss.classes**2, dtype=torch.float64)
 
     def _batch(self, numbers: IntArray) -> Tensor:
         batch_of = self._rows.whole_batch if self._model.reads_whole_texts else self._rows.batch
-        batch = batch_of(numbers, self._device)
+        batch = batch_of(numbers, self._device, keys=None if self._logits is None else numbers)
         outputs = self._model(batch.tokens, batch.lengths)  # (n, outputs)
-        losses = self._loss.sum(outputs, batch.labels, batch.ratings)
+        if self._logits is not None and batch.keys is not None:  # the batch has the rows in another order
+            self._logits[batch.keys.cpu()] = self._loss.logits(outputs).cpu().to(self._logits.dtype)
+        losses = torch.stack(
+            [
+                self._loss.sum(outputs, batch.labels, batch.ratings),
+                self._loss.log_loss(outputs, batch.labels),
+                self._uncalibrated.log_loss(outputs, batch.labels),
+            ]
+        )
         classes = self._loss.classes
         cells = classes * batch.labels.long() + self._loss.predictions(outputs)  # (n,)
         counts = torch.bincount(cells, minlength=classes**2)  # (classes * classes,)
-        return torch.cat([losses[None].double(), counts.double()]).cpu()
+        return torch.cat([losses.double(), counts.double()]).cpu()
 
 
 def _any_rank(mine: bool) -> bool:

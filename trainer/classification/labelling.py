@@ -47,9 +47,11 @@ class Prediction(NamedTuple):
 class Labeller:
     """Labels texts by a model; words outside its vocabulary count as unknown."""
 
-    def __init__(self, model: TrainedModel, threshold: float = 0.5, *, expected: int = 0, threads: int = 1) -> None:
-        """Of two classes, a text is positive if the probability of that is above `threshold`; of more, it has the most
-        probable class, and of equally probable ones the first.
+    def __init__(
+        self, model: TrainedModel, threshold: float | None = None, *, expected: int = 0, threads: int = 1
+    ) -> None:
+        """Of two classes, a text is positive if the probability of that is above `threshold` (default: the model's); of
+        more, it has the most probable class, and of equally probable ones the first.
 
         `expected`: about how many letters will come, if known; like `threads`, it affects speed alone. torch itself
         uses one thread from now on.
@@ -57,7 +59,7 @@ class Labeller:
         torch.set_num_threads(1)
         self._threads = Threads(threads)
         self._model = model
-        self._threshold = threshold
+        self._threshold = model.loss.threshold if threshold is None else threshold
         self._letters = expected
         self._encode: PlainEncoder | FastEncoder = _encoder(PlainEncoder, model)
 

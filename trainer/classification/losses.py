@@ -44,6 +44,10 @@ class Loss:
     positive_weight: float
     classes: int = 2
     """Their number."""
+    temperature: float = 1.0
+    """What log-odds and logits are divided by before they are probabilities (calibration.py)."""
+    threshold: float = 0.5
+    """Of two classes: above this probability of label 1 it is predicted."""
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Self:
@@ -63,7 +67,19 @@ class Loss:
             raise ValueError("its classes are not a number of at least 2")
         if classes > 2 and (kind, weight) != (SOFTMAX, 1):
             raise ValueError(f"its loss is {kind} with a weight of {weight}, which is not one of {classes} classes")
-        return cls(kind=kind, scale=Scale(*scale), positive_weight=weight, classes=classes)
+        temperature, threshold = plain.get("temperature", 1.0), plain.get("threshold", 0.5)  # older files have neither
+        if type(temperature) not in (int, float) or not 0 < temperature < math.inf:
+            raise ValueError("its temperature is not a number above 0")
+        if type(threshold) not in (int, float) or not 0 < threshold < 1:
+            raise ValueError("its threshold is not a number between 0 and 1")
+        return cls(
+            kind=kind,
+            scale=Scale(*scale),
+            positive_weight=weight,
+            classes=classes,
+            temperature=temperature,
+            threshold=threshold,
+        )
 
     def plain(self) -> dict[str, Any]:
         """The loss in types that a model file can hold."""
@@ -72,6 +88,8 @@ class Loss:
             "scale": list(self.scale),
             "positive_weight": self.positive_weight,
             "classes": self.classes,
+            "temperature": self.temperature,
+            "threshold": self.threshold,
         }
 
     @property
@@ -108,17 +126,31 @@ class Loss:
         return float(total), gradients
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """(rows, classes): the probability of each class; of two classes, by the log-odds of label 1."""
+        """(rows, classes): the calibrated probability of each class; of two classes, by the log-odds of label 1."""
+        return self.probabilities_of(self.logits(outputs))
+
+    def probabilities_of(self, logits: Tensor) -> Tensor:
+        """(rows, classes): the same, by `logits` (rows, classes)."""
+        logits = logits / self.temperature
         if self.classes > 2:
-            return outputs.softmax(1)
-        log_odds = self.log_odds(outputs)
-        return torch.stack([-log_odds, log_odds], dim=1).sigmoid()
+            return logits.softmax(1)
+        return torch.stack([-logits[:, 1], logits[:, 1]], dim=1).sigmoid()
 
     def predictions(self, outputs: Tensor) -> Tensor:
-        """(rows,) int64: the most probable label; of equally probable ones the smallest."""
+        """(rows,) int64: of two classes 1 above the threshold; of more the most probable label, and of equally probable
+        ones the smallest."""
         if self.classes > 2:
             return outputs.argmax(1)  # of equal outputs the first
-        return (self.log_odds(outputs) > 0).long()
+        return (self.probabilities(outputs)[:, 1].double() > self.threshold).long()
+
+    def log_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The sum over rows of the negative logarithm of the label's calibrated probability."""
+        return F.cross_entropy(self.logits(outputs) / self.temperature, labels.long(), reduction="sum")
+
+    def logits(self, outputs: Tensor) -> Tensor:
+        """(rows, classes): the logarithm of each class's probability before calibration, up to a number that all
+        classes of a row share; of two classes 0 and the log-odds."""
+        return outputs if self.classes > 2 else F.pad(self.log_odds(outputs)[:, None], (1, 0))
 
     def log_odds(self, outputs: Tensor) -> Tensor:
         """(rows,): the log-odds of label 1 that `outputs` (rows, self.outputs) mean, for two classes. Those of `mse`

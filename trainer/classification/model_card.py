@@ -12,6 +12,8 @@ from trainer.output.files import ONNX, VOCABULARY
 _CLASSES_NAMED = 8
 """More classes are counted in the title, and named below it."""
 _ACCURACY, _MAJORITY = "accuracy", "majority"
+_SETTINGS = ("temperature", "threshold")
+"""Values beside the measures that are not measures."""
 
 _RULES = {
     "letters": "HTML entities decoded once, lower case, runs of a-z and inner apostrophes; digits, other punctuation "
@@ -48,7 +50,8 @@ For programs without PyTorch. It has two inputs:
   `{vocabulary}`, counted from 2; that of any other word is 1.
 - `lengths`, int64 (rows,): the number of words in each row, at least 1.
 
-Its output `probabilities`, float32 (rows, {classes}), has the probability of each class in the order above.
+Its output `probabilities`, float32 (rows, {classes}), has the calibrated probability of each class in the order above.
+{label}
 """
 
 
@@ -61,6 +64,8 @@ def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) ->
         ("model", f"`{model.name}`: {_listed(model.settings)}"),
         ("classes", ", ".join(f"{label} {name}" for label, name in enumerate(classes))),
         ("loss", model.loss.kind),
+        ("temperature", f"{model.loss.temperature:.4g}, by which the logits are divided before they are probabilities"),
+        ("label", _label(model)),
         ("weights", f"{weights:,} numbers, float32"),
         ("vocabulary", f"{len(model.ids):,} words; all others count as one unknown word"),
         ("words", f"rule `{model.words}`: {_RULES[model.words]}"),
@@ -75,7 +80,15 @@ def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) ->
         f"# A classifier of texts{named}\n\n{_table(('', ''), facts)}",
         _measures(model.about.get("test") or {}),
         _USE,
-        _ONNX.format(file=ONNX, vocabulary=VOCABULARY, length=length, classes=len(classes)) if onnx else "",
+        _ONNX.format(
+            file=ONNX,
+            vocabulary=VOCABULARY,
+            length=length,
+            classes=len(classes),
+            label=f"The label is {_label(model)}.",
+        )
+        if onnx
+        else "",
         _limits(model),
     ]
     return "\n".join(part for part in parts if part)
@@ -83,7 +96,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) ->
 
 def _measures(tested: Mapping[str, Any]) -> str:
     """The measures on the test rows; the accuracy says little without the share of the most frequent class."""
-    numbers = {name: value for name, value in tested.items() if type(value) in (int, float)}
+    numbers = {name: value for name, value in tested.items() if type(value) in (int, float) and name not in _SETTINGS}
     rows = []
     for name, value in numbers.items():
         beside = f" (always the most frequent class: {numbers[_MAJORITY]:.4f})" if _MAJORITY in numbers else ""
@@ -103,6 +116,9 @@ def _limits(model: TrainedModel) -> str:
         if model.loss.kind == "mse"
         else "The probabilities were not calibrated: of texts with probability 0.9 more or fewer than 9 in 10 may be "
         "of that class."
+        if model.loss.temperature == 1
+        else "The probabilities were calibrated on texts like those of the dataset. Of other texts with probability "
+        "0.9 more or fewer than 9 in 10 may be of that class."
     )
     limits = (
         "The measures are of texts like those of the dataset. Nothing was measured on texts of another kind, another "
@@ -113,6 +129,13 @@ def _limits(model: TrainedModel) -> str:
         "A text without a word that counts gets no class.",
     )
     return "## Limits\n\n" + "".join(f"- {limit}\n" for limit in limits)
+
+
+def _label(model: TrainedModel) -> str:
+    """How probabilities become a label."""
+    if model.classes:
+        return "that of the most probable class"
+    return f"1 where the probability of `positive` is above the threshold {model.loss.threshold!r}, else 0"
 
 
 def _listed(settings: Mapping[str, Any]) -> str:

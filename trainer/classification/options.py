@@ -107,6 +107,13 @@ class ClassifierOptions(Section):
         must=ABOVE_0,
     )
 
+    metric: str = option(
+        "by what the decision threshold of two classes is chosen on the validation rows: accuracy takes 0.5; macro-f1 "
+        "takes the threshold of the highest macro-F1, which finds more rows of a rare class, and is less accurate",
+        default="accuracy",
+        choices=("accuracy", "macro-f1"),
+    )
+
     def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
         """The settings of a model for `models.build`, for so many ids and outputs per row; without those that are
         None."""

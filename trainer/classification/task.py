@@ -5,17 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD, word_ids
 from trainer.balancing.claims import Lengths
+from trainer.balancing.split import proportional_split
 from trainer.classification import models
+from trainer.classification.calibration import MACRO_F1, MOST_LOGITS, calibrated
 from trainer.classification.data import TextData, load_data, place_rows
 from trainer.classification.direct import direct_gradients
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
-from trainer.classification.metrics import MOST_CLASSES, TWO_CLASSES, measures, measures_for
+from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.options import sgd_batch
@@ -63,6 +66,7 @@ class Classification(Task[TextData]):
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
         self._loss = _loss(config, data)
+        self._notes: list[str] = []
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
         self.model.read_vocabulary(data.vocabulary)
         if data.start:
@@ -101,17 +105,56 @@ class Classification(Task[TextData]):
         return tuple(self._data.training.ids(rows, len(table)) for table in self.tables)
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
+        if part == TEST and not self._calibrate(split, stop):
+            return None
         rows: Rows = getattr(self._data, part)
         found = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
         if found is None:
             return None
-        loss, confusion = found
-        matrix = {"confusion": confusion.plain(self._data.classes or TWO_CLASSES)} if part == TEST else {}
-        return {"loss": loss, **measures(confusion), **matrix}
+        told = {"loss": found.loss, **measures(found.confusion)}
+        if part != TEST:
+            return told
+        return {
+            **told,
+            "log_loss": found.log_loss,
+            "uncalibrated_log_loss": found.uncalibrated,
+            "temperature": self._loss.temperature,
+            "threshold": self._loss.threshold,
+            "confusion": found.confusion.plain(self._data.classes or TWO_CLASSES),
+        }
+
+    def _calibrate(self, split: IntArray, stop: Callable[[], bool]) -> bool:
+        """Fit the temperature and the threshold on the validation rows, split as `split` is; False if it was stopped.
+
+        It is done anew in a run that was stopped before the test, so that no checkpoint has to hold them."""
+        rows = self._data.validation[: max(1, MOST_LOGITS // self._loss.classes)]
+        logits = torch.zeros(len(rows), self._loss.classes)
+        if len(rows):
+            found = evaluate(
+                self.model,
+                rows,
+                split=proportional_split(len(rows), split.astype(np.float64)),
+                loss=self._loss,
+                threads=self._ranks.threads,
+                stop=stop,
+                logits=logits,
+            )
+            if found is None:
+                return False
+        labels = torch.from_numpy(rows.labels.astype(np.int64))
+        fitted, note = calibrated(self._loss, logits, labels, self._config.metric)
+        # Processors may differ in a last digit.
+        temperature, threshold = self._ranks.broadcast((fitted.temperature, fitted.threshold))
+        self._loss = replace(self._loss, temperature=temperature, threshold=threshold)
+        self._notes = [note] if note else []
+        return True
 
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
-        names = (*measures_for(self._loss.classes), "confusion")
+        names = (*measures_for(self._loss.classes), *CALIBRATION, "confusion")
         return {name: tested[name] if tested else None for name in names}
+
+    def closing_notes(self) -> list[str]:
+        return self._notes
 
     def summary_settings(self) -> dict[str, Any]:
         return {"precision": self.precision, "positive_weight": self._loss.positive_weight}
@@ -163,6 +206,11 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
         raise TrainingError(
             f"--loss is {config.loss}, a loss of two classes, but {config.data} has {classes}; "
             f"take --loss {CROSS_ENTROPY}"
+        )
+    if config.metric == MACRO_F1:
+        raise TrainingError(
+            f"--metric is {MACRO_F1}, which chooses the threshold of two classes, but {config.data} has {classes}; "
+            "leave it out"
         )
     if config.positive_weight not in (None, 1):
         raise TrainingError(

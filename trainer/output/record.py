@@ -19,11 +19,14 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
 - `epoch`: `epoch`, `loss`, `validation` (with `loss` and the measures of
   classification/metrics.py).
 - `test`, at the end: `epoch` (the last), `loss` and the measures on the test rows, and `confusion`: `classes`, their
-  names by label, and `counts`, where `counts[i][j]` rows have the label i and the prediction j.
+  names by label, and `counts`, where `counts[i][j]` rows have the label i and the prediction j. `temperature` and
+  `threshold` are fitted on the validation rows (classification/calibration.py); `log_loss` is that of the calibrated
+  probabilities of the labels, `uncalibrated_log_loss` that at a temperature of 1.
 - `end`: the content of summary.json.
 
 summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `macro_f1`, `majority`, for two classes
-also `f1_positive` and `f1_negative`, and `confusion` (on the test rows, at the end; null where a run was stopped),
+also `f1_positive` and `f1_negative`, and `log_loss`, `uncalibrated_log_loss`, `temperature`, `threshold` and
+`confusion` (on the test rows, at the end; null where a run was stopped; more than two classes have a threshold of 0.5),
 `validation` (after the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included),
 `samples_per_second`; and its settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`,
 `positive_weight` (1 for more than two classes), `digest`, `slept` (whether the ranks slept instead of computing,

@@ -33,6 +33,10 @@ def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
         "wall": 102.0,
         "profile": ranks,
         **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "macro_f1", "f1_positive", "f1_negative"), 0.5),
+        "log_loss": 0.25,
+        "uncalibrated_log_loss": 0.3,
+        "temperature": 1.5,
+        "threshold": 0.625,
         "confusion": {"classes": ["negative", "positive"], "counts": [[5, 1234], [20, 300]]},
         **more,
     }
@@ -108,6 +112,8 @@ def test_many_ranks_on_one_machine_have_one_line() -> None:
 def test_test_rows_are_shown_by_their_class_and_the_predicted_one() -> None:
     found = dict(told(summary([QUICK])))
     assert found["predicted as"] == "negative  positive"
+    assert found["log loss"] == "0.250, uncalibrated 0.300 (temperature 1.50)"
+    assert found["positive above"] == "0.625"
     assert found["  negative"] == "       5     1,234"
     assert found["  positive"] == "      20       300"
 
@@ -122,7 +128,7 @@ def of_classes(*names: str) -> dict[str, Any]:
 def test_more_than_two_classes_have_a_macro_f1_and_no_f1_of_their_own() -> None:
     found = dict(told(of_classes("bad", "fair", "good")))
     assert found["macro-F1"] == "0.500"
-    assert "F1 positive, negative" not in found
+    assert not {"F1 positive, negative", "positive above"} & found.keys()
     assert (found["predicted as"], found["  fair"]) == ("bad  fair  good", "  7     7     7")
 
 

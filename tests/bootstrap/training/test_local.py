@@ -133,7 +133,13 @@ SUMMARY: dict[str, Any] = {
     "profile": [{"order": 0.1}],
     **dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "majority", "confusion")),
 }
-OF_ANY_CLASSES = dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "majority"), 0.5)
+OF_ANY_CLASSES = dict.fromkeys(
+    (
+        *("accuracy", "balanced_accuracy", "macro_f1", "majority"),
+        *("log_loss", "uncalibrated_log_loss", "temperature", "threshold"),
+    ),
+    0.5,
+)
 TWO = {"classes": ["negative", "positive"], "counts": [[3, 1], [0, 4]]}
 FINISHED = {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": TWO, "f1_positive": 0.5, "f1_negative": 0.5}
 
@@ -191,6 +197,7 @@ def test_a_summary_with_a_confusion_matrix_that_is_none_is_refused(tmp_path: Pat
             }.items()
         ),
         (json.dumps({**SUMMARY, "stopped": False}), "'accuracy' is missing or of a wrong type"),
+        (json.dumps({**FINISHED, "threshold": None}), "'threshold' is missing or of a wrong type"),
         (json.dumps({**FINISHED, "f1_negative": None}), "'f1_negative' is missing or of a wrong type"),
     ],
 )

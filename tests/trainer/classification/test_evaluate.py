@@ -50,7 +50,7 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, 
     with join_process_group(1):
         found = evaluate(model, rows, split=np.array([count]), loss=LOSS, threads=Threads(threads), stop=lambda: False)
     assert found is not None
-    loss, confusion = found
+    loss, confusion, *_ = found
     called = tokens[:, 0] == 3
     assert confusion.counts == tuple(
         tuple(int(((labels == label) & (called == prediction)).sum()) for prediction in (0, 1)) for label in (0, 1)

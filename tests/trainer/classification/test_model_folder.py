@@ -4,6 +4,7 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from shutil import copytree
@@ -81,6 +82,32 @@ def test_a_file_of_an_earlier_version_says_the_same(model: TrainedModel, tmp_pat
     assert found.about == model.about
     write_model(tmp_path / "model", found)
     assert said(load_model(tmp_path)) == said(model)
+
+
+def test_a_folder_of_the_first_format_is_not_calibrated(model: TrainedModel, folder: Path) -> None:
+    def first_format(config: dict[str, Any]) -> None:
+        config.update(format=1)
+        del config["loss"]["temperature"], config["loss"]["threshold"]
+
+    rewrite(folder, first_format)
+    found = load_model(folder)
+    assert (found.loss.temperature, found.loss.threshold) == (1, 0.5)
+    assert said(found) == said(model)
+
+
+def test_a_calibrated_model_is_read_as_it_was_written_and_its_card_says_how_it_labels(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    calibrated = replace(model, loss=replace(model.loss, temperature=2.0, threshold=0.75))
+    write_model(tmp_path / "model", calibrated)
+    found = load_model(tmp_path)
+    assert found.loss == calibrated.loss
+    assert said(found) == said(calibrated) != said(model)
+    assert [each.label for each in Labeller(found)(TEXTS[:3])] == [int(each[1] > 0.75) for each in said(found)[:3]]
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "| temperature | 2," in card
+    assert "above the threshold 0.75, else 0" in card
+    assert "were calibrated on texts like" in card
 
 
 def test_other_programs_can_read_the_files(model: TrainedModel, written: Path) -> None:
@@ -203,7 +230,7 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "it does not name"),
     "a later format": (
         lambda held: held.update(format=99),
-        "is of format 99, and this Shoal reads 1; take",
+        "is of format 99, and this Shoal reads 1 to 2; take",
     ),
     "another rule of words": (lambda held: held.update(words="runes"), "its rule of words is 'runes', and this Shoal"),
     "a model that fills the memory": (

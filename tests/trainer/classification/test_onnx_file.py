@@ -1,5 +1,6 @@
 """The ONNX file of a model answers as the model does, for any number of rows of any width."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ def test_a_file_gives_the_probabilities_of_the_model(
     tmp_path: Path, name: str, kind: str, pooling: str, layers: int
 ) -> None:
     model = random_model(WORDS, name=name, kind=kind, pooling=pooling, layers=layers, embedding=8, hidden=5, buckets=50)
+    model = replace(model, loss=replace(model.loss, temperature=1.7))
     write_onnx(tmp_path / "model.onnx", model)
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
@@ -72,3 +74,4 @@ def test_the_folder_of_an_export_has_the_file_and_its_card_says_what_goes_in(tmp
     session = onnxruntime.InferenceSession(tmp_path / "model" / "model.onnx")
     for each in (*session.get_inputs(), *session.get_outputs()):
         assert f"`{each.name}`" in card
+    assert "The label is 1 where the probability of `positive` is above the threshold 0.5, else 0." in card

@@ -1,0 +1,101 @@
+"""The temperature lowers the log loss of validation rows, and the threshold is the best one for their macro-F1."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from trainer.classification.calibration import best_threshold, calibrated, fit_temperature
+from trainer.classification.losses import BCE, MSE, SOFTMAX, Loss, Scale
+from trainer.classification.metrics import Confusion, macro_f1
+
+TWO = Loss(kind=BCE, scale=Scale(0, 1, 1), positive_weight=1.0)
+
+
+@given(seed=st.integers(0, 9999), classes=st.integers(2, 4), count=st.integers(1, 40), sure=st.floats(0, 30))
+def test_a_temperature_never_raises_the_log_loss_and_keeps_the_order(
+    seed: int, classes: int, count: int, sure: float
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes, (count,), generator=generator)
+    logits = torch.randn(count, classes, generator=generator) * sure
+    found = fit_temperature(logits, labels)
+    at = {
+        each: float(F.cross_entropy(logits.double() / each, labels)) for each in (1.0, found, found * 1.1, found / 1.1)
+    }
+    assert at[found] <= at[1.0]
+    assert found == 1 or at[found] == min(at.values())
+    assert bool(((logits / found).gather(1, logits.argsort(1)).diff() >= 0).all())
+
+
+@pytest.mark.parametrize("temperature", [0.4, 2.5])
+def test_the_temperature_of_the_rows_is_found(temperature: float) -> None:
+    log_odds = torch.randn(20_000, generator=torch.Generator().manual_seed(0)) * 2
+    labels = (torch.rand(20_000, generator=torch.Generator().manual_seed(1)) < log_odds.sigmoid()).long()
+    assert fit_temperature(F.pad(log_odds[:, None] * temperature, (1, 0)), labels) == pytest.approx(
+        temperature, rel=0.05
+    )
+
+
+@pytest.mark.parametrize("log_odds", [[-3.0, 2.0, 9.0], [0.0, 0.0, 0.0]])
+def test_rows_that_are_all_right_or_tell_nothing_leave_the_probabilities(log_odds: Sequence[float]) -> None:
+    assert fit_temperature(F.pad(torch.tensor(log_odds)[:, None], (1, 0)), torch.tensor([0, 1, 1])) == 1
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 20).map(lambda step: step / 20) | st.floats(0, 1, width=32), st.integers(0, 1)),
+        min_size=2,
+        max_size=12,
+    ).filter(lambda rows: len({label for _, label in rows}) == 2)
+)
+def test_the_threshold_is_the_best_of_all_and_of_equally_good_ones_the_nearest_to_a_half(
+    rows: list[tuple[float, int]],
+) -> None:
+    probabilities, labels = np.array([each for each, _ in rows], np.float32).astype(float), [label for _, label in rows]
+    edges = sorted({0.0, *probabilities.tolist(), 1.0})
+    middles = [(low + high) / 2 for low, high in pairwise(edges) if not low <= 0.5 < high]
+
+    def worth(threshold: float) -> float:
+        cells = [2 * label + int(each > threshold) for each, label in zip(probabilities, labels, strict=True)]
+        return macro_f1(Confusion.of(np.bincount(cells, minlength=4).tolist()))
+
+    found = best_threshold(torch.tensor(probabilities, dtype=torch.float32), torch.tensor(labels))
+    best = max(map(worth, (*middles, 0.5)))
+    assert 0 < found < 1
+    assert worth(found) == pytest.approx(best)
+    good = sorted(each for each in (*middles, 0.5) if worth(each) > best - 1e-9)
+    assert found == min(good, key=lambda each: abs(each - 0.5))
+
+
+@pytest.mark.parametrize("labels", [[], [1, 1, 1]])
+def test_validation_rows_of_one_class_or_none_calibrate_nothing(labels: list[int]) -> None:
+    logits = torch.tensor([[0.0, 4.0]] * len(labels)).reshape(-1, 2)
+    found, note = calibrated(TWO, logits, torch.tensor(labels, dtype=torch.int64), "macro-f1")
+    assert found == TWO
+    assert note is not None
+    assert "not calibrated" in note
+
+
+def test_a_loss_of_ratings_gets_a_threshold_and_no_temperature() -> None:
+    logits, labels = torch.tensor([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 4.0]]), torch.tensor([1, 0, 0, 1])
+    found, _ = calibrated(replace(TWO, kind=MSE), logits, labels, "macro-f1")
+    assert found.temperature == 1
+    assert found.predictions(logits[:, 1:] / (np.pi / np.sqrt(3))).tolist() == labels.tolist()
+    assert calibrated(TWO, logits, labels, "accuracy")[0].threshold == 0.5
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_calibrated_probabilities_are_those_of_the_divided_logits(classes: int) -> None:
+    loss = Loss(kind=SOFTMAX, scale=Scale(0, 1, 1), positive_weight=1.0, classes=classes, temperature=2.5)
+    outputs, labels = torch.randn(9, classes, generator=torch.Generator().manual_seed(0)), torch.arange(9) % classes
+    found = loss.probabilities(outputs)
+    assert torch.allclose(found, (outputs / 2.5).softmax(1))
+    assert float(loss.log_loss(outputs, labels)) == pytest.approx(float(-found[torch.arange(9), labels].log().sum()))
+    assert torch.equal(loss.predictions(outputs), replace(loss, temperature=1.0).predictions(outputs))
