@@ -19,6 +19,7 @@ from trainer.options import (
     AT_LEAST_1,
     Bound,
     Section,
+    from_1_to,
     option,
     option_metadata,
     shown_options,
@@ -73,9 +74,12 @@ class Slowdown(NamedTuple):
         return f"{self.factor}" if self.later is None else f"{self.factor}@{self.step}:{self.later}"
 
 
+_MOST_SLOWED = 1_000_000
+
+
 def _can_be_slowed(slow: Mapping[int, Slowdown]) -> bool:
     return all(
-        rank >= 0 and step >= 0 and all(1 <= each < math.inf for each in (factor, later or 1.0))
+        rank >= 0 and step >= 0 and all(1 <= each <= _MOST_SLOWED for each in (factor, later or 1.0))
         for rank, (factor, later, step) in slow.items()
     )
 
@@ -152,7 +156,9 @@ class ComputeOptions(Section):
         choices=(32, 16),
     )
     threads: int | None = option(
-        "CPU threads of a rank (default: the machine's cores, shared among its ranks)", default=None, must=AT_LEAST_1
+        "CPU threads of a rank (default: the machine's cores, shared among its ranks)",
+        default=None,
+        must=from_1_to(1024),
     )
     exchange: str = option(
         "how ranks add up their gradients. rows: after each step's computing, and of tables only the rows that the "
@@ -232,7 +238,7 @@ class DebuggingOptions(Section):
         metadata=option_metadata(
             "make a rank FACTOR times slower by letting it sleep, to try the balancer on equal hardware; "
             "RANK:FACTOR@STEP:LATER changes to another factor after so many steps",
-            must=Bound("a rank from 0 and a factor of at least 1", _can_be_slowed),
+            must=Bound(f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}", _can_be_slowed),
             metavar="RANK:FACTOR",
             parse=Slowdown.parse,
             several=True,

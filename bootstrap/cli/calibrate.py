@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import argparse_options, command, option
+from bootstrap.cli.command import MOST_RANKS, argparse_options, command, option
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.target import Target, where_options
 from bootstrap.cli.training_config import config_of
@@ -41,7 +41,13 @@ Examples:
 """,
 )
 @where_options
-@option("--nodes", group="Where", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
+@option(
+    "--nodes",
+    group="Where",
+    type=click.IntRange(1, MOST_RANKS),
+    metavar="N",
+    help="with --local: ranks on this machine (default: 1)",
+)
 @option(
     "--data",
     metavar="DATASET",
@@ -70,8 +76,6 @@ def run(
     if target is None:
         if yes or dry_run:
             raise UsageError("--yes and --dry-run go with --deployment; on this machine it costs nothing")
-        if nodes is not None and nodes < 1:
-            raise UsageError(f"--nodes is {nodes}, but must be at least 1")
         from bootstrap.training.calibration import calibrate_locally
 
         with Bars(unit="row") as bars:

@@ -7,6 +7,7 @@ Click; `argparse_options` declares those here.
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,8 @@ Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 MOST = 10**12
 """The largest number that an option takes, unless it says another one."""
+MOST_RANKS = 1024
+"""The largest number of ranks, which are processes on this machine."""
 _OPTIONS = "Options"
 _HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
 
@@ -62,6 +65,15 @@ class Option(click.Option):
         self.type = _bounded(self.type)
 
 
+class _Whole(click.IntRange):
+    """A whole number within bounds, which the error names for any number of digits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if re.fullmatch(r"\s*[-+]?\d{40,}\s*", str(value)):
+            self.fail(f"{str(value).strip()[:20]}... is not in the range {self._describe_range()}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Finite(click.FloatRange):
     """A number within bounds, which NaN is not."""
 
@@ -75,11 +87,11 @@ class _Finite(click.FloatRange):
 def _bounded(kind: click.ParamType[Any]) -> click.ParamType[Any]:
     """A type of option with the bounds of numbers that it lacks."""
     if isinstance(kind, click.IntRange):
-        return click.IntRange(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
+        return _Whole(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if isinstance(kind, click.FloatRange):
         return _Finite(kind.min, MOST if kind.max is None else kind.max, kind.min_open, kind.max_open)
     if kind is click.INT:
-        return click.IntRange(-MOST, MOST)
+        return _Whole(-MOST, MOST)
     return _Finite(-MOST, MOST) if kind is click.FLOAT else kind
 
 

@@ -42,7 +42,7 @@ refuses web pages.
     epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or shoal embedded, and in another shell paste "
     "the printed lines, then `shoal deploy demo`, `shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
 )
-@option("--port", type=int, metavar="P", help="where to listen (default: a free port)")
+@option("--port", type=click.IntRange(0, 65535), metavar="P", help="where to listen (default: a free port)")
 @click.argument(
     "words",
     nargs=-1,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import Callback, option
+from bootstrap.cli.command import MOST_RANKS, Callback, option
 from bootstrap.cli.output import show, table
 from bootstrap.errors import UsageError
 from corpus.display import plural
@@ -66,7 +66,7 @@ def word_options(function: Callback) -> Callback:
         option(
             "--ranks",
             group=_GROUP,
-            type=click.IntRange(1, 1024),
+            type=click.IntRange(1, MOST_RANKS),
             metavar="N",
             help="with --local: ranks that learn together (default: the cores)",
         ),

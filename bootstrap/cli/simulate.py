@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from bootstrap.cli.command import Converted, command, option
+from bootstrap.cli.command import MOST_RANKS, Converted, command, option
 from bootstrap.cli.figures import read_size
 from bootstrap.cli.output import json_option, percent, show, table
 from bootstrap.errors import UsageError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from experiments.simulation.cluster import Cluster, Simulated, Troubles
     from trainer.order import BatchOrder
 
-_MOST_GPUS = 1024
+_MOST_STEPS = 1_000_000
 _DEFAULT = ("off", "epoch:1", "steps", "lb-bsp", "cannikin")
 _RANK_BATCH, _JITTER = 256, 0.03
 _OF_NODES = ("scale", "exchange", "gradients")
@@ -145,6 +145,8 @@ def _check(ctx: click.Context, balance: Sequence[str]) -> None:
         raise UsageError(
             "a simulation is of GPUs of the catalogue, or of ranks that were measured; give --nodes or --rates"
         )
+    if (steps := asked["epochs"] * asked["steps"]) > _MOST_STEPS:
+        raise UsageError(f"--epochs times --steps is {steps:,}, but at most {_MOST_STEPS:,} are simulated")
     if asked["rank_batch"] and asked["global_batch"]:
         raise UsageError("--rank-batch and --global-batch contradict each other; give one")
     for name in _OF_NODES:
@@ -185,8 +187,8 @@ def _of_nodes(asked: dict[str, Any]) -> list[_Case]:
             raise UsageError(f"--nodes names {name}, which has no GPU; `shoal catalog` lists the types that have")
         gpus += gpu.count * count
     factors = growing(asked["scale"]) if asked["scale"] else [1]
-    if gpus * factors[-1] > _MOST_GPUS:
-        raise UsageError(f"--nodes names {gpus * factors[-1]:,} GPUs, but at most {_MOST_GPUS:,} are simulated")
+    if gpus * factors[-1] > MOST_RANKS:
+        raise UsageError(f"--nodes names {gpus * factors[-1]:,} GPUs, but at most {MOST_RANKS:,} are simulated")
     cases = []
     for factor in factors:
         nodes = [name for name, count in asked["nodes"] for _ in range(count * factor)]

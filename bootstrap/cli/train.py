@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.command import MOST_RANKS, argparse_options, command, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.input_options import (
     INPUT,
@@ -85,7 +85,13 @@ Examples:
     notes=_NOTES,
 )
 @where_options
-@option("--nodes", group="Where", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
+@option(
+    "--nodes",
+    group="Where",
+    type=click.IntRange(1, MOST_RANKS),
+    metavar="N",
+    help="with --local: ranks on this machine (default: 1)",
+)
 @option(
     "--rates",
     group="Where",
@@ -136,8 +142,6 @@ def run(
             raise UsageError(
                 "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
             )
-        if nodes is not None and nodes < 1:
-            raise UsageError(f"--nodes is {nodes}, but must be at least 1")
         config = config_of(ctx, Path(data or "dataset"))
         with scale_suggested(ctx.obj):
             if texts is not None and dry_run:

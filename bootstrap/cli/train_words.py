@@ -77,8 +77,6 @@ def _train_here(
     from bootstrap.training.local import finished_before, train_locally
     from bootstrap.training.word_stream import FOLDER, forget, readers_of
 
-    if nodes is not None and nodes < 1:
-        raise UsageError(f"--nodes is {nodes}, but must be at least 1")
     if options["input"] and data is not None:
         raise UsageError("--input is text to read, and --data a folder with what was read before; give one of them")
     if not options["input"] and data is None:

@@ -138,7 +138,11 @@ def no_model(folder: Path) -> list[str]:
             "leaves one class",
         ),
         (lambda _: ["train", "--local", "--output", "x"], 2, "--local needs --data"),
-        (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--nodes", "0"], 2, "--nodes is 0"),
+        (
+            lambda _: ["train", "--local", "--data", "x", "--output", "y", "--nodes", "0"],
+            2,
+            "0 is not in the range 1<=x<=1024",
+        ),
         (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--epochs", "0"], 2, "--epochs is 0"),
         (
             lambda _: ["train", "--local", "--data", "x", "--output", "y", "--batch-size", "9", "--rank-batch", "3"],
@@ -146,7 +150,7 @@ def no_model(folder: Path) -> list[str]:
             "--global-batch and --rank-batch contradict each other",
         ),
         (lambda _: ["train", "--deployment", "d", "--output", "y", "--nodes", "2"], 2, "--nodes goes with --local"),
-        (lambda _: ["embedded", "--port", "99999"], 1, "99999"),
+        (lambda _: ["embedded", "--port", "99999"], 2, "99999 is not in the range 0<=x<=65535"),
         (lambda _: ["nonsense"], 2, "no such command 'nonsense'"),
         (lambda _: ["tran", "--local"], 2, "Did you mean 'train'?"),
         (lambda _: ["train", "--output", "--json"], 2, "'--output' requires a value, but --json follows"),

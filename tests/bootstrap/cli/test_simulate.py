@@ -72,6 +72,7 @@ def test_ranks_that_were_measured_take_the_place_of_the_catalogue(
         (("--nodes", "g5.xlarge:1", "--rates", "results"), "--nodes or --rates", 2),
         (("--nodes", "g5.xlarge:1", "--rank-batch", "9", "--global-batch", "9"), "give one", 2),
         (("--nodes", "g5.xlarge:5", "--scale", "256"), "at most 1,024", 2),
+        (("--nodes", "g5.xlarge:1", "--steps", "100000", "--epochs", "11"), "is 1,100,000, but at most 1,000,000", 2),
         (("--nodes", "g5.xlarge:1", "--gradients", "much"), "not a size", 2),
         (("--nodes", "g5.xlarge:4", "--balance", "3,1,1"), "3 shares for 4", 2),
         (("--rates", "no-such-folder"), "does not exist", 1),

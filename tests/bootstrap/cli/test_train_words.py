@@ -87,7 +87,7 @@ def test_a_finished_model_is_not_replaced_unasked(
     [
         ((), "--model skipgram needs --input FILE_OR_S3..., text to learn from, or --data DIR"),
         (("--input", "{text}", "--data", "{stream}"), "--data a folder with what was read before; give one of them"),
-        (("--input", "{text}", "--nodes", "0"), "--nodes is 0, but must be at least 1"),
+        (("--input", "{text}", "--nodes", "0"), "0 is not in the range 1<=x<=1024"),
         (("--input", "{text}", "--rates", "{text}"), "--rates goes with models that classify texts"),
         (("--input", "{text}", "--test-input", "{text}"), "--test-input goes with models that classify texts"),
         (("--input", "{text}", "--separator", ","), "--separator goes with models that classify texts"),
@@ -104,7 +104,10 @@ def test_a_finished_model_is_not_replaced_unasked(
             ("--input", "{text}", "--mode", "average:0"),
             "--mode is average:0, but must be sync, or average:K or async:K",
         ),
-        (("--input", "{text}", "--mode", "async:5", "--optimiser", "adam"), "take --optimiser adagrad or sgd, or"),
+        (
+            ("--input", "{text}", "--mode", "async:5", "--optimiser", "adam"),
+            "take --optimiser adagrad or sgd, or --mode sync",
+        ),
         (("--input", "{text}", "--minutes", "5"), "--minutes goes with text that keeps coming (--follow)"),
         (("--input", "{text}", "--vocabulary-words", "5"), "--vocabulary-words goes with text that keeps coming"),
         (("--input", "{text}", "--follow", "--pip"), "--pip goes with a text that has an end"),

@@ -129,7 +129,7 @@ def test_it_asks_where_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "part"),
     [
         (("--local", "--yes"), "--yes and --dry-run go with --deployment"),
-        (("--local", "--nodes", "0"), "must be at least 1"),
+        (("--local", "--nodes", "0"), "0 is not in the range 1<=x<=1024"),
         (("--deployment", "mine", "--nodes", "2", "--yes"), "--nodes goes with --local"),
         (("--deployment", "mine"), "look with --dry-run, then calibrate with --yes"),
     ],
