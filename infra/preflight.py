@@ -35,7 +35,7 @@ def offline(topology: Topology, *, hours: float | None = None, today: datetime.d
         NoPrice(),
         NoTorchBuild(),
         ImageTooNew(),
-        ReleaseTooOld(day),
+        ReleaseTooOld(),
         BudgetBelowAnHour(),
         ReleaseEnding(day),
         BudgetBelowTheHours(asked),

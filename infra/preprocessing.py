@@ -71,7 +71,7 @@ class Preprocessing(Construct):
             job_flow_role=profile.instance_profile_name,
             service_role=service.role_arn,
             security_configuration=security.ref,
-            log_uri=log.s3_url_for_object("emr/"),
+            log_uri=log.s3_url_for_object(topology.EMR_LOGS_PREFIX),
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,

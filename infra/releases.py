@@ -10,15 +10,11 @@ FIRST = "emr-7.1.0"
 """The first release with Python 3.11 on its nodes."""
 
 _ENDS = {
-    "emr-7.3.0": datetime.date(2026, 10, 16),
-    "emr-7.4.0": datetime.date(2026, 11, 13),
-    "emr-7.5.0": datetime.date(2026, 11, 21),
-    "emr-7.9.0": datetime.date(2027, 5, 20),
-    "emr-7.10.0": datetime.date(2027, 8, 16),
+    "emr-7.10.0": datetime.date(2027, 8, 31),
     "emr-7.13.0": datetime.date(2028, 4, 22),
     "emr-7.14.0": datetime.date(2028, 9, 9),
 }
-"""The day on which AWS's support ends."""
+"""The day on which AWS's support ends; that of all releases up to 7.10 ends on the same day."""
 
 
 def newest() -> str:

@@ -3,8 +3,9 @@
 The constructs and `cost` both read them here, so that the computed price contains everything that is created.
 """
 
-INTERFACE_ENDPOINTS = ("ssm", "ssmmessages", "ec2messages")
-"""The services that Systems Manager needs in a network without internet access: one endpoint each, in one zone."""
+INTERFACE_ENDPOINTS = ("ssm", "ssmmessages")
+"""The services that Systems Manager needs in a network without internet access: one endpoint each, in one zone. Only
+agents older than 2024 call a third one, `ec2messages`, which newer regions lack."""
 
 EMR_ROOT_GIB = 30
 """Root volume of an EMR node, for the system, its applications and Shoal's environment."""

@@ -131,24 +131,24 @@ class ShoalStack(Stack):
     def _grant(self) -> None:
         """Grant all permissions of the stack, except those that a construct needs for its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
-        # An existing bucket may hold other objects, which the nodes must not read.
-        given = data not in self.buckets.own
-        readable = (topology.DATASETS_PREFIX,) if given else ("",)
         if self.preprocessing:
+            # An existing bucket may hold other objects, which the nodes must not read.
+            readable = "" if data in self.buckets.own else topology.DATASETS_PREFIX
             role = self.preprocessing.role
             self.preprocessing.payload.allow_download(role)
             allow_objects(role, raw, READ)
-            allow_objects(role, data, READ, under=readable)
+            allow_objects(role, data, READ, under=(readable,))
             allow_objects(role, data, REPLACE, under=(topology.DATASETS_PREFIX, topology.WORK_PREFIX))
-            allow_objects(role, log, WRITE)
+            allow_objects(role, log, WRITE, under=(topology.EMR_LOGS_PREFIX,))
             allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.preprocessing.primary)
             self.network.allow_from(self.preprocessing.workers)
         if self.training:
             role = self.training.role
             self.training.payload.allow_download(role)
-            allow_objects(role, data, READ, under=readable)
-            allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX, topology.NODES_PREFIX))
+            allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX,))
+            allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX,))
+            allow_objects(role, data, WRITE, under=(topology.NODES_PREFIX,))
             allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.training.nodes)
             if self.share:

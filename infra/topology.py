@@ -49,11 +49,14 @@ NODES_PREFIX = "nodes/"
 """Where each node of a node group writes in the data bucket: its state as `<instance-id>.json`, a sign of work as
 `.busy`, what it has read of texts as `.texts`."""
 RUNS_PREFIX = "runs/"
-"""Where training writes in the data bucket. Nodes of node groups may write here and below `NODES_PREFIX` only."""
+"""Where training writes in the data bucket. Nodes of node groups may write here and below `NODES_PREFIX` only, and read
+here and below `DATASETS_PREFIX` only."""
 DATASETS_PREFIX = "datasets/"
 """Where preprocessing leaves each dataset in the data bucket."""
 WORK_PREFIX = "work/"
 """Where preprocessing keeps intermediate files in the data bucket; they expire."""
+EMR_LOGS_PREFIX = "emr/"
+"""Where EMR writes in the log bucket: its own log of each cluster, below the cluster's id."""
 
 
 def stack_name(deployment: str) -> str:

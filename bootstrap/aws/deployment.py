@@ -3,6 +3,7 @@
 Do not read the topology's file here, because it may have changed since the deployment.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,20 +47,20 @@ class Deployment:
         held = self.outputs.get(topology.OUTPUT_SHARE_ID)
         return None if held is None else "nfs" if held == "nfs" else "efs"
 
-    def readable(self, address: str, *own: str) -> Place:
+    def readable(self, address: str, *own: str, under: Sequence[str] = ("",)) -> Place:
         """The place of an address that nodes may read: in one of their own buckets, or within the topology's `inputs`.
 
-        `own` are the outputs that name those buckets. The cluster reads the raw and the data bucket, GPU nodes only the
-        data bucket, and texts only within `inputs`, with which they get the libraries for that. Raises ShoalError,
-        which says what to add to `inputs`, for any other address.
+        `own` are the outputs that name those buckets, `under` the prefixes that the nodes read of them. The cluster
+        reads all of the raw and the data bucket, GPU nodes only datasets and runs in the data bucket, and texts only
+        within `inputs`, with which they get the libraries for that. Raises ShoalError, which says what to add to
+        `inputs`, for any other address.
         """
         place = objects.parse(address)
-        buckets = [self.output(name) for name in own]
+        read = [Place(self.output(name), prefix) for name in own for prefix in under]
         named = self.outputs.get(topology.OUTPUT_INPUTS, "").split()
-        if place.bucket not in buckets and not any(addresses.contains(each, address) for each in named):
-            or_copied = (
-                f", or copy the data to {' or '.join(f's3://{bucket}' for bucket in buckets)}" if buckets else ""
-            )
+        ours = any(place.bucket == each.bucket and place.key.startswith(each.key) for each in read)
+        if not ours and not any(addresses.contains(each, address) for each in named):
+            or_copied = f", or copy the data to {' or '.join(map(str, read))}" if read else ""
             raise ShoalError(
                 f"the nodes of the deployment '{self.name}' may not read {address}; add {addresses.narrowest(address)} "
                 f"to `inputs` in the file of its topology '{self.topology}' and deploy again{or_copied}"

@@ -102,7 +102,10 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
     who = f"step {step['Id']} ({step['Name']})"
     if state != "FAILED":
         return LogExcerpt(who=who, state=state, lines=[])
-    log = Place(now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""), f"emr/{cluster}/steps/{step['Id']}/stderr.gz")
+    log = Place(
+        now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""),
+        f"{topology.EMR_LOGS_PREFIX}{cluster}/steps/{step['Id']}/stderr.gz",
+    )
     packed = objects.read_from(account.client("s3"), log, 0) if log.bucket else b""
     lines = objects.unpacked(packed).splitlines()[-tail:] if packed else []
     details = step["Status"].get("FailureDetails", {})

@@ -48,8 +48,9 @@ class EmrCluster:
         self._session = deployment.session
         self._s3 = deployment.session.client("s3")
         self._emr = deployment.session.client("emr")
-        self._logs = deployment.output(topology.OUTPUT_LOG_BUCKET)
         self.id = deployment.output(topology.OUTPUT_CLUSTER_ID)
+        bucket = deployment.output(topology.OUTPUT_LOG_BUCKET)
+        self._logs = Place(bucket, f"{topology.EMR_LOGS_PREFIX}{self.id}/")
         if end := self._end():
             raise ShoalError(
                 f"the cluster {self.id} has ended ({end}); `shoal deploy {deployment.topology} --deployment "
@@ -126,9 +127,9 @@ class EmrCluster:
         if sentence := objects.read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
-            return ShoalError(f"the cluster {self.id} ended ({end}); its log is in s3://{self._logs}/emr/{self.id}/")
+            return ShoalError(f"the cluster {self.id} ended ({end}); its log is in {self._logs}")
         status = step["Step"]["Status"]
-        log = Place(self._logs, f"emr/{self.id}/steps/{step['Step']['Id']}/")
+        log = Place(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
         reason = (
             self._last_line(log)
@@ -139,7 +140,7 @@ class EmrCluster:
         )
         return ShoalError(
             f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; its log (after some minutes): "
-            f"{log}, and those of its tasks: s3://{self._logs}/emr/{self.id}/containers/"
+            f"{log}, and those of its tasks: {self._logs}containers/"
         )
 
     def _last_line(self, log: Place) -> str | None:

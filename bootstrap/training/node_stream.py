@@ -85,7 +85,9 @@ def read_command(reader: int, readers: int) -> Sequence[str]:
 def require_sets(deployment: Deployment, config: TrainConfig) -> None:
     """Raise ShoalError for a set of similarity or analogies in S3 that the nodes may not read."""
     for address in filter(is_s3, (*config.similarity, *config.analogy)):
-        deployment.readable(address, topology.OUTPUT_DATA_BUCKET)
+        deployment.readable(
+            address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
+        )
 
 
 def with_sets(deployment: Deployment, run: TrainingRun, config: TrainConfig, bars: Bars) -> TrainConfig:

@@ -77,30 +77,24 @@ class ImageTooNew(Rule):
                     )
 
 
-@dataclass(frozen=True)
 class ReleaseTooOld(Rule):
-    """A release without Python 3.11, or without AWS's support."""
+    """The release has no Python 3.11."""
 
     level = "error"
-    today: datetime.date
 
     def check(self, topology: Topology) -> Iterator[str]:
         """The preprocessing's release."""
-        if topology.preprocessing is None:
-            return
-        release = topology.preprocessing.release
-        if not releases.has_python(release):
+        release = topology.preprocessing.release if topology.preprocessing else None
+        if release and not releases.has_python(release):
             yield (
                 f"preprocessing, release: {release} has no Python 3.11 on its nodes; write {releases.newest()}, "
                 f"or another from {releases.FIRST} on."
             )
-        elif (end := releases.support_ends(release)) and end <= self.today:
-            yield f"preprocessing, release: AWS's support of {release} ended on {end}; write {releases.newest()}."
 
 
 @dataclass(frozen=True)
 class ReleaseEnding(Rule):
-    """AWS's support of the release ends within three months."""
+    """AWS's support of the release has ended, or ends within three months; AWS starts it nevertheless."""
 
     level = "warning"
     today: datetime.date
@@ -109,8 +103,9 @@ class ReleaseEnding(Rule):
         """The preprocessing's release."""
         release = topology.preprocessing.release if topology.preprocessing else None
         end = releases.support_ends(release) if release else None
-        if end and self.today < end <= self.today + _ENDING_SOON:
-            yield f"preprocessing, release: AWS's support of {release} ends on {end}; {releases.newest()} is newer."
+        if end and end <= self.today + _ENDING_SOON:
+            ends = "ended" if end <= self.today else "ends"
+            yield f"preprocessing, release: AWS's support of {release} {ends} on {end}; {releases.newest()} is newer."
 
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:

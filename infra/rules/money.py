@@ -3,6 +3,7 @@
 The cost while everything runs is an upper bound, so a budget below it is a warning, not an error.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,9 +38,9 @@ class BudgetBelowAnHour(Rule):
         budget, hourly = topology.guard.budget, _hourly(topology)
         if budget is not None and hourly and budget < hourly:
             yield (
-                f"guard, budget: ${budget:.2f} is less than one hour of this topology at work, ${hourly:.2f}; "
-                f"write at least {topology.guard.max_hours * hourly:.0f} for the {topology.guard.max_hours} hours "
-                "of guard, max_hours."
+                f"guard, budget: ${budget:.2f} is less than one hour of this topology at work, ${hourly:.2f}; write at "
+                f"least {math.ceil(topology.guard.max_hours * hourly)} for the {topology.guard.max_hours} hours of "
+                "guard, max_hours."
             )
 
 

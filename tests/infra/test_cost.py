@@ -12,7 +12,7 @@ from infra import cost, topology
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 EMR_VOLUME = (30 + 64) * 0.08 / 730
 GPU_VOLUME = 150 * 0.08 / 730
-ENDPOINTS = 3 * 0.01
+ENDPOINTS = 2 * 0.01
 
 REFERENCE_DAY = datetime.date(2019, 5, 31)
 # The reference's table: what it calls the experiment, the nodes that ran, its seconds, its total price.

@@ -62,7 +62,7 @@ def test_aws_is_reached_by_endpoints_of_which_those_that_cost_are_in_one_zone(re
     (gateway,) = (each for each in endpoints if each["VpcEndpointType"] == "Gateway")
     assert len(gateway["RouteTableIds"]) == 3
     zones = [each["SubnetIds"] for each in endpoints if each["VpcEndpointType"] == "Interface"]
-    assert len(zones) == 3
+    assert len(zones) == 2
     assert all(each == zones[0] and len(each) == 1 for each in zones)
 
 
@@ -103,32 +103,40 @@ def test_unfinished_uploads_end_everywhere_and_work_expires_alone_in_the_data_bu
 # Permissions
 
 
-def test_gpu_nodes_write_only_runs_and_their_own_states(resources: Resources) -> None:
-    data, _ = the(resources, "AWS::S3::Bucket", "Data")
-    writing = [each for each in statements(resources, "TrainingNodeRole") if "s3:PutObject" in each["Action"]]
-    places = [place for each in writing for place in as_list(each["Resource"])]
-    assert sorted(place["Fn::Join"][1][-1] for place in places) == ["/nodes/*", "/runs/*"]
-    assert set(references(places)) == {data}
+LISTING = {"s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"}
 
 
-def test_emr_nodes_write_only_datasets_what_passes_between_jobs_and_logs(resources: Resources) -> None:
-    log, _ = the(resources, "AWS::S3::Bucket", "Log")
-    writing = [each for each in statements(resources, "PreprocessingNodeRole") if "s3:PutObject" in each["Action"]]
-    places = [place for each in writing for place in as_list(each["Resource"]) if set(references(place)) != {log}]
-    assert sorted(place["Fn::Join"][1][-1] for place in places) == [
-        f"/{prefix}*" for prefix in (topology.DATASETS_PREFIX, topology.WORK_PREFIX)
+@pytest.mark.parametrize(
+    ("part", "bucket", "reads", "writes"),
+    [
+        ("Training", "Data", ["/datasets/*", "/runs/*"], ["/nodes/*", "/runs/*"]),
+        ("Training", "Log", [], []),
+        ("Training", "Raw", [], []),
+        ("Preprocessing", "Data", ["/*", "/datasets/*", "/work/*"], ["/datasets/*", "/work/*"]),
+        ("Preprocessing", "Log", [], ["/emr/*"]),
+        ("Preprocessing", "Raw", ["/*"], []),
+    ],
+)
+def test_nodes_read_and_write_only_what_they_need_of_each_bucket(
+    part: str, bucket: str, reads: list[str], writes: list[str], resources: Resources
+) -> None:
+    name, _ = the(resources, "AWS::S3::Bucket", bucket)
+    found = [
+        (set(as_list(each["Action"])), place["Fn::Join"][1][-1])
+        for each in statements(resources, f"{part}NodeRole")
+        for place in as_list(each["Resource"])
+        if name in references(place) and "Fn::Join" in place
     ]
-
-
-def test_emr_nodes_only_read_the_raw_bucket(resources: Resources) -> None:
-    raw, _ = the(resources, "AWS::S3::Bucket", "Raw")
-    actions = {
-        action
-        for each in statements(resources, "PreprocessingNodeRole")
-        if raw in references(each["Resource"])
-        for action in as_list(each["Action"])
-    }
-    assert actions == {"s3:GetObject", "s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"}
+    assert sorted(prefix for actions, prefix in found if "s3:GetObject" in actions) == reads
+    assert sorted(prefix for actions, prefix in found if "s3:PutObject" in actions) == writes
+    assert {prefix for actions, prefix in found if "s3:DeleteObject" in actions} <= set(reads) & set(writes)
+    of_the_bucket = [
+        set(as_list(each["Action"]))
+        for each in statements(resources, f"{part}NodeRole")
+        if {"Fn::GetAtt": [name, "Arn"]} in as_list(each["Resource"])
+    ]
+    assert all(actions == LISTING for actions in of_the_bucket)
+    assert bool(of_the_bucket) == bool(reads or writes)
 
 
 @pytest.mark.parametrize("part", ["Preprocessing", "Training"])

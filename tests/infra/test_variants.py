@@ -44,7 +44,7 @@ def test_whatever_nodes_there_are_systems_manager_reaches_them(
     spec = topology.load("demo", SHIPPED).model_copy(update=left_out)
     template = Template.from_stack(synthesise(spec, tmp_path))
     endpoints = template.find_resources("AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}})
-    assert len(endpoints) == 3
+    assert len(endpoints) == 2
     machines = {"PreprocessingPrimary", "PreprocessingCore"} if spec.preprocessing else {"TrainingNodes"}
     admitted = {
         each["Properties"]["SourceSecurityGroupId"]["Fn::GetAtt"][0].rstrip("0123456789ABCDEF")

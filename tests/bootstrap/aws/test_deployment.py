@@ -29,13 +29,19 @@ def test_an_address_outside_is_refused_with_what_to_add_to_the_topology(inputs: 
         deployed(*inputs).readable("s3://theirs/2024/*.gz", RAW, DATA)
     assert str(caught.value) == (
         "the nodes of the deployment 'mine' may not read s3://theirs/2024/*.gz; add s3://theirs/2024/ to `inputs` in "
-        "the file of its topology 'starter' and deploy again, or copy the data to s3://my-raw or s3://my-data"
+        "the file of its topology 'starter' and deploy again, or copy the data to s3://my-raw/ or s3://my-data/"
     )
 
 
 def test_a_bucket_of_the_deployment_that_these_nodes_do_not_read_is_refused() -> None:
-    with pytest.raises(ShoalError, match=r"may not read s3://my-raw/x.*, or copy the data to s3://my-data$"):
+    with pytest.raises(ShoalError, match=r"may not read s3://my-raw/x.*, or copy the data to s3://my-data/$"):
         deployed().readable("s3://my-raw/x", DATA)
+
+
+def test_of_a_bucket_in_which_nodes_read_some_prefixes_other_addresses_are_refused() -> None:
+    assert deployed().readable("s3://my-data/runs/x", DATA, under=("runs/", "datasets/")).key == "runs/x"
+    with pytest.raises(ShoalError, match=r", or copy the data to s3://my-data/runs/ or s3://my-data/datasets/$"):
+        deployed().readable("s3://my-data/sets/x", DATA, under=("runs/", "datasets/"))
 
 
 def test_what_is_read_within_inputs_alone_is_not_to_be_copied_into_the_deployments_buckets() -> None:

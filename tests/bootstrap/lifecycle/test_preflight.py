@@ -194,15 +194,15 @@ def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, e
         network={"vpc": vpc, "subnet": subnet},
     )
     found = findings(asking, wanted)
-    assert [rule for _, rule, _ in found] == ["NoWayOut"] * 4 + ["NotForEmr"]
+    assert [rule for _, rule, _ in found] == ["NoWayOut"] * 3 + ["NotForEmr"]
     assert "do not reach S3" in found[0][2]
     assert f"aws ec2 create-vpc-endpoint --region us-east-1 --vpc-id {vpc}" in found[0][2]
-    assert "--tags Key=for-use-with-amazon-emr-managed-policies,Value=true" in found[4][2]
+    assert "--tags Key=for-use-with-amazon-emr-managed-policies,Value=true" in found[3][2]
 
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
     ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])
-    for service in ("ssm", "ssmmessages", "ec2messages"):
+    for service in ("ssm", "ssmmessages"):
         name = f"com.amazonaws.us-east-1.{service}"
         ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name, VpcEndpointType="Interface", SubnetIds=[subnet])
     ec2.create_tags(Resources=[subnet], Tags=[{"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"}])
