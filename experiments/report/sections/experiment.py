@@ -219,6 +219,6 @@ def _bounds(found: ExperimentResult) -> list[Figure]:
             columns=[Column(key="arm", head="arm"), Column(key="share", head="share of own rates", form=".1%")],
             rows=rows,
             plots=[plot],
-            text="No balancing can reach more than what each rank reaches by itself, added up.",
+            text="No balancer can exceed the sum of the rates that the ranks reach by themselves.",
         )
     ]

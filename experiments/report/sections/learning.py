@@ -94,8 +94,8 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
         Column(key="loss", head="loss", form=".4f"),
     ]
     text = (
-        "Each point is the mean of the recorded steps since the point before, without short batches at ends of epochs. "
-        "Time has evaluation in it, and nothing of what passed between two starts."
+        "Each point is the mean of the recorded steps since the point before, without the short last batch of an epoch. "
+        "Time includes evaluation, but not what passed between two starts."
         f"{' The cost is spread evenly over it.' if paid else ''}"
     )
     return Figure(key="loss", title="Loss", columns=columns, rows=rows, plots=plots, text=text)

@@ -157,5 +157,5 @@ def _mixed(subjects: Sequence[Subject]) -> Figure:
                 spec=spec,
             )
         ],
-        text="The bound of any balancing is the sum of what each rank reaches by itself.",
+        text="No balancer can exceed the sum of the rates that the ranks reach by themselves.",
     )

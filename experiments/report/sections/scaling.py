@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from experiments.report.figures import Plot
 from experiments.report.specs import Spec, coloured, height_of, name, number
 
-IDEAL = "The dashed line is the ideal: as many times as fast as there are {0}."
+IDEAL = "The dashed line is linear scaling with the number of {0}."
 _DASHED = {"strokeDash": [4, 4], "color": "currentColor", "opacity": 0.6, "aria": False}
 
 

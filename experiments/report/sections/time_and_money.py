@@ -28,9 +28,9 @@ _KINDS = {
 _ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
 _REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
 _TEXT = (
-    "Computing is what the ranks' rows take at the speed that the ranks had. Waiting is for ranks that were slower "
-    "than their shares, or for text that was to come; the all-reduce is the sum of gradients over the ranks. A start "
-    'that was cut off has recorded only a part of this: the rest of its time is "not told apart".'
+    "Computing is forward and backward passes at the ranks' own speed. Waiting is for slower ranks, or for new text. The "
+    "all-reduce sums the gradients over the ranks. A start that was killed left no breakdown of its last seconds: they "
+    'are "not told apart".'
 )
 
 
@@ -63,7 +63,7 @@ def _money(found: Sequence[tuple[str, list[Cause]]], *, is_whole: bool) -> Figur
     amounts = [[cause.dollars or 0.0 for cause in listed] for _, listed in found]
     cents = max(map(sum, amounts)) < 1
     figure = _figure("money", "Money by cause", found, amounts, unit="$", form=",.4f" if cents else ",.2f")
-    text = "" if is_whole else "Only what is known: a launch tells what it cost when it has ended."
+    text = "" if is_whole else "The cost of a launch is known when it has ended; others are left out."
     return replace(figure, text=text)
 
 
