@@ -94,7 +94,7 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
         Column(key="loss", head="loss", form=".4f"),
     ]
     text = (
-        "Each point is the mean of the recorded steps since the point before, without the short last batch of an epoch. "
+        "Each point is the mean of the recorded steps since the one before, without the short last batch of an epoch. "
         "Time includes evaluation, but not what passed between two starts."
         f"{' The cost is spread evenly over it.' if paid else ''}"
     )

@@ -28,9 +28,9 @@ _KINDS = {
 _ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
 _REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
 _TEXT = (
-    "Computing is forward and backward passes at the ranks' own speed. Waiting is for slower ranks, or for new text. The "
-    "all-reduce sums the gradients over the ranks. A start that was killed left no breakdown of its last seconds: they "
-    'are "not told apart".'
+    "Computing is forward and backward passes at the ranks' own speed. Waiting is for slower ranks, or for new text. "
+    "The all-reduce sums the gradients over the ranks. A start that was killed left no breakdown of its last seconds: "
+    'they are "not told apart".'
 )
 
 
