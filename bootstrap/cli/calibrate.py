@@ -10,6 +10,7 @@ import click
 
 from bootstrap.cli.command import MOST_RANKS, argparse_options, command, option
 from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
 from bootstrap.cli.training_config import config_of
 from bootstrap.errors import UsageError
@@ -78,7 +79,7 @@ def run(
             raise UsageError("--yes and --dry-run go with --deployment; on this machine it costs nothing")
         from bootstrap.training.calibration import calibrate_locally
 
-        with Bars(unit="row") as bars:
+        with sole_writer(config.output), Bars(unit="row") as bars:
             folders = calibrate_locally(config, data=Path(data) if data else None, ranks=nodes or 1, bars=bars)
         _show_rates(folders, f"shoal plan --local --rows N --rates {config.output}", as_json=as_json)
         return 0
@@ -107,7 +108,7 @@ def _calibrate_on_deployment(
     if dry_run or not (yes or confirm("Calibrate?")):
         show(content, "nothing was started", as_json=as_json)
         return 0 if dry_run else _STOPPED
-    with Bars(unit="row") as bars:
+    with sole_writer(config.output), Bars(unit="row") as bars:
         folders = calibrate_on_deployment(deployment, config, data=data, bars=bars)
     _show_rates(folders, f"shoal plan {deployment.topology} --rows N --rates {config.output}", as_json=as_json)
     return 0

@@ -9,6 +9,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import percent, say, table
+from bootstrap.cli.output_folder import sole_writer
 from corpus.display import plural, printable
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def run(inputs: tuple[Path, ...], output: Path) -> int:
     """Run `shoal demo`."""
     from bootstrap.demo import life
 
-    result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
+    with sole_writer(output):
+        result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
     summary, factors = result.summary, {rank: slowed.factor for rank, slowed in life.SLOWED.items()}
     print(table(rows(result, slowed=factors, output=output)))  # noqa: T201
     print(  # noqa: T201

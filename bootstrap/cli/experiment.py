@@ -9,6 +9,7 @@ import click
 from bootstrap.cli.command import command, group, option
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, say, show
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import check_name, connect_account
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.interrupt import status_of
@@ -143,7 +144,10 @@ def _run(plan: "RunningPlan") -> str | None:
     from bootstrap.experiments.running import run_experiment
 
     try:
-        with Bars(unit="B" if plan.file.experiment.kind == "preprocessing" else "row") as bars:
+        with (
+            sole_writer(plan.output),
+            Bars(unit="B" if plan.file.experiment.kind == "preprocessing" else "row") as bars,
+        ):
             stopped_by = run_experiment(plan, bars)
     except KeyboardInterrupt:
         say("to go on, type the same command again")

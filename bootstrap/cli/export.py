@@ -5,6 +5,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.prediction.model import open_model
 
 
@@ -41,6 +42,7 @@ def run(*, model: str, output: str, onnx: bool, as_json: bool) -> int:
     loaded = open_model(model)
     from bootstrap.prediction.export import export_model
 
-    size = export_model(loaded, output, onnx=onnx)
+    with sole_writer(output):
+        size = export_model(loaded, output, onnx=onnx)
     summary({"model": output, "bytes": size}, [("model", output), ("size", f"{size / 1e6:,.1f} MB")], as_json=as_json)
     return 0

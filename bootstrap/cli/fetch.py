@@ -6,6 +6,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, print_error, summary
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
@@ -38,7 +39,7 @@ def run(target: Target, bucket: str | None, only: str | None, output: Path, as_j
     from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
 
     bucket = bucket or find_data_bucket(target.name, account)
-    with Bars() as bars:
+    with sole_writer(output), Bars() as bars:
         done = fetch_runs(account.client("s3"), bucket, output, bars=bars, run=only)
     rows = [
         ("from", f"s3://{bucket}/runs/"),

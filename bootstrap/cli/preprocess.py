@@ -10,6 +10,7 @@ from bootstrap.cli.command import argparse_options, command, option
 from bootstrap.cli.dataset_summary import preprocess_summary
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import json_option, print_warning, say, show
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
 from bootstrap.errors import UsageError
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings
@@ -171,7 +172,7 @@ def _preprocess_locally(request: _Request) -> "MergeResult":
     from jobs.pipeline import preprocess_locally
 
     assert request.output is not None
-    with Bars() as bars:
+    with sole_writer(request.output), Bars() as bars:
         return preprocess_locally(
             request.inputs,
             request.output,

@@ -22,6 +22,7 @@ from bootstrap.cli.input_options import (
     scale_suggested,
 )
 from bootstrap.cli.output import json_option, percent, show, summary
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
 from bootstrap.cli.train_words import train_words
 from bootstrap.cli.training_config import config_of
@@ -167,7 +168,7 @@ def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int, rates
     from bootstrap.training.local import finished_before, train_locally
 
     predicted = None
-    with Bars(unit="row") as bars:
+    with sole_writer(config.output), Bars(unit="row") as bars:
         if texts is not None and not finished_before(config):
             from bootstrap.training.raw_input import dataset_of_texts
 
@@ -189,7 +190,7 @@ def _train_on_deployment(
     from experiments.prediction.rates import read_rates
 
     known = read_rates(rates) if rates else None
-    with Bars(unit="row") as bars:
+    with sole_writer(config.output), Bars(unit="row") as bars:
         return train_on_deployment(
             find_deployment(target.name, target.account),
             config,

@@ -9,6 +9,7 @@ import click
 from bootstrap.cli.command import typed_options
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import show, summary
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target
 from bootstrap.cli.training_config import config_of
 from bootstrap.cli.training_rows import (
@@ -93,9 +94,9 @@ def _train_here(
     if dry_run:
         _preview(settings, None, as_json=as_json)
         return None
-    result = finished_before(config)
-    if result is None:
-        with Bars(unit="row") as bars:
+    with sole_writer(config.output), Bars(unit="row") as bars:
+        result = finished_before(config)
+        if result is None:
             if data is None and not config.resume:
                 forget(stream)
             with readers_of(stream, settings, bars) as readers:
@@ -136,7 +137,7 @@ def _train_on_deployment(
         require_readable(deployment, settings)
         _preview(settings, deployment, as_json=as_json)
         return None
-    with Bars(unit="row") as bars:
+    with sole_writer(config.output), Bars(unit="row") as bars:
         return train_on_deployment(deployment, config, dataset=settings, output=config.output, bars=bars)
 
 

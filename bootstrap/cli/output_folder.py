@@ -1,0 +1,89 @@
+"""One command at a time writes into a folder of results: it locks the folder itself, so that no file is added.
+
+The lock ends with the process, however that ends. Do not fail where a file system has no such locks, as NFS has none of
+folders: there only a warning is possible.
+"""
+
+import fcntl
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from bootstrap.cli.figures import utc_time
+from bootstrap.cli.output import print_warning
+from bootstrap.errors import ShoalError
+from corpus.display import printable
+from corpus.reading.s3 import is_s3
+
+_LONGEST_COMMAND = 100
+
+
+@contextmanager
+def sole_writer(output: str | Path) -> Iterator[None]:
+    """Hold the lock of a folder of results, which is made for that, and removed if it is left empty.
+
+    An address on S3 has no lock. Raises ShoalError, which names the process that writes there, if there is one.
+    """
+    if is_s3(str(output)):
+        yield
+        return
+    folder = Path(output).absolute()
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    handle = _locked(folder)
+    try:
+        yield
+    finally:
+        for each in made:
+            with suppress(OSError):  # it has what the command wrote
+                each.rmdir()
+        if handle is not None:
+            os.close(handle)
+
+
+def _locked(folder: Path) -> int | None:
+    """The folder, open and locked; None where it cannot be: what needs it then says why it cannot be written."""
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), folder.stat()):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            raise ShoalError(
+                f"{folder} is being written by {_holder(folder)}; wait until it ends, or choose another --output"
+            ) from None
+        except FileNotFoundError:
+            pass  # who held the lock has removed the folder
+        except OSError as error:
+            os.close(handle)
+            print_warning(f"{folder} cannot be locked ({error.strerror}); run no other command on it meanwhile")
+            return None
+        os.close(handle)
+
+
+def _holder(folder: Path) -> str:
+    """The process that has the folder locked, its command, and since when it runs."""
+    for process in psutil.process_iter():
+        with suppress(OSError, psutil.Error):  # it has ended, or is another user's
+            for handle in Path(f"/proc/{process.pid}/fd").iterdir():
+                if handle.exists() and handle.samefile(folder) and "FLOCK" in _details(handle):
+                    words = process.cmdline()
+                    named = next((place for place, word in enumerate(words) if Path(word).name == "shoal"), 0)
+                    typed = printable(shlex.join(["shoal", *words[named + 1 :]]))[:_LONGEST_COMMAND]
+                    since = utc_time(datetime.fromtimestamp(process.create_time(), UTC))
+                    return f"process {process.pid} since {since} (`{typed}`)"
+    return "a process of another user"
+
+
+def _details(handle: Path) -> str:
+    return (handle.parent.parent / "fdinfo" / handle.name).read_text()

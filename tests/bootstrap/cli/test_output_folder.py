@@ -1,0 +1,92 @@
+"""Of two commands with one folder of results, the second one says who writes there, and changes nothing."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bootstrap.cli.main import main
+from bootstrap.cli.output_folder import sole_writer
+
+HOLDER = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[-1], os.O_RDONLY), fcntl.LOCK_EX); print(); input()"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Another process, which has the folder locked."""
+    folder.mkdir(exist_ok=True)
+    line = [sys.executable, "-c", HOLDER, "shoal", "train", "--output", str(folder)]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("train", "--local", "--data", "{data}"),
+        ("train", "--local", "--model", "skipgram", "--input", "{data}"),
+        ("preprocess", "--local", "--input", "{data}"),
+        ("calibrate", "--local"),
+        ("experiment", "run", "preprocessing", "--local", "--input", "{data}"),
+        ("export", "--model", "{model}"),
+        ("demo",),
+    ],
+    ids=lambda command: " ".join(command[:3]),
+)
+def test_the_second_command_names_the_first_and_changes_nothing(
+    command: tuple[str, ...], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").write_text("a fine lamp\n")
+    output = tmp_path / "out"
+    typed = [word.format(data=tmp_path / "data", model=model) for word in command]
+    with held(output) as process:
+        assert main([*typed, "--output", str(output)]) == 1
+    said = capsys.readouterr().err
+    assert f"{output} is being written by process {process.pid} since 2" in said
+    assert f"UTC (`shoal train --output {output}`); wait until it ends, or choose another --output" in said
+    assert list(output.iterdir()) == []
+
+
+def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+    with held(tmp_path / "out") as process:
+        process.kill()
+        process.wait()
+        with sole_writer(tmp_path / "out"):
+            pass
+
+
+def test_a_folder_that_was_made_for_the_lock_alone_is_removed(tmp_path: Path) -> None:
+    with sole_writer(tmp_path / "a" / "b"):
+        assert (tmp_path / "a" / "b").is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with sole_writer(tmp_path / "a" / "b"):
+        (tmp_path / "a" / "file").touch()
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
+
+
+def test_without_locks_of_folders_there_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_handle: int, _operation: int) -> None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with sole_writer(tmp_path):
+        pass
+    assert f"warning: {tmp_path} cannot be locked (Bad file descriptor)" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_left_to_the_command(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with sole_writer(tmp_path / "file"), sole_writer(tmp_path / "file" / "below"):
+        pass
+    assert (tmp_path / "file").is_file()
