@@ -1,20 +1,27 @@
-"""Progress bars for a person: one bar a stage, on standard error; no bar where that is not a terminal.
+"""Progress for a person, on standard error: a bar for each stage, or a line every ten seconds where none can be drawn.
 
 Programs read the records instead.
 """
 
+import io
 import sys
+import threading
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
 from tqdm.utils import disp_len
 
-from bootstrap.terminal import columns, wrapped
+from bootstrap.terminal import columns, is_drawn_on, wrapped
 
 _LEAST_BAR = 6
 """The fewest characters with which a bar is still useful."""
+_LINE_SECONDS = 10.0
+_UNKNOWN_TOTAL = "{desc} {elapsed}{postfix}"
+_LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}, {remaining} left{postfix}"
+_LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_fmt}, {elapsed}{postfix}"
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type checkers alone
@@ -35,9 +42,24 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
             figures.pop()
         return {**shown, "postfix": ", ".join(figures)}
 
+    def line(self) -> str:
+        """The state as a plain line, with all figures."""
+        of = _LINE if self.total else _LINE_WITHOUT_TOTAL if self.n else _UNKNOWN_TOTAL
+        shown = super().format_dict
+        figures = ", ".join(f"{name}={figure}" for name, figure in self.figures.items())
+        changed = {"rate": self.pace or shown["rate"], "ncols": None, "bar_format": of, "postfix": figures}
+        return str(self.format_meter(**{**shown, **changed}))
+
     def _length(self, shown: MutableMapping[str, Any], figures: Sequence[str]) -> int:
         parts = {**shown, "postfix": ", ".join(figures), "ncols": None, "bar_format": "{l_bar}{r_bar}"}
         return disp_len(self.format_meter(**parts))
+
+
+class _Nowhere(io.TextIOBase):
+    """What a bar is drawn on that nobody sees."""
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 def note(text: str) -> None:
@@ -46,19 +68,36 @@ def note(text: str) -> None:
 
 
 class Bars:
-    """The stages of one piece of work, one after the other. The bar of a finished stage stays on the screen."""
+    """The stages of one piece of work, one after the other. The bar of a finished stage stays on the screen.
 
-    def __init__(self, unit: str = "B") -> None:
-        self._unit = unit
+    Where none is drawn, a thread prints the lines, because some stages say nothing until they have ended.
+    """
+
+    def __init__(self, unit: str = "B", *, line_seconds: float = _LINE_SECONDS) -> None:
+        self._unit, self._line_seconds = unit, line_seconds
         self._bar: _Bar | None = None
+        self._ended = threading.Event()
+        self._lines: threading.Thread | None = None
 
     def __enter__(self) -> Self:
+        if not is_drawn_on(sys.stderr):
+            self._lines = threading.Thread(target=self._print_lines, daemon=True)
+            self._lines.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._lines is not None:
+            self._ended.set()
+            self._lines.join()
         self._close(finished=kind is None)
+
+    def _print_lines(self) -> None:
+        with suppress(OSError):  # nobody reads it
+            while not self._ended.wait(self._line_seconds):
+                if (bar := self._bar) is not None:
+                    print(bar.line(), file=sys.stderr, flush=True)  # noqa: T201
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
         """Begin a stage with `total` units of work. With 0, for unknown, only the time is shown."""
@@ -69,9 +108,9 @@ class Bars:
             unit=unit or self._unit,
             unit_scale=True,
             unit_divisor=1000,
-            disable=None,
+            file=sys.stderr if is_drawn_on(sys.stderr) else _Nowhere(),
             dynamic_ncols=True,
-            bar_format=None if total else "{desc} {elapsed}",
+            bar_format=None if total else _UNKNOWN_TOTAL,
         )
 
     def begin_at(self, done: int) -> None:

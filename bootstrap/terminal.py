@@ -15,6 +15,11 @@ _COMMANDS = ("shoal ", "aws ", "cdk ")
 _ENDS_IN_COMMAND = re.compile(rf"(.*\S:) ((?:{'|'.join(_COMMANDS)}).+)")
 
 
+def is_drawn_on(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that can go back over what is written there."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def columns(stream: TextIO) -> int | None:
     """The width of a terminal in characters, from COLUMNS or the terminal itself; None where it is not a terminal."""
     try:

@@ -99,6 +99,7 @@ def _watch(
     record = output / RECORD
     started = time.time()
     stop_request: KeyboardInterrupt | None = None
+    bars.stage("start the ranks", 0)
     with TensorBoardWriter(output / FOLDER) as board:
         view = RunView(bars, board, read=read)
         try:

@@ -175,9 +175,9 @@ def _reading(
     bars: Bars,
 ) -> AbstractContextManager[Readers | None]:
     """The readers of a text, where there is one, until the end."""
+    bars.stage("read the text" if text else "start the ranks", 0)
     if text is None:
         return nullcontext()
-    bars.stage("read the text", 0)
     return reading(deployment, on_nodes(text, nodes, reader_nodes), run, read_command, bars)
 
 

@@ -27,6 +27,7 @@ _FIGURES = (
     "balanced accuracy",
     "similarity",
     "split",
+    "step",
 )
 """In this order: a narrow terminal has no room for the last ones."""
 
@@ -102,7 +103,7 @@ class RunView:
             self._started, self._ended, self._figures, self._waits_since = True, False, {}, None
         elif line["kind"] == "step":
             self._figures |= {"loss": f"{line['loss']:.3f}", "epoch": str(line["epoch"])}
-            self._figures["split"] = "+".join(map(str, line["split"]))
+            self._figures |= {"split": "+".join(map(str, line["split"])), "step": f"{line['step']:,}"}
             if line["rows_per_second"]:
                 self._figures["balanced"] = f"{line['balanced']:.0%}"
                 self._figures["of ideal"] = f"{line['rows_per_second'] / self._ideal:.0%}"

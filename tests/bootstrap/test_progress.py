@@ -2,8 +2,11 @@
 
 import io
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+
+import pytest
 
 from bootstrap.progress import Bars
 
@@ -55,3 +58,50 @@ def test_a_stage_that_ends_early_is_not_shown_as_complete() -> None:
         bars.leave()
     assert "40%" in last(terminal)
     assert "100%" not in terminal.getvalue()
+
+
+class Log(io.StringIO):
+    """Standard error that is no terminal."""
+
+
+class DumbTerminal(Terminal):
+    """A terminal that cannot go back over what was written."""
+
+
+@pytest.mark.parametrize("kind", [Log, DumbTerminal])
+def test_where_no_bar_can_be_drawn_there_are_plain_lines(
+    kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind is DumbTerminal:
+        monkeypatch.setenv("TERM", "dumb")
+    lines = kind()
+    with redirect_stderr(lines), Bars(unit="row", line_seconds=0.001) as bars:
+        bars.stage("prepare", 0)
+        _wait_for("  prepare 00:0", lines)
+        bars.stage("train", 100_000)
+        bars.begin_at(0)
+        bars.pace(500.0)
+        bars.say(loss="0.345", step="12")
+        bars.at(40_000)
+        _wait_for("  train: 40%, 40.0k of 100k, 500row/s, 02:00 left, loss=0.345, step=12\n", lines)
+        bars.note("a sentence")
+    assert "  a sentence\n" in lines.getvalue()
+    assert not set("\r\x1b|") & set(lines.getvalue())
+    said = lines.getvalue()
+    time.sleep(0.01)
+    assert lines.getvalue() == said
+
+
+def test_no_line_comes_before_its_time() -> None:
+    lines = Log()
+    with redirect_stderr(lines), Bars(line_seconds=1e6) as bars:
+        bars.stage("train", 100)
+        bars.at(40)
+    assert lines.getvalue() == ""
+
+
+def _wait_for(text: str, lines: io.StringIO) -> None:
+    deadline = time.monotonic() + 60
+    while text not in lines.getvalue():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)

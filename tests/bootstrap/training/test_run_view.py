@@ -119,6 +119,7 @@ def test_a_resumed_run_is_shown_from_where_it_continues() -> None:
         "epoch": "2",
         "balanced accuracy": "75.0%",
         "split": "20+12",
+        "step": "6",
     }
     assert screen.rate == 340.0
     assert view.offset == len(record(START)) + len(more)
