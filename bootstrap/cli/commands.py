@@ -17,7 +17,7 @@ import psutil
 from bootstrap.cli.command import Commands
 from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import print_error
-from bootstrap.errors import ShoalError, UsageError
+from bootstrap.errors import OutputError, ShoalError, UsageError
 from bootstrap.interrupt import ENDING_SIGNALS
 from corpus.errors import DataError
 from embedded.errors import EmulatorError
@@ -95,16 +95,20 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
     try:
-        return _parse_and_run(typed)
+        status = _parse_and_run(typed)
+        sys.stdout.flush()
+        return status
     except UsageError as error:
         print_error(str(error))
         return 2
+    except OutputError as error:
+        if not error.is_unread:
+            print_error(str(error))
+        # What Python writes at exit must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except _KNOWN as error:
         print_error(f"{error}{_hint(error)}")
-        return 1
-    except BrokenPipeError:
-        # The reader of the output has gone. What Python flushes at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
         explanation = _explain_aws_error(error)
@@ -120,6 +124,7 @@ def _parse_and_run(typed: list[str]) -> int:
     """Run what was typed, and return its exit status; errors that Click finds are printed."""
     if COMPLETION in os.environ:  # a shell asks for completions
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
+    _require_utf8(typed)
     try:
         with shoal.make_context("shoal", list(typed), obj=typed) as ctx:
             return int(shoal.invoke(ctx))
@@ -131,6 +136,15 @@ def _parse_and_run(typed: list[str]) -> int:
     except click.ClickException as error:
         print_error(_with_help(error))
         return error.exit_code
+
+
+def _require_utf8(typed: list[str]) -> None:
+    """Raise UsageError for a word that is not UTF-8, such as the name of a file: records and summaries are."""
+    for word in map(os.fsencode, typed):
+        try:
+            word.decode()
+        except UnicodeDecodeError:
+            raise UsageError(f"{word!r} is not UTF-8; rename that file or folder, or choose another one") from None
 
 
 def _with_help(error: click.ClickException) -> str:

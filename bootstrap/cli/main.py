@@ -7,9 +7,12 @@ Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by Ct
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 from types import FrameType
 
+from bootstrap.errors import OutputError
 from bootstrap.interrupt import Interrupt, interrupt_behind, name_of, status_of
 
 _PROCESS = os.getpid()
@@ -17,6 +20,7 @@ _PROCESS = os.getpid()
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the command line names; returns the exit status."""
+    _prepare_streams()
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGALRM, _interrupt_again)
     Interrupt.is_raised_again = True
@@ -32,6 +36,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         Interrupt.is_raised_again = False
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+class _Output(TextIOWrapper):
+    """Standard output, whose errors are told from those of other files."""
+
+    def write(self, text: str) -> int:
+        """Write a text. Raises OutputError."""
+        with _output_errors():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Write what is kept. Raises OutputError."""
+        with _output_errors():
+            super().flush()
+
+
+@contextmanager
+def _output_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(error) from error
+
+
+def _prepare_streams() -> None:
+    """Write UTF-8 in every locale, as input is read, and names of files as they are; a closed stream is empty."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123
+    if isinstance(sys.stderr, TextIOWrapper):
+        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if type(sys.stdout) is TextIOWrapper:
+        lines = sys.stdout.line_buffering
+        sys.stdout = _Output(sys.stdout.detach(), encoding="utf-8", errors="surrogateescape", line_buffering=lines)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:

@@ -1,0 +1,56 @@
+"""What is written is UTF-8 in every locale, and an output that takes nothing is a sentence."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))}
+TEXT = "café très bon 日本"
+
+
+def run(
+    command: str, given: str = "", environment: dict[str, str] | None = None, folder: Path | None = None
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        ["sh", "-c", command],
+        input=given.encode(),
+        env={**PLAIN, **(environment or {})},
+        cwd=folder,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("environment", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "latin-1"}], ids=str)
+def test_answers_are_utf_8_in_every_locale(environment: dict[str, str], model: Path) -> None:
+    told = run(f"shoal predict --model {model}", TEXT, environment)
+    assert (told.returncode, told.stdout.decode().rstrip().split("\t")[-1]) == (0, TEXT)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["plan starter --offline --json", "predict --model {model}", "--version"],
+)
+def test_a_full_standard_output_is_a_sentence(command: str, model: Path) -> None:
+    told = run(f"shoal {command.format(model=model)} >/dev/full", "good\n")
+    assert told.returncode == 1
+    assert told.stderr.decode() == "shoal: standard output cannot be written: No space left on device\n"
+
+
+def test_a_reader_that_has_gone_ends_a_command_quietly(model: Path) -> None:
+    told = run(f"(shoal predict --model {model}; echo $? >&2) | true", "good\n" * 100_000)
+    assert told.stderr == b"1\n"
+
+
+def test_a_closed_standard_output_is_an_empty_one() -> None:
+    told = run("shoal plan starter --offline >&-")
+    assert (told.returncode, told.stderr) == (0, b"")
+
+
+def test_a_name_that_is_not_utf_8_is_a_sentence(tmp_path: Path) -> None:
+    told = run("shoal preprocess --local --input x --output $(printf 'out\\377')", folder=tmp_path)
+    assert (told.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert told.stderr == b"shoal: b'out\\xff' is not UTF-8; rename that file or folder, or choose another one\n"
