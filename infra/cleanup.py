@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra import topology
 from infra.functions import function
-from infra.roles import accept, allow_objects
+from infra.roles import READ, accept, allow_objects
 
 _LONGEST = Duration.minutes(15)
 
@@ -36,13 +36,14 @@ class Cleanup(Construct):
             timeout=_LONGEST,
         )
 
-    def empty(self, bucket: s3.Bucket, *, keep: bool) -> CustomResource:
-        """Empty the bucket before it is deleted.
+    def empty(self, bucket: s3.Bucket, *, keep: bool | None) -> CustomResource:
+        """Empty the bucket before it is deleted; where `keep` is None, delete it, unless a run in it was not fetched.
 
         A bucket to keep has this resource, too, but it does nothing. Do not leave it out: when a user decides to keep
         the data of a running deployment, the deletion of the resource would empty the bucket.
         """
-        return self._resource(f"{bucket.node.id}Bucket", {} if keep else {"Bucket": bucket.bucket_name})
+        unfetched = {"Runs": topology.RUNS_PREFIX, "Fetched": topology.FETCHED_PREFIX} if keep is None else {}
+        return self._resource(f"{bucket.node.id}Bucket", {} if keep else {"Bucket": bucket.bucket_name, **unfetched})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
         """Record the owner and the topology at creation; an update with another owner or topology fails here."""
@@ -66,10 +67,13 @@ class Cleanup(Construct):
         """Remove the rules of these groups that refer to other groups, before the groups are deleted."""
         return self._resource("Groups", {"SecurityGroups": [group.security_group_id for group in groups]})
 
-    def allow_empty(self, bucket: s3.Bucket) -> None:
-        """Let the function empty the bucket."""
+    def allow_empty(self, bucket: s3.Bucket, *, keep: bool | None) -> None:
+        """Let the function empty the bucket; where `keep` is None, also read what was fetched, and delete it."""
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
-        self.role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucketVersions"], resources=[bucket.bucket_arn]))
+        actions = ["s3:ListBucketVersions", *(["s3:DeleteBucket"] if keep is None else [])]
+        self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[bucket.bucket_arn]))
+        if keep is None:
+            allow_objects(self.role, bucket, READ, under=(topology.FETCHED_PREFIX,))
 
     def allow_revoke_group_rules(self, deployment: str) -> None:
         """Let the function remove rules of the deployment's security groups.

@@ -70,11 +70,12 @@ class Guard(Construct):
 
     def _settings(self, spec: topology.Topology) -> dict[str, object]:
         """The fields of `handlers.guard.rules.GuardSettings`."""
+        keep = True if spec.data.bucket else spec.data.keep
         return {
             "deployment": self._deployment,
             "stack": Stack.of(self).stack_id,
             "bucket": self._data.bucket_name,
-            "keep": spec.data.keep or spec.data.bucket is not None,
+            **({} if keep is None else {"keep": keep}),
             "nodes_prefix": topology.NODES_PREFIX,
             "account": topology.guard_parameter(self._deployment),
             "extension": topology.extension_parameter(self._deployment),

@@ -272,8 +272,11 @@ class DataSpec(TopologyPart):
         "one of the deployment's own",
         examples=["my-reviews"],
     )
-    keep: bool = Field(
-        default=False, description="true (the data bucket outlives the stack) or false", examples=["false"]
+    keep: bool | None = Field(
+        default=None,
+        description="true (the data bucket outlives the stack), false (it is deleted with it), or nothing (it stays if "
+        "it holds runs that were not fetched)",
+        examples=["false"],
     )
 
     @field_validator("bucket")
@@ -283,7 +286,7 @@ class DataSpec(TopologyPart):
 
     @model_validator(mode="after")
     def _an_existing_bucket_stays_anyway(self) -> Self:
-        if self.bucket and self.keep:
+        if self.bucket and self.keep is not None:
             raise FieldError("an existing bucket is never emptied or deleted; leave `keep` out.", "keep")
         return self
 

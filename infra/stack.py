@@ -154,16 +154,16 @@ class ShoalStack(Stack):
             if self.share:
                 self.share.allow_from(self.training.nodes, role)
         self.cleanup.allow_revoke_group_rules(self._deployment)
-        for bucket in self.buckets.own:
-            if bucket not in self.buckets.kept:
-                self.cleanup.allow_empty(bucket)
+        for bucket, keep in self.buckets.own.items():
+            if not keep:
+                self.cleanup.allow_empty(bucket, keep=keep)
 
     def _clean(self) -> None:
         """Clean up on deletion, at the right time: CloudFormation deletes in reverse order of these dependencies."""
         if self.preprocessing:
             _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
-        for bucket in self.buckets.own:
-            _before(self.cleanup.empty(bucket, keep=bucket in self.buckets.kept), self._machines())
+        for bucket, keep in self.buckets.own.items():
+            _before(self.cleanup.empty(bucket, keep=keep), self._machines())
         written = (topology.extension_parameter(self._deployment), topology.guard_parameter(self._deployment))
         _before(self.cleanup.delete_parameters(written), [self.guard])
 

@@ -22,44 +22,45 @@ _ABANDONED = Duration.days(2)
 class Buckets(Construct):
     """The buckets `raw` (raw reviews), `data` (datasets, runs, nodes' states) and `log` (EMR's logs).
 
-    `own` are those that the stack creates; `kept` are those of them that outlive the stack. An existing data bucket is
-    in neither: it is never emptied or deleted, and its policy and its lifecycle do not change.
+    `own` are those that the stack creates, each with whether it outlives the stack: None means that it does if it holds
+    runs that were not fetched. An existing data bucket is not among them: it is never emptied or deleted, and its
+    policy and its lifecycle do not change.
     """
 
     raw: s3.Bucket
     data: s3.IBucket
     log: s3.Bucket
-    own: list[s3.Bucket]
-    kept: list[s3.Bucket]
+    own: dict[s3.Bucket, bool | None]
 
     def __init__(self, scope: Construct, construct_id: str, *, spec: parts.DataSpec) -> None:
         """Build all buckets that do not exist yet."""
         super().__init__(scope, construct_id)
         self.raw = self._bucket("Raw")
         self.log = self._bucket("Log", s3.LifecycleRule(expiration=Duration.days(30)))
-        self.own, self.kept = [self.raw, self.log], []
+        self.own = {self.raw: False, self.log: False}
         if spec.bucket:
             self.data = s3.Bucket.from_bucket_name(self, "Data", spec.bucket)
         else:
             expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=_ABANDONED)
             self.data = own = self._bucket("Data", expiring, keep=spec.keep)
-            self.own.append(own)
-            self.kept = [own] if spec.keep else []
+            self.own[own] = spec.keep
 
-    def _bucket(self, name: str, *expiring: s3.LifecycleRule, keep: bool = False) -> s3.Bucket:
+    def _bucket(self, name: str, *expiring: s3.LifecycleRule, keep: bool | None = False) -> s3.Bucket:
+        """`keep` as in `own`. CloudFormation deletes no bucket for which that is not False; the cleanup may."""
+        policy = RemovalPolicy.DESTROY if keep is False else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         bucket = s3.Bucket(
             self,
             name,
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if keep else RemovalPolicy.DESTROY,
+            removal_policy=policy,
             lifecycle_rules=[s3.LifecycleRule(abort_incomplete_multipart_upload_after=_ABANDONED), *expiring],
         )
-        if keep:
-            Tags.of(bucket).add(topology.TAG_KEEP, "true")
+        if keep is not False:
+            Tags.of(bucket).add(topology.TAG_KEEP, "true" if keep else topology.KEEP_UNFETCHED)
             assert bucket.policy
-            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+            bucket.policy.apply_removal_policy(policy)
         for rule in ("S1", "CKV_AWS_18"):
             accept(
                 bucket, rule, "Access logs arrive hours late, and their bucket must be empty for the stack's deletion."

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bootstrap.cli.command import command
-from bootstrap.cli.figures import dollars, spent
+from bootstrap.cli.figures import dollars, kept_content, spent
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
 
@@ -23,22 +23,25 @@ _PAST = timedelta(days=30)
 def run(target: Target, as_json: bool) -> int:
     """Run `shoal costs`."""
     from bootstrap.aws import stacks
-    from bootstrap.lifecycle import bill, status
+    from bootstrap.lifecycle import bill, kept, status
     from infra import topology
 
     name, account = target.name, target.account
     now = datetime.now(UTC)
-    if stacks.describe(account.client("cloudformation"), topology.stack_name(name)) is None:
+    stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
+    staying, kept_rows = kept_content(*kept.find_kept(name, account))
+    if stack is None:
         billed = bill.fetch_bill(account, name, now - _PAST)
-        rows = [("deployment", f"{name}: no stack in {account.region}"), *_billed(billed)]
-        summary({"deployment": name, "billed": billed.total, "services": billed.services}, rows, as_json=as_json)
+        rows = [("deployment", f"{name}: no stack in {account.region}"), *_billed(billed), *kept_rows]
+        gone = {"deployment": name, "billed": billed.total, "services": billed.services, "stays": staying}
+        summary(gone, rows, as_json=as_json)
         return 0
     found = status.read_status(name, account)
     created = found.stack["CreationTime"].astimezone(UTC)
     hours = (now - created) / timedelta(hours=1)
     guard, most = found.guard, found.most
     billed = bill.fetch_bill(account, name, created)
-    content = {
+    content: dict[str, Any] = {
         "deployment": name,
         "hours": hours,
         "spent": guard.spent if guard else None,
@@ -49,6 +52,7 @@ def run(target: Target, as_json: bool) -> int:
         "billed": billed.total,
         "services": billed.services,
         "why_not_billed": billed.why,
+        "stays": staying,
         "broken": list(guard.broken) if guard else [],
     }
     rows = [
@@ -57,6 +61,7 @@ def run(target: Target, as_json: bool) -> int:
         ("now", dollars(found.rate, " an hour")),
         ("estimate", _estimate(most, hours)),
         *_billed(billed),
+        *kept_rows,
         *(("problem", sentence) for sentence in (guard.broken if guard else ())),
     ]
     summary(content, rows, as_json=as_json)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.figures import dollars, spent
+from bootstrap.cli.figures import dollars, spent, stays
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.target import Target, target_options
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
-from corpus.display import plural
+from corpus.display import plural, printable
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -30,11 +30,12 @@ _LEFT, _REFUSED = 1, 1
     help="Show what will be deleted and what stays, ask, and delete the stack. Then ask every service of AWS what is "
     "left of the deployment, and delete that too. It works in every state of the stack: half created, half deleted, or "
     "deleted by hand. The exit status is 1 if anything is left that costs money, or if AWS does not tell whether "
-    "anything is left. Data that the topology keeps do not count.",
+    "anything is left. Data that the topology keeps do not count, nor a data bucket that stays because it holds runs "
+    "whose results were not fetched.",
     epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
 )
 @target_options
-@option("--yes", is_flag=True, help="do not ask; models that were not fetched are lost")
+@option("--yes", is_flag=True, help="do not ask")
 @option("--dry-run", is_flag=True, help="show what would be deleted and what would stay, and delete nothing")
 @option(
     "--fetch",
@@ -43,8 +44,9 @@ _LEFT, _REFUSED = 1, 1
     metavar="DIR",
     help="first copy the runs' models and records to this folder",
 )
+@option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, with their data bucket")
 @json_option
-def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: bool) -> int:
+def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_runs: bool, as_json: bool) -> int:
     """Run `shoal destroy`."""
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
@@ -58,26 +60,27 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: 
         before = destroy_preview.preview(name, account)
     if before.elsewhere:
         raise no_such_deployment(name, account)
-    for line in _lines(name, account, before):
+    for line in _lines(name, account, before, delete_runs):
         say(line)
     content = {**_content(name, before), "things": _listed(before.things)}
-    if before.nothing:
+    empty = before.bucket if delete_runs and not before.loses else None
+    if before.nothing and empty is None:
         show({**content, "destroyed": True}, f"there is nothing of '{name}' to destroy", as_json=as_json)
         return 0
     if dry_run:
         show(content, _table(before.things), as_json=as_json)
         return 0
-    _save_models(folder, account, before, ask=not yes)
+    _save_runs(folder, account, before, ask=not yes and not delete_runs)
     if not yes and not confirm("Destroy it?"):
         show({**content, "destroyed": False}, "nothing was destroyed", as_json=as_json)
         return _REFUSED
     try:
         with Bars(unit="resource") as bars:
-            done = teardown.destroy(name, account, bars=bars, say=say)
+            done = teardown.destroy(name, account, bars=bars, say=say, empty=empty)
     except KeyboardInterrupt:
         say(
             "interrupted; AWS continues the deletions that have begun\n"
-            f"continue by: shoal destroy {name} --yes\n"
+            f"continue by: shoal destroy {name} --yes{' --delete-runs' if delete_runs else ''}\n"
             f"see what is left by: shoal destroy {name} --dry-run"
         )
         raise
@@ -86,7 +89,7 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: 
     return 0 if done.proven else _LEFT
 
 
-def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]:
+def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs: bool) -> list[str]:
     """What a person should know before the deletion, line by line."""
     lines = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.goes)
@@ -98,43 +101,39 @@ def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]
         lines.append(f"costs now: {dollars(before.rate, ' an hour')}")
     if before.guard:
         lines.append(f"spent: {spent(before.guard)}")
-    if before.lost:
+    if before.loses or (before.unfetched and delete_runs):
         lines.append(
-            f"models that would be lost: {', '.join(before.lost)} (s3://{before.lost_bucket}/runs/); to keep them, add "
-            f"--fetch DIR, or type first: shoal fetch {name} --output DIR"
+            f"runs that would be lost: {', '.join(map(printable, before.unfetched))} (s3://{before.bucket}/runs/); to "
+            f"keep them, add --fetch DIR, or type first: shoal fetch {name} --output DIR"
         )
-    lines += [
-        f"stays: s3://{kept.bucket}, {plural(kept.objects, 'object')}, {kept.bytes / 1e9:,.2f} GB, "
-        f"{dollars(kept.monthly, ' a month')} ({kept.why})"
-        for kept in before.kept
-    ]
+    lines += [f"stays: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]
     lines += [f"note: {note}" for note in before.notes]
     return [*lines, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
 
 
-def _save_models(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
-    """Fetch the models that would be lost to a folder; with `ask`, the user may name the folder now."""
-    if folder is None and before.lost and ask:
-        sys.stderr.write("Fetch the models first? Type a folder, or nothing for no: ")
+def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
+    """Fetch the runs that were not fetched to a folder; with `ask`, the user may name the folder now."""
+    if folder is None and before.unfetched and ask:
+        sys.stderr.write("Fetch the runs first? Type a folder, or nothing for no: ")
         sys.stderr.flush()
         answer = sys.stdin.readline().strip()
         folder = Path(answer) if answer else None
     if folder is None:
         return
-    if before.lost_bucket is None:
-        say("there is nothing to fetch: no model would be lost")
+    if before.bucket is None:
+        say("there is nothing to fetch: every run was fetched, or there is none")
         return
     from bootstrap.lifecycle.fetch import fetch_runs
 
     with Bars() as bars:
-        done = fetch_runs(account.client("s3"), before.lost_bucket, folder, bars=bars)
+        done = fetch_runs(account.client("s3"), before.bucket, folder, bars=bars)
     say(
         f"fetched {plural(len(done.runs), 'run')} to {folder}: {plural(done.copied, 'file')} copied, "
         f"{done.present} there before"
     )
     if done.refused:
         raise ShoalError(
-            f"nothing was destroyed, because not all of s3://{before.lost_bucket}/runs/ can be fetched to {folder} "
+            f"nothing was destroyed, because not all of s3://{before.bucket}/runs/ can be fetched to {folder} "
             f"({'; '.join(done.refused)}); to destroy it nevertheless, leave out --fetch and add --yes"
         )
 
@@ -146,7 +145,7 @@ def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:
         "running": before.running,
         "dollars_an_hour": before.rate,
         "spent": before.guard.spent if before.guard else None,
-        "models_lost": before.lost,
+        "unfetched": before.unfetched,
         "stays": [vars(kept) for kept in before.kept],
         "notes": before.notes,
     }
@@ -181,4 +180,6 @@ def _result(name: str, done: "DestroyResult") -> str:
         return f"{found}{stack}{unseen}; use credentials that may see it, and {again}"
     kept = sum(thing.outcome == KEPT for thing in done.things)
     looked = f"AWS was asked for {len(KINDS)} kinds of things, and nothing that costs money is left"
-    return f"{found}{stack}{looked}" + (f", except {plural(kept, 'bucket')} that the topology keeps" if kept else "")
+    return f"{found}{stack}{looked}" + (
+        f", except {plural(kept, 'bucket')} that {'stays' if kept == 1 else 'stay'}" if kept else ""
+    )

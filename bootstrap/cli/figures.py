@@ -5,14 +5,16 @@ Bars are drawn in ASCII alone, because a terminal or a log file may lack other c
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import table
+from corpus.display import plural
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.guard import GuardReport
+    from bootstrap.lifecycle.kept import KeptBucket
 
 _BAR_LETTERS = 30
 """The width of all bars of a line together: with their figures they fit into 80 letters."""
@@ -64,6 +66,20 @@ def spent(guard: "GuardReport") -> str:
         return "nothing counted yet"
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
     return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}"
+
+
+def stays(kept: "KeptBucket") -> str:
+    """What stays in a bucket, its price, and why."""
+    content = f"{plural(kept.objects, 'object')}, {kept.bytes / 1e9:,.2f} GB, {dollars(kept.monthly, ' a month')}"
+    return f"s3://{kept.bucket}, {content} ({kept.why})"
+
+
+def kept_content(
+    kept: "Sequence[KeptBucket]", notes: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """What stays of a deployment, for a program, and as rows for a person, with a row for what cannot be told."""
+    rows = [*(("stays", stays(each)) for each in kept), *(("problem", note) for note in notes)]
+    return [vars(each) for each in kept], rows
 
 
 def bar(share: float, letters: int) -> str:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command
-from bootstrap.cli.figures import dollars, spent, utc_time
+from bootstrap.cli.figures import dollars, kept_content, spent, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
 from corpus.display import plural
@@ -26,12 +26,21 @@ _NODES = {"train": "nodes", "read": "readers"}
 @json_option
 def run(target: Target, as_json: bool) -> int:
     """Run `shoal status`."""
-    from bootstrap.lifecycle import status
+    from bootstrap.aws import stacks
+    from bootstrap.lifecycle import kept, status
+    from infra import topology
 
     name, account = target.name, target.account
+    stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
+    staying, kept_rows = kept_content(*kept.find_kept(name, account))
+    if stack is None and kept_rows:
+        rows = [("deployment", f"{name}: no stack in {account.region}"), *kept_rows]
+        summary({"deployment": name, "state": None, "stays": staying}, rows, as_json=as_json)
+        return 0
     now = status.read_status(name, account)
     read, rows = _reading(now, account)
-    summary({**_content(now), "read": read}, [*_rows(now, account.region), *rows], as_json=as_json)
+    content = {**_content(now), "read": read, "stays": staying}
+    summary(content, [*_rows(now, account.region), *rows, *kept_rows], as_json=as_json)
     return 0
 
 

@@ -26,8 +26,7 @@ from bootstrap.lifecycle import failure, guard
 from bootstrap.lifecycle.rules.names import is_bootstrapped
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
-from bootstrap.removal.deletion import is_kept
-from bootstrap.removal.sweep import is_empty
+from bootstrap.removal.deletion import is_empty, why_kept
 from infra import libraries, topology
 from infra.topology import Topology
 
@@ -247,7 +246,7 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
         "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
     )
     made = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
-    if bucket in made and not is_kept(request.account, bucket) and not is_empty(request.account, bucket):
+    if bucket in made and not why_kept(request.account, bucket)[0] and not is_empty(request.account, bucket):
         raise ShoalError(
             f"with `data: bucket: {request.topology.data.bucket}` the deployment's own bucket s3://{bucket} would be "
             "deleted with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"

@@ -1,4 +1,4 @@
-"""Shows before a deployment is destroyed what will be deleted, what stays at what cost, and which models are lost.
+"""Shows before a deployment is destroyed what will be deleted, what stays at what cost, and what was not fetched.
 
 An existing data bucket stays. It has none of the deployment's tags and is found only in the stack's outputs. A part
 that the user may not read is no reason to refuse: it is added to the notes.
@@ -9,34 +9,20 @@ from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import stacks
+from bootstrap.aws import fetched, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership, reason_of
 from bootstrap.errors import ShoalError
-from bootstrap.lifecycle import fetch, status
+from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
+from bootstrap.lifecycle.kept import KeptBucket, among, kept_bucket
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
-from infra import catalog, topology
-from infra.errors import TopologyError
-
-_GIB = 1 << 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptBucket:
-    """A bucket that stays."""
-
-    bucket: str
-    objects: int
-    bytes: int
-    monthly: float | None
-    """Dollars a month; None without a price list for the region."""
-    why: str
+from infra import topology
 
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyPreview:
-    """A deployment before its deletion; `lost` are the runs whose models are deleted with `lost_bucket`."""
+    """A deployment before its deletion; `unfetched` are the runs of `bucket` that were not fetched whole."""
 
     stack: str | None
     things: Sequence[FoundResource]
@@ -44,8 +30,8 @@ class DestroyPreview:
     rate: float | None
     guard: GuardReport | None
     kept: list[KeptBucket]
-    lost: list[str]
-    lost_bucket: str | None
+    unfetched: list[str]
+    bucket: str | None
     elsewhere: str | None
     """Another region with a deployment of this name, when there is nothing of it here."""
     notes: list[str]
@@ -55,6 +41,11 @@ class DestroyPreview:
     def goes(self) -> list[FoundResource]:
         """What will be deleted."""
         return [thing for thing in self.things if thing.outcome not in (KEPT, UNVERIFIED)]
+
+    @property
+    def loses(self) -> bool:
+        """Whether the runs that were not fetched are deleted."""
+        return self.bucket is not None and all(kept.bucket != self.bucket for kept in self.kept)
 
     @property
     def nothing(self) -> bool:
@@ -67,18 +58,19 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
     described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     things, notes = find_resources(deployment, account), list[str]()
     now = _read_status(deployment, account, notes) if described else None
-    kept = [_kept(account, thing.identifier, "its topology keeps it") for thing in things if thing.outcome == KEPT]
+    keeping = among(account, things)
     buckets = [thing for thing in things if thing.kind == "s3 bucket"]
-    own = [thing.identifier for thing in buckets if thing.outcome not in (KEPT, UNVERIFIED)]
+    own = [thing.identifier for thing in buckets if thing.outcome != UNVERIFIED]
     data = stacks.outputs(described).get(topology.OUTPUT_DATA_BUCKET) if described else None
-    if data and data not in (*own, *(each.bucket for each in kept)):
+    if data and data not in own:
         if any(thing.outcome == UNVERIFIED for thing in buckets):
             own.append(data)
             notes.append(f"it is unknown whether s3://{data} stays")
         else:
-            kept.append(_kept(account, data, "it was there before the deployment"))
-    holding = {bucket: found for bucket in own if (found := _models(account, bucket, notes))}
-    bucket = next(iter(holding), None)
+            keeping.append(kept_bucket(account, data, "it was there before the deployment"))
+    held = {thing.identifier: thing.runs for thing in buckets if thing.outcome == KEPT}
+    holding = {each: held[each] if each in held else _unfetched(account, each, notes) for each in own}
+    bucket = next((each for each, runs in holding.items() if runs), None)
     gone = described is None and all(thing.outcome == UNVERIFIED for thing in things)
     owner, made_from = stacks.owner_and_topology(described) or ("unknown", "unknown")
     return DestroyPreview(
@@ -89,9 +81,9 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
         running=_running(now),
         rate=now.rate if now else None,
         guard=now.guard if now else None,
-        kept=kept,
-        lost=holding[bucket] if bucket else [],
-        lost_bucket=bucket,
+        kept=keeping,
+        unfetched=list(holding[bucket]) if bucket else [],
+        bucket=bucket,
         elsewhere=Ownership(account, deployment).elsewhere if gone else None,
         notes=notes,
     )
@@ -107,11 +99,11 @@ def _read_status(deployment: str, account: Account, notes: list[str]) -> status.
     return now
 
 
-def _models(account: Account, bucket: str, notes: list[str]) -> list[str]:
+def _unfetched(account: Account, bucket: str, notes: list[str]) -> list[str]:
     try:
-        return fetch.models(account.client("s3"), bucket)
-    except (BotoCoreError, ClientError, ShoalError) as error:
-        notes.append(f"it is unknown whether models in s3://{bucket} would be lost: {error}")
+        return fetched.unfetched(account.client("s3"), bucket)
+    except (BotoCoreError, ClientError) as error:
+        notes.append(f"it is unknown whether runs in s3://{bucket} were fetched: {reason_of(error)}")
         return []
 
 
@@ -122,17 +114,3 @@ def _running(now: status.Status | None) -> list[str]:
     if now.cluster and now.cluster.nodes:
         running.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
     return running
-
-
-def _kept(account: Account, bucket: str, why: str) -> KeptBucket:
-    count, size = 0, 0
-    try:
-        for each in account.items("s3", "list_object_versions", "Versions", Bucket=bucket):
-            count, size = count + 1, size + each["Size"]
-    except (BotoCoreError, ClientError) as error:
-        why = f"{why}; its content cannot be listed: {reason_of(error)}"
-    try:
-        price = catalog.prices(account.region).other.s3_gib_month
-    except TopologyError:
-        return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=None, why=why)
-    return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=size / _GIB * price, why=why)

@@ -11,30 +11,28 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws import names, objects, stacks
+from bootstrap.aws import fetched, names, objects, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.objects import Place
 from bootstrap.aws.paths import path_below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_resources
+from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_buckets
 from corpus.display import printable
 from infra import topology
-from trainer.output.files import CHECKPOINTS, CONFIG, MODEL, OLD_MODEL
-
-_MODEL_MARKS = (f"{MODEL}/{CONFIG}", OLD_MODEL)
-"""The files that are there once a run's model is whole."""
+from trainer.output.files import CHECKPOINTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Object:
-    """A file of a run: its name below the run's folder, its key, its size in bytes, and its time of change."""
+    """A file of a run: its name below the run's folder, its key, size in bytes, ETag, and time of change."""
 
     run: str
     name: str
     key: str
     size: int
+    etag: str
     changed: float
 
 
@@ -59,7 +57,8 @@ def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
         run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
         if name.startswith(f"{CHECKPOINTS}/") or objects.is_marker(each["Key"], each["Size"]):
             continue
-        file = Object(run=run, name=name, key=each["Key"], size=each["Size"], changed=each["LastModified"].timestamp())
+        changed = each["LastModified"].timestamp()
+        file = Object(run=run, name=name, key=each["Key"], size=each["Size"], etag=each["ETag"], changed=changed)
         found.setdefault(run, []).append(file)
     return dict(sorted(found.items()))
 
@@ -73,13 +72,10 @@ def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
         raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists the existing ones") from None
 
 
-def models(s3: Any, bucket: str) -> list[str]:
-    """The runs that have a model."""
-    return [run for run, files in runs(s3, bucket).items() if any(file.name in _MODEL_MARKS for file in files)]
-
-
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
     """Copy all runs, or one of them, to `output`/RUN/, except unchanged files that are there already.
+
+    The bucket is told. A run with checkpoints, which are not copied, still counts as not fetched: it may go on.
 
     Raises ShoalError when there is no such run. The result is empty when there are no runs at all.
     """
@@ -99,8 +95,10 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
             copied += 1
             done += file.size
             bars.at(done)
+    etags = {name: {file.name: file.etag for file in fit if file.run == name} for name in sorted({f.run for f in fit})}
+    fetched.mark(s3, bucket, etags, bars.note)
     return FetchResult(
-        runs=sorted({file.run for file in fit}),
+        runs=list(etags),
         copied=copied,
         present=len(fit) - len(missing),
         bytes=done,
@@ -117,11 +115,16 @@ def find_data_bucket(deployment: str, account: Account) -> str:
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if bucket:
         return bucket
-    found = find_resources(deployment, account)
-    kept = [resource.identifier for resource in found if resource.outcome == KEPT]
+    found = find_buckets(deployment, account)
+    s3 = account.client("s3")
+    kept = [
+        each.identifier
+        for each in found
+        if each.outcome == KEPT or (each.outcome != UNVERIFIED and runs(s3, each.identifier))
+    ]
     if not kept:
         for resource in found:
-            if resource.kind == "s3 bucket" and resource.outcome == UNVERIFIED:
+            if resource.outcome == UNVERIFIED:
                 raise ShoalError(
                     f"it is unknown whether '{deployment}' left a data bucket: {resource.identifier} {resource.why}, "
                     "or name the bucket by --bucket"

@@ -96,8 +96,12 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
         *(["the nodes that train and read" if topology.readers else "the GPU nodes"] if topology.training else []),
     ]
     rest = f"${standing:.2f} an hour is left" if standing else "nothing that costs by the hour is left"
-    kept = ", and the data bucket with it; fetch the models before (`shoal fetch`)"
-    if topology.data.keep or topology.data.bucket:
+    kept = (
+        ", and the data bucket with it, unless it holds runs that were not fetched: then it stays, and you pay for it"
+    )
+    if topology.data.keep is False:
+        kept = ", and the data bucket with it; fetch the models before (`shoal fetch`)"
+    elif topology.data.keep or topology.data.bucket:
         kept = "; the data bucket stays, and you pay for what is in it"
     most = cost.hourly_at_maximum(topology)
     sentences = [

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import objects
+from bootstrap.aws import fetched, objects
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
 from bootstrap.aws.ownership import OwnershipUnknownError, reason_of
 from bootstrap.errors import ShoalError
+from corpus.display import plural, printable
 from infra import topology
 from infra.handlers import cleanup
 
@@ -55,25 +56,43 @@ def empty_bucket(account: Account, bucket: str) -> None:
         s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
 
 
-def is_kept(account: Account, bucket: str) -> bool:
-    """Whether a bucket's tag says that its data outlive the stack.
+def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
+    """Why a bucket outlives the stack, by its tag, and the runs for which it does; empty where it does not.
 
-    Raises OwnershipUnknownError when the tags cannot be read: such a bucket must not be emptied.
+    Raises OwnershipUnknownError when that cannot be read: such a bucket must not be emptied.
     """
+    try:
+        keep = _keep_tag(account, bucket)
+        if keep == "true" and not is_empty(account, bucket):
+            return f"its topology keeps it; to delete it: aws s3 rb --force s3://{bucket}", []
+        runs = fetched.unfetched(account.client("s3"), bucket) if keep == topology.KEEP_UNFETCHED else []
+    except (BotoCoreError, ClientError) as error:
+        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
+    if not runs:
+        return "", []
+    named = f"it holds {plural(len(runs), 'run')} not fetched whole: {', '.join(map(printable, runs))}"
+    return f"{named}; `shoal fetch` fetches, and `shoal destroy --delete-runs` deletes them", runs
+
+
+def is_empty(account: Account, bucket: str) -> bool:
+    """Whether a bucket holds nothing, older versions included."""
+    page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
+    return not page.get("Versions") and not page.get("DeleteMarkers")
+
+
+def _keep_tag(account: Account, bucket: str) -> str | None:
     try:
         tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
     except ClientError as error:
         if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
-            return False
-        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
-    except BotoCoreError as error:
-        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
-    return tags.get(topology.TAG_KEEP) == "true"
+            return None
+        raise
+    return tags.get(topology.TAG_KEEP)
 
 
 def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
     """Empty a bucket and delete it. One whose data are kept is not emptied: AWS deletes it only if it is empty."""
-    if not is_kept(account, name):
+    if not why_kept(account, name)[0] and _keep_tag(account, name) != "true":
         empty_bucket(account, name)
     account.client("s3").delete_bucket(Bucket=name)
 

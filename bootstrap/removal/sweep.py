@@ -6,7 +6,7 @@ in it. What cannot be listed does not count as deleted: it is `UNVERIFIED`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,6 +29,7 @@ _STILL_LISTED = "it was deleted, but is still listed"
 # A stack belongs to the deployment by its name, a rule is deleted with its group, and a spot request stays listed long
 # after its end.
 _NOT_REPORTED = (":stack/", ":security-group-rule/", ":spot-instances-request/")
+_BUCKET = "s3 bucket"
 UNKNOWN = "other"
 """The kind of what only the tagging service names, and no row of `KINDS` lists."""
 
@@ -42,6 +43,8 @@ class FoundResource:
     billed: bool
     outcome: str = FOUND
     why: str = ""
+    runs: Sequence[str] = ()
+    """Of a bucket that is kept for them: the runs that were not fetched."""
     record: ResourceRecord = field(default_factory=dict, repr=False)
 
     @property
@@ -69,6 +72,11 @@ def find_resources(deployment: str, account: Account) -> list[FoundResource]:
     ownership = Ownership(account, deployment)
     found = [thing for name in KINDS for thing in _of_kind(ownership, name)]
     return [*found, *_unlisted(ownership)]
+
+
+def find_buckets(deployment: str, account: Account) -> list[FoundResource]:
+    """The deployment's buckets alone, as `find_resources` finds them."""
+    return list(_of_kind(Ownership(account, deployment), _BUCKET))
 
 
 def sweep(
@@ -100,12 +108,6 @@ def sweep(
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
     return list(found.values())
-
-
-def is_empty(account: Account, bucket: str) -> bool:
-    """Whether a bucket holds nothing, older versions included."""
-    page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
-    return not page.get("Versions") and not page.get("DeleteMarkers")
 
 
 def _of_kind(ownership: Ownership, name: str) -> Iterator[FoundResource]:
@@ -177,16 +179,10 @@ def _unlisted(ownership: Ownership) -> Iterator[FoundResource]:
 
 def _mark_if_kept(account: Account, thing: FoundResource) -> None:
     """Mark a bucket as KEPT if its data are kept and it is not empty. Raises OwnershipUnknownError if unknown."""
-    if thing.kind != "s3 bucket" or not deletion.is_kept(account, thing.identifier):
+    if thing.kind != _BUCKET:
         return
-    try:
-        empty = is_empty(account, thing.identifier)
-    except (BotoCoreError, ClientError) as error:
-        raise OwnershipUnknownError(
-            f"its data are to be kept, and its content cannot be listed ({reason_of(error)})"
-        ) from None
-    if not empty:
-        why = f"its topology keeps it; to delete it: aws s3 rb --force s3://{thing.identifier}"
+    why, thing.runs = deletion.why_kept(account, thing.identifier)
+    if why:
         thing.outcome, thing.why = KEPT, why
 
 

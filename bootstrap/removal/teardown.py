@@ -18,7 +18,9 @@ from bootstrap.aws.retry import retrying
 from bootstrap.aws.stacks import Stack
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from bootstrap.removal.deletion import empty_bucket
 from bootstrap.removal.kinds import KINDS, ResourceKind
+from bootstrap.removal.kinds.kind import suppress_error
 from bootstrap.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sweep
 from infra import topology
 
@@ -63,16 +65,21 @@ def destroy(
     bars: Bars,
     say: Callable[[str], None],
     stuck_seconds: float = STUCK_SECONDS,
+    empty: str | None = None,
 ) -> DestroyResult:
     """Delete the deployment's stack if there is one, then everything else of the deployment.
 
-    Raises ShoalError when the stack is protected, or AWS refuses to start the deletion.
+    `empty` is a bucket that is deleted even if it holds runs that were not fetched. Raises ShoalError when the stack is
+    protected, or AWS refuses to start the deletion.
     """
     name = topology.stack_name(deployment)
     stack = stacks.describe(account.client("cloudformation"), name)
     outcome = _ABSENT
     if stack is not None:
         outcome = _delete(account, stack["StackId"], bars, say)
+    if empty is not None:  # only now, because nodes of the stack wrote there
+        with suppress_error("NoSuchBucket"):
+            empty_bucket(account, empty)
     bars.stage("look for what is left", 0)
     begun = False
 

@@ -83,5 +83,6 @@ def _train(deployment: Deployment, nodes: list[GpuNode], config: TrainConfig, *,
         )
     finally:
         objects.remove(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/"))
+        objects.remove(s3, Place(bucket, f"{topology.FETCHED_PREFIX}{name}."))
         if not of_the_user:
             objects.remove(s3, uploaded)

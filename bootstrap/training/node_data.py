@@ -12,7 +12,7 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import names, objects
+from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
@@ -85,12 +85,12 @@ def bring_data(
     """
     if isinstance(data, TextRequest):
         s3 = deployment.session.client("s3")
-        objects.put(s3, {str(run.request): data.to_json().encode()})
+        fetched.put(s3, run.request, run.name, data.to_json(), bars.note)
         # A node that stayed may have reported of texts before.
         objects.delete(s3, run.bucket, [{"Key": run.progress(node).key} for node in nodes])
         bars.stage("read the texts on the nodes", data.plain_bytes, "B")
     elif isinstance(data, StreamSettings):
-        objects.put(deployment.session.client("s3"), {str(run.settings): data.to_json().encode()})
+        fetched.put(deployment.session.client("s3"), run.settings, run.name, data.to_json(), bars.note)
         bars.stage("prepare the nodes", 0)
     else:
         bars.stage("copy the dataset to the nodes", 0)

@@ -13,7 +13,7 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
-from bootstrap.aws import names, objects
+from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
@@ -122,7 +122,7 @@ def train_on_deployment(
         stages.end("train", spending.so_far())
     cost = spending.so_far()
     stages.end("end the nodes", cost)
-    fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output, check=names.result)
+    files, refused = _fetch(deployment, run, output, bars)
     launch: dict[str, Any] = {
         "began": began.timestamp(),
         "seconds": stages.seconds,
@@ -135,7 +135,7 @@ def train_on_deployment(
         [{**vars(node), "launched": node.launched.isoformat()} for node in found] for found in (nodes, reader_nodes)
     )
     write_launch(output, goes_on=config.resume, where=deployment.name, nodes=held, readers=held_to_read, **launch)
-    summary = read_summary(output) if output / SUMMARY in fetched else None
+    summary = read_summary(output) if output / SUMMARY in files else None
     if stop_request and summary is None:
         bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")
         raise stop_request
@@ -144,7 +144,7 @@ def train_on_deployment(
             bars.note(f"not fetched: {sentence}")
         # Logs of more nodes are older: the run had them before it was resumed.
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]
-        raise _failure(run, output, [path for path in logs if path in fetched])
+        raise _failure(run, output, [path for path in logs if path in files])
     return {
         **summary,
         **({"stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else {}),
@@ -157,6 +157,16 @@ def train_on_deployment(
         "refused": refused,
         **({"launch": launch} if predicted else {}),
     }
+
+
+def _fetch(deployment: Deployment, run: TrainingRun, output: Path, bars: Bars) -> tuple[list[Path], list[str]]:
+    """Copy the run's files to `output`, and note that in the bucket; as `objects.download`."""
+    s3 = deployment.session.client("s3")
+    etags = fetched.etags(s3, run.folder)
+    files, refused = objects.download(s3, run.folder, output, check=names.result)
+    if not refused:
+        fetched.mark(s3, run.bucket, {run.name: etags}, bars.note)
+    return files, refused
 
 
 def _name_of(data: NodeData) -> Place | str | None:

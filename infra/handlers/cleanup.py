@@ -1,5 +1,6 @@
-"""Handles custom resources that clean up on deletion: they empty a bucket, remove rules between security groups, or
-delete parameters. Another kind is a claim, which records the owner of the deployment and refuses another owner.
+"""Handles custom resources that clean up on deletion: they empty a bucket, or delete it unless a run in it was not
+fetched, remove rules between security groups, or delete parameters. Another kind is a claim, which records the owner of
+the deployment and refuses another owner.
 
 The function must always answer, also when it fails: without an answer CloudFormation waits until its time limit. So it
 stops before Lambda's own time limit.
@@ -62,13 +63,59 @@ def claim(requested: dict[str, str], current: str | None) -> str:
 
 
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Clean up what the properties name: `Bucket`, `SecurityGroups`, `Parameters`."""
-    if "Bucket" in properties:
+    """Clean up what the properties name: `Bucket`, `SecurityGroups`, `Parameters`.
+
+    A bucket with `Runs` and `Fetched`, the prefixes of `unfetched`, is also deleted, because CloudFormation keeps it.
+    """
+    if "Runs" in properties:
+        if not is_kept(properties):
+            empty(properties["Bucket"], milliseconds_left)
+            boto3.client("s3").delete_bucket(Bucket=properties["Bucket"])
+    elif "Bucket" in properties:
         empty(properties["Bucket"], milliseconds_left)
     revoke_group_rules(properties.get("SecurityGroups", []))
     if "Parameters" in properties:
         # A missing parameter is no error.
         boto3.client("ssm").delete_parameters(Names=properties["Parameters"])
+
+
+def is_kept(properties: dict[str, Any]) -> bool:
+    """Whether a bucket holds runs that were not fetched; also true where that cannot be told, or it is gone."""
+    try:
+        runs = unfetched(boto3.client("s3"), properties["Bucket"], properties["Runs"], properties["Fetched"])
+    except Exception as error:
+        print(f"{properties['Bucket']} is kept, because its runs cannot be read: {error}")  # noqa: T201 -- the log
+        return True
+    print(f"runs of {properties['Bucket']} that were not fetched: {', '.join(runs) or 'none'}")  # noqa: T201
+    return bool(runs)
+
+
+def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]:
+    """The runs below the prefix `runs` that have an object which is not, as it is now, in the run's `fetched_etags`."""
+    found: dict[str, dict[str, str]] = {}
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs):
+        for each in page.get("Contents", ()):
+            run, _, name = each["Key"].removeprefix(runs).partition("/")
+            if each["Size"] or not each["Key"].endswith("/"):  # else it only represents a folder
+                found.setdefault(run, {})[name] = each["ETag"]
+    return [
+        run
+        for run, objects in sorted(found.items())
+        if not objects.items() <= fetched_etags(s3, bucket, f"{fetched}{run}.json").items()
+    ]
+
+
+def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
+    """The ETags of the objects of a run when they were fetched, by name; none where the object is broken or missing."""
+    try:
+        found = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchKey":
+            raise
+        return {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:

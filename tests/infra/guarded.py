@@ -24,8 +24,10 @@ from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
 
 from infra import parts, topology
+from infra.cleanup import Cleanup
 from infra.guard import Guard
 from infra.handlers.guard import main
+from infra.storage import Buckets
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 _ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
@@ -82,22 +84,43 @@ class Small(Stack):
             each.node.add_dependency(guard)
 
 
+class Storing(Stack):
+    """A guard and the buckets of a deployment, with the function that empties them."""
+
+    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
+        synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
+        name = topology.stack_name(deployment)
+        super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
+        Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
+        buckets, cleanup = Buckets(self, "Buckets", spec=spec.data), Cleanup(self, "Cleanup")
+        Guard(self, "Guard", spec=spec, deployment=deployment, data=buckets.data)
+        for bucket, keep in buckets.own.items():
+            cleanup.empty(bucket, keep=keep)
+
+
 class Deployed:
     """A small stack with a guard in the embedded AWS."""
 
     def __init__(
-        self, client: Callable[[str], Any], out: Path, *, becomes: str = "CREATE_COMPLETE", **guard: Any
+        self,
+        client: Callable[[str], Any],
+        out: Path,
+        *,
+        becomes: str = "CREATE_COMPLETE",
+        kind: Callable[[App, str, topology.Topology], Stack] = Small,
+        keep: bool | None = True,
+        **guard: Any,
     ) -> None:
-        self.client, self.name, self._out = client, next(names), out
+        self.client, self.name, self._out, self._kind = client, next(names), out, kind
         spec = topology.load("demo", SHIPPED)
         limits = parts.GuardSpec(mail="ada@example.org", **guard)
-        self.spec = spec.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=True)})
+        self.spec = spec.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=keep)})
         self.cloudformation = client("cloudformation")
         self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template(), DisableRollback=True)
         stack = self.settled()
         assert stack["StackStatus"] == becomes, self.reasons()
         self.stack, self.created = stack["StackId"], stack["CreationTime"]
-        self.queue, self.function = self._subscribe(), self.physical("Lambda::Function")
+        self.queue, self.function = self._subscribe(), self.named("GuardFunction")
 
     @property
     def stack_name(self) -> str:
@@ -106,7 +129,7 @@ class Deployed:
     def template(self) -> str:
         """The template; its assets are in the bucket where CDK would have put them."""
         app = App(outdir=str(self._out), analytics_reporting=False, builtin_cloud_formation_validation=False)
-        Small(app, self.name, self.spec)
+        self._kind(app, self.name, self.spec)
         app.synth()
         self.client("s3").create_bucket(Bucket=_ASSETS)
         for folder in self._out.glob("asset.*"):
@@ -139,6 +162,12 @@ class Deployed:
         found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
         (name,) = (each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith(part))
         return str(name)
+
+    def named(self, start: str) -> str:
+        """The one resource whose logical id begins so, up to the digits that the CDK adds."""
+        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
+        ids = {each["LogicalResourceId"].rstrip("0123456789ABCDEF"): each["PhysicalResourceId"] for each in found}
+        return str(ids[start])
 
     def groups(self) -> list[str]:
         found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]

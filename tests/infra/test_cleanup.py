@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.aws import EmbeddedAws
+from infra import topology
 from infra.handlers import cleanup
 from tests.bootstrap.removal.plants import oddly_named
 
@@ -119,6 +120,67 @@ def test_a_filled_bucket_can_be_deleted_once_it_was_emptied(cloudformation: Clou
     assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
     assert not s3.list_multipart_uploads(Bucket=bucket).get("Uploads")
     s3.delete_bucket(Bucket=bucket)
+
+
+RUNS = {"Runs": "runs/", "Fetched": "runs_fetched/"}
+
+
+def bucket_of_runs(name: str) -> tuple[Any, str]:
+    """A bucket with a run of which all was fetched, and the ETag of its model."""
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket=name)
+    s3.put_object(Bucket=name, Key="datasets/x", Body=b"x")
+    s3.put_object(Bucket=name, Key="runs/", Body=b"")
+    etag = s3.put_object(Bucket=name, Key="runs/one/model.pt", Body=b"weights")["ETag"]
+    s3.put_object(Bucket=name, Key="runs_fetched/one.json", Body=json.dumps({"model.pt": etag, "gone": etag}).encode())
+    return s3, etag
+
+
+def test_a_bucket_whose_runs_were_all_fetched_is_deleted(cloudformation: CloudFormation) -> None:
+    s3, _ = bucket_of_runs("fetched")
+    for _ in range(2):
+        assert cloudformation.ask("Delete", {"Bucket": "fetched", **RUNS})["Status"] == "SUCCESS"
+        assert "fetched" not in {each["Name"] for each in s3.list_buckets()["Buckets"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "body"),
+    [
+        ("went-on", "runs/one/model.pt", b"better"),
+        ("checkpoint", "runs/one/checkpoints/step-000000001.pt", b"x"),
+        ("another-run", "runs/two/record.jsonl", b"x"),
+        ("no-folder", "runs/two", b"x"),
+        ("no-json", "runs_fetched/one.json", b"{"),
+        ("a-list", "runs_fetched/one.json", b"[]"),
+        ("no-etag", "runs_fetched/one.json", b'{"model.pt": []}'),
+    ],
+)
+def test_a_bucket_with_a_run_that_was_not_fetched_as_it_is_stays_whole(
+    name: str, key: str, body: bytes, cloudformation: CloudFormation
+) -> None:
+    s3, _ = bucket_of_runs(name)
+    s3.put_object(Bucket=name, Key=key, Body=body)
+    before = s3.list_objects_v2(Bucket=name)["KeyCount"]
+    assert cloudformation.ask("Delete", {"Bucket": name, **RUNS})["Status"] == "SUCCESS"
+    assert s3.list_objects_v2(Bucket=name)["KeyCount"] == before
+
+
+@pytest.mark.parametrize("operation", ["ListObjectsV2", "GetObject"])
+def test_a_bucket_whose_runs_cannot_be_read_stays_and_keeps_no_stack(
+    operation: str, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket_of_runs(name := f"dark-{operation.lower()}")
+    session = boto3.Session()
+    body = {"Error": {"Code": "AccessDenied", "Message": "no"}}
+    session.events.register(f"before-call.s3.{operation}", lambda **_: (AWSResponse("", 403, {}, None), body))
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
+    assert cloudformation.ask("Delete", {"Bucket": name, **RUNS})["Status"] == "SUCCESS"
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    assert boto3.client("s3").list_objects_v2(Bucket=name)["KeyCount"] == 4
+
+
+def test_an_interrupted_deletion_leaves_no_fetched_run_as_if_it_was_not() -> None:
+    assert sorted([topology.FETCHED_PREFIX, topology.RUNS_PREFIX]) == [topology.RUNS_PREFIX, topology.FETCHED_PREFIX]
 
 
 def test_tied_groups_can_be_deleted_once_they_were_untied(cloudformation: CloudFormation) -> None:
@@ -239,8 +301,8 @@ def test_nothing_is_cleaned_before_the_deletion(cloudformation: CloudFormation, 
     assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 1
 
 
-def claimed(owner: str, topology: str) -> dict[str, Any]:
-    return {"Claim": {"Deployment": "mine", "Owner": owner, "Topology": topology}}
+def claimed(owner: str, made_from: str) -> dict[str, Any]:
+    return {"Claim": {"Deployment": "mine", "Owner": owner, "Topology": made_from}}
 
 
 def test_whoever_creates_a_deployment_claims_it_and_may_update_it(cloudformation: CloudFormation) -> None:
@@ -251,12 +313,12 @@ def test_whoever_creates_a_deployment_claims_it_and_may_update_it(cloudformation
     assert again["PhysicalResourceId"] == first["PhysicalResourceId"]
 
 
-@pytest.mark.parametrize(("owner", "topology"), [("bob", "demo"), ("ada", "starter"), ("bob", "starter")])
+@pytest.mark.parametrize(("owner", "made_from"), [("bob", "demo"), ("ada", "starter"), ("bob", "starter")])
 def test_another_owner_or_topology_is_refused_with_whose_it_is(
-    owner: str, topology: str, cloudformation: CloudFormation
+    owner: str, made_from: str, cloudformation: CloudFormation
 ) -> None:
     held = cloudformation.ask("Create", claimed("ada", "demo"))["PhysicalResourceId"]
-    answer = cloudformation.ask("Update", claimed(owner, topology), held=held)
+    answer = cloudformation.ask("Update", claimed(owner, made_from), held=held)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", held)
     assert answer["Reason"] == (
         "the deployment 'mine' belongs to ada (topology demo); choose another name by -c deployment=NAME, or destroy "

@@ -16,13 +16,17 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 
 from botocore.exceptions import ClientError
 
+from bootstrap.aws.account import Account
+from bootstrap.lifecycle.fetch import fetch_runs, find_data_bucket
+from bootstrap.lifecycle.kept import find_kept
+from bootstrap.progress import Bars
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 from infra import topology
 from infra.guard import prices
 from infra.handlers.guard import main
 from tests import slow
-from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, names
+from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, Storing, names
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +160,35 @@ def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Callable[..., Depl
     small.after(11.6)
     small.after(12)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("keep", "fetched", "stays"), [(None, False, True), (None, True, False), (False, False, False)], ids=str
+)
+def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topology_gives_it_up(
+    keep: bool | None, fetched: bool, stays: bool, deploy: Callable[..., Deployed], tmp_path: Path
+) -> None:
+    small = deploy(kind=Storing, keep=keep)
+    s3, bucket, run = small.client("s3"), small.named("BucketsData"), f"{small.name}.20260102T030405-0a1b"
+    s3.put_object(Bucket=bucket, Key=f"runs/{run}/model/config.json", Body=b"weights")
+    if fetched:
+        with Bars() as bars:
+            fetch_runs(s3, bucket, tmp_path, bars=bars)
+    small.after(11.6)
+    small.after(12)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    ours = {each["Name"] for each in s3.list_buckets()["Buckets"]} & {bucket}
+    assert ours == ({bucket} if stays else set())
+    assert [each.bucket for each in find_kept(small.name, Account())[0]] == [*ours]
+    if stays:
+        body = s3.get_object(Bucket=bucket, Key=f"runs/{run}/model/config.json")["Body"]
+        assert body.read() == b"weights"
+        small.stack = small.cloudformation.create_stack(
+            StackName=small.stack_name, TemplateBody=small.template(), DisableRollback=True
+        )["StackId"]
+        assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+        assert small.named("BucketsData") != bucket
+        assert find_data_bucket(small.name, Account()) == bucket
 
 
 # What goes wrong

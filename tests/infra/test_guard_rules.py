@@ -136,9 +136,20 @@ def test_a_warning_counts_for_no_other_end() -> None:
     assert kinds(actions) == ["tell"]
 
 
-def test_what_stays_is_told() -> None:
-    _, (actions,) = rounds(END - NOTICE, using=replace(SETTINGS, keep=True))
-    assert "The bucket the-bucket is kept, with its datasets and models." in actions[0].text
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        (True, "The bucket the-bucket is kept, with its datasets and models."),
+        (
+            None,
+            "If the bucket the-bucket holds runs that were not fetched, it is kept, with its datasets and models, and "
+            "goes on costing money; else it is deleted with it. To fetch the runs: shoal fetch mine --output FOLDER",
+        ),
+    ],
+)
+def test_what_stays_is_told(keep: bool | None, said: str) -> None:
+    _, (actions,) = rounds(END - NOTICE, using=replace(SETTINGS, keep=keep))
+    assert said in actions[0].text
 
 
 def test_at_the_end_what_costs_most_ends_even_if_the_stack_cannot() -> None:

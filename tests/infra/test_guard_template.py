@@ -55,7 +55,7 @@ def test_the_function_is_told_its_limits_and_prices(synthesise: Synthesise, tmp_
     spec = guarded(max_hours=7, idle_minutes=45, budget=90.0, mail="ada@example.org")
     template = Template.from_stack(synthesise(spec, tmp_path))
     told = settings(template)
-    assert (told.deployment, told.stack, told.keep) == ("mine", "AWS::StackId", False)
+    assert (told.deployment, told.stack, told.keep) == ("mine", "AWS::StackId", None)
     assert (told.max_hours, told.idle_minutes, told.budget) == (7, 45, 90.0)
     assert told.bucket in template.find_resources("AWS::S3::Bucket")
     assert told.topic in template.find_resources("AWS::SNS::Topic")
@@ -73,10 +73,14 @@ def test_it_is_told_the_price_of_readers(synthesise: Synthesise, tmp_path: Path)
     assert 4 * told.gpu["g4dn.xlarge"] + 2 * told.gpu["m5.xlarge"] + told.standing == pytest.approx(cost.hourly(spec))
 
 
-def test_data_that_outlive_the_stack_are_told_as_kept(synthesise: Synthesise, tmp_path: Path) -> None:
-    for number, data in enumerate((parts.DataSpec(keep=True), parts.DataSpec(bucket="my-reviews"))):
-        template = Template.from_stack(synthesise(guarded(update={"data": data}), tmp_path / str(number)))
-        assert settings(template).keep
+@pytest.mark.parametrize(
+    ("data", "keep"), [({"keep": True}, True), ({"bucket": "mine"}, True), ({"keep": False}, False)]
+)
+def test_it_is_told_whether_data_outlive_the_stack(
+    data: dict[str, Any], keep: bool, synthesise: Synthesise, tmp_path: Path
+) -> None:
+    template = Template.from_stack(synthesise(guarded(update={"data": parts.DataSpec(**data)}), tmp_path))
+    assert settings(template).keep is keep
 
 
 def test_it_wakes_every_five_minutes_and_brings_its_own_files_alone(synthesise: Synthesise, tmp_path: Path) -> None:

@@ -1,35 +1,65 @@
-"""A bucket whose data outlive the stack has a tag, because `shoal destroy` asks the bucket, not a topology."""
+"""A bucket whose data may outlive the stack has a tag, because `shoal destroy` asks the bucket, not a topology."""
 
-from pathlib import Path
+import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
 
 from infra import topology
+from infra.stack import ShoalStack
 
-TAG = {"Key": topology.TAG_KEEP, "Value": "true"}
+WAYS = [(True, "true"), (None, "unfetched"), (False, None)]
 
 
-def topology_with(keep: bool) -> topology.Topology:
-    return topology.Topology.model_validate(
-        {
-            "name": "kept",
-            "description": "x",
-            "training": [{"instance_type": "g5.xlarge", "count": 1}],
-            "data": {"keep": keep},
-        }
+@pytest.fixture(scope="module", params=WAYS, ids=str)
+def kept(
+    request: pytest.FixtureRequest, synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bool | None, str | None, Template]:
+    """What the topology says, the tag of its data bucket, and its template."""
+    keep, tag = request.param
+    fields = {"name": "kept", "description": "x", "training": [{"instance_type": "g5.xlarge", "count": 1}]}
+    spec = topology.Topology.model_validate({**fields, "data": {"keep": keep}})
+    return keep, tag, Template.from_stack(synthesise(spec, tmp_path_factory.mktemp("out")))
+
+
+def test_only_the_data_bucket_is_tagged_and_only_when_it_may_be_kept(kept: tuple[Any, str | None, Template]) -> None:
+    _, tag, template = kept
+    found = {
+        name: [each["Value"] for each in bucket["Properties"]["Tags"] if each["Key"] == topology.TAG_KEEP]
+        for name, bucket in template.find_resources("AWS::S3::Bucket").items()
+    }
+    assert {name.rstrip("0123456789ABCDEF"): tags for name, tags in found.items()} == {
+        "BucketsData": [tag] if tag else [],
+        "BucketsRaw": [],
+        "BucketsLog": [],
+    }
+
+
+@pytest.mark.parametrize("kind", ["Bucket", "BucketPolicy"])
+def test_cloudformation_leaves_such_a_bucket_which_goes_on_refusing_connections_without_tls(
+    kind: str, kept: tuple[Any, str | None, Template]
+) -> None:
+    _, tag, template = kept
+    found = template.find_resources(f"AWS::S3::{kind}")
+    retained = [name for name, each in found.items() if each.get("DeletionPolicy") == "RetainExceptOnCreate"]
+    assert [name.startswith("BucketsData") for name in retained] == ([True] if tag else [])
+
+
+def test_the_cleanup_may_delete_a_bucket_only_where_nobody_decided_and_read_only_what_was_fetched(
+    kept: tuple[bool | None, Any, Template],
+) -> None:
+    keep, _, template = kept
+    (policy,) = (
+        each["Properties"]["PolicyDocument"]["Statement"]
+        for name, each in template.find_resources("AWS::IAM::Policy").items()
+        if name.startswith("CleanupRole")
     )
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_only_the_data_bucket_is_tagged_and_only_when_it_is_kept(keep: bool, synthesise, tmp_path: Path) -> None:
-    buckets = Template.from_stack(synthesise(topology_with(keep), tmp_path)).find_resources("AWS::S3::Bucket")
-    tagged = [name for name, bucket in buckets.items() if TAG in bucket["Properties"]["Tags"]]
-    assert [name.startswith("BucketsData") for name in tagged] == ([True] if keep else [])
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_a_kept_bucket_goes_on_refusing_connections_without_tls(keep: bool, synthesise, tmp_path: Path) -> None:
-    policies = Template.from_stack(synthesise(topology_with(keep), tmp_path)).find_resources("AWS::S3::BucketPolicy")
-    retained = [name for name, policy in policies.items() if policy.get("DeletionPolicy") == "RetainExceptOnCreate"]
-    assert [name.startswith("BucketsData") for name in retained] == ([True] if keep else [])
+    (data,) = (name for name in template.find_resources("AWS::S3::Bucket") if name.startswith("BucketsData"))
+    deleting = [each["Resource"] for each in policy if "s3:DeleteBucket" in each["Action"]]
+    reading = [each["Resource"]["Fn::Join"][1] for each in policy if "s3:GetObject" in each["Action"]]
+    arn = {"Fn::GetAtt": [data, "Arn"]}
+    assert deleting == ([arn] if keep is None else [])
+    assert reading == ([[arn, "/runs_fetched/*"]] if keep is None else [])
+    assert (data in json.dumps(policy)) == (keep is not True)

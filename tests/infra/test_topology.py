@@ -102,7 +102,7 @@ def test_a_group_is_named_after_its_type_and_uses_all_its_gpus_unless_told(tmp_p
 def test_what_a_topology_does_not_say_costs_and_opens_the_least(tmp_path: Path) -> None:
     found = load(tmp_path, LEAST)
     assert found.preprocessing is found.share is found.zone is found.owner is None
-    assert (found.region, found.network.egress, found.data.keep) == ("us-east-1", "none", False)
+    assert (found.region, found.network.egress, found.data.keep) == ("us-east-1", "none", None)
     assert found.inputs == ()
     assert (found.guard.max_hours, found.guard.idle_minutes, found.guard.budget) == (12, 30, None)
     assert (found.training[0].gpus, found.training[0].market, found.training[0].start) == (4, "on-demand", "train")

@@ -30,8 +30,6 @@ class GuardSettings:
     stack: str
     """The stack's id, not its name, because a later stack with the same name has its own guard."""
     bucket: str
-    keep: bool
-    """Whether the data bucket outlives the stack."""
     nodes_prefix: str
     account: str
     """The parameter of Systems Manager in which the guard keeps its account."""
@@ -43,6 +41,8 @@ class GuardSettings:
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs until the stack is deleted."""
+    keep: bool | None = None
+    """Whether the data bucket outlives the stack; None: it does if it holds runs that were not fetched."""
     budget: float | None = None
     topic: str = ""
     """The SNS topic for warnings; empty: none."""
@@ -284,9 +284,13 @@ def _tell(subject: str, text: str) -> Action:
 
 def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
     fetch = f"shoal fetch {settings.deployment} --output FOLDER"
-    lost = f"Models and datasets are deleted with it. To keep a model: {fetch}"
-    kept = f"The bucket {settings.bucket} is kept, with its datasets and models."
-    return f"{kept if settings.keep else lost}\nSpent so far, at most: ${account.spent:,.2f}."
+    data = {
+        True: f"The bucket {settings.bucket} is kept, with its datasets and models.",
+        False: f"Models and datasets are deleted with it. To keep a model: {fetch}",
+        None: f"If the bucket {settings.bucket} holds runs that were not fetched, it is kept, with its datasets and "
+        f"models, and goes on costing money; else it is deleted with it. To fetch the runs: {fetch}",
+    }
+    return f"{data[settings.keep]}\nSpent so far, at most: ${account.spent:,.2f}."
 
 
 def _clock(time: datetime) -> str:

@@ -198,7 +198,9 @@ def test_a_deployment_in_another_region_is_named(before: dict[str, set[str]]) ->
 def test_without_a_terminal_nothing_is_destroyed_without_yes(data: str) -> None:
     assert "look with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
     foreseen = shoal("destroy", NAME, "--dry-run")
-    assert f"models that would be lost: {RUN}" in foreseen.stderr
+    assert f"stays: s3://{data}, " in foreseen.stderr
+    assert f"it holds 1 run not fetched whole: {RUN}; " in foreseen.stderr
+    assert f"it holds 1 run not fetched whole: {RUN}; " in shoal("status", NAME).stdout
     assert "EMR cluster" in foreseen.stderr
     assert data in foreseen.stdout
     assert told("status", NAME)["state"] == "CREATE_COMPLETE"
@@ -218,7 +220,7 @@ def test_destroy_fetches_deletes_and_proves_also_without_the_function_that_clean
     boto3.client("lambda").delete_function(FunctionName=cleaner)
     broken()
     done = told("destroy", NAME, "--yes", "--fetch", tmp_path)
-    assert (done["destroyed"], done["stack"], done["models_lost"]) == (True, "deleted", [RUN])
+    assert (done["destroyed"], done["stack"], done["unfetched"]) == (True, "deleted", [RUN])
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert left_over(before, inventory()) == {}
     again = shoal("destroy", NAME, "--yes")

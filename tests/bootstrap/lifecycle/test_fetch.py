@@ -8,13 +8,14 @@ from typing import Any
 import boto3
 import pytest
 
-from bootstrap.aws import names, objects
+from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.objects import Place
 from bootstrap.cli.main import main
 from bootstrap.errors import ShoalError
-from bootstrap.lifecycle.fetch import fetch_runs, models
+from bootstrap.lifecycle.fetch import fetch_runs
 from bootstrap.progress import Bars
 from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Denied
 
 BUCKET = "data"
 ATTACKED = "attacked"
@@ -118,8 +119,31 @@ def test_a_bucket_without_runs_gives_nothing(s3: Any, tmp_path: Path) -> None:
         assert fetch_runs(s3, "empty", tmp_path, bars=bars).runs == []
 
 
-def test_only_runs_with_a_model_count_as_models(s3: Any) -> None:
-    assert models(s3, BUCKET) == [ONE]
+def test_a_run_counts_as_fetched_until_it_goes_on_unless_checkpoints_are_left(s3: Any, tmp_path: Path) -> None:
+    s3.create_bucket(Bucket="noted")
+    for run, name in ((ONE, "model/config.json"), (TWO, "record.jsonl"), (TWO, "checkpoints/step-000000001.pt")):
+        s3.put_object(Bucket="noted", Key=f"runs/{run}/{name}", Body=b"x")
+    assert fetched.unfetched(s3, "noted") == [ONE, TWO]
+    with Bars() as bars:
+        fetch_runs(s3, "noted", tmp_path, bars=bars)
+    assert fetched.unfetched(s3, "noted") == [TWO]
+    checkpoints = fetched.etags(s3, Place("noted", f"runs/{TWO}/"))
+    fetched.mark(s3, "noted", {TWO: checkpoints}, pytest.fail)
+    with Bars() as bars:
+        fetch_runs(s3, "noted", tmp_path, bars=bars)
+    assert fetched.unfetched(s3, "noted") == []
+    s3.put_object(Bucket="noted", Key=f"runs/{ONE}/model/config.json", Body=b"y")
+    assert fetched.unfetched(s3, "noted") == [ONE]
+
+
+def test_a_bucket_that_may_not_be_written_is_fetched_from_and_not_told(
+    s3: Any, aws: EmbeddedAws, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    with aws.faults.during(Denied(service="s3", operation="PutObject")):
+        fetched.mark(s3, BUCKET, {ONE: {"x": "y"}}, said.append)
+    assert len(said) == 1
+    assert f"{ONE} was fetched, but s3://{BUCKET} could not be told" in said[0]
 
 
 def prepared(output: Path) -> Path:

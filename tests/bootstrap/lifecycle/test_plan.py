@@ -111,6 +111,18 @@ def test_the_guard_is_described_with_the_topologys_own_figures() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, ", and the data bucket with it, unless it holds runs that were not fetched: then it stays, and you pay"),
+        ({"keep": False}, ", and the data bucket with it; fetch the models before (`shoal fetch`)"),
+    ],
+)
+def test_what_becomes_of_the_data_is_described(data: dict[str, Any], said: str) -> None:
+    sentence = guard_sentences(of(training=[NODE], data=data), deployment="mine")[1]
+    assert sentence.startswith(f"It deletes the stack 12 hours after the first deployment{said}")
+
+
 def test_readers_are_a_part_of_the_bill_and_no_gpus() -> None:
     (plan,) = json.loads(shoal("embeddings-4x1gpu-2readers", "--offline", "--json").stdout)["plans"]
     assert [(row["part"], row["quantity"]) for row in plan["bill"] if row["item"] == "m5.xlarge"] == [("reading", 2)]

@@ -66,6 +66,22 @@ def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
     assert s3.list_objects_v2(Bucket="shoal-keeper-full")["KeyCount"] == 1
 
 
+def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched() -> None:
+    s3, run = boto3.client("s3"), "waiting.20260102T030405-0a1b"
+    tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": "waiting"}, {"Key": topology.TAG_KEEP, "Value": "unfetched"}]
+    s3.create_bucket(Bucket="shoal-waiting")
+    s3.put_bucket_tagging(Bucket="shoal-waiting", Tagging={"TagSet": tags})
+    s3.put_object(Bucket="shoal-waiting", Key="datasets/x", Body=b"x")
+    etag = s3.put_object(Bucket="shoal-waiting", Key=f"runs/{run}/summary.json", Body=b"{}")["ETag"]
+    (bucket,) = sweep("waiting", Account())
+    assert (bucket.outcome, bucket.costs, bucket.runs) == (KEPT, False, [run])
+    assert f"it holds 1 run not fetched whole: {run}; " in bucket.why
+    assert s3.list_objects_v2(Bucket="shoal-waiting")["KeyCount"] == 2
+    noted = json.dumps({"summary.json": etag}).encode()
+    s3.put_object(Bucket="shoal-waiting", Key=f"{topology.FETCHED_PREFIX}{run}.json", Body=noted)
+    assert [each.outcome for each in sweep("waiting", Account())] == [DELETED]
+
+
 def kept_and_empty(name: str) -> Any:
     """S3, and in it a bucket of the deployment `late` whose data are kept, and that has none."""
     s3 = boto3.client("s3")

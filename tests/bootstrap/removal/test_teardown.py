@@ -208,11 +208,39 @@ def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
         said = json.loads(capsys.readouterr().out)
         assert [(each["bucket"], each["objects"], each["bytes"]) for each in said["stays"]] == [(bucket, 1, 7)]
         assert 0 < said["stays"][0]["monthly"] < 0.01
-        assert said["models_lost"] == []
+        assert said["unfetched"] == []
     assert command("fetch", "keeping", "--output", str(tmp_path)) == 0
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     s3.delete_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json")
     assert command("destroy", "keeping", "--yes") == 0
+
+
+def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are_deleted_by_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kept = {
+        "Type": "AWS::S3::Bucket",
+        "DeletionPolicy": "Retain",
+        "Properties": {"Tags": [{"Key": topology.TAG_KEEP, "Value": topology.KEEP_UNFETCHED}]},
+    }
+    made = Made("forgotten", {"Bucket": kept})
+    made.settled()
+    s3, bucket = boto3.client("s3"), made.physical("Bucket")
+    s3.put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
+    assert command("destroy", "forgotten", "--yes", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["destroyed"], said["stack"], said["unfetched"]) == (True, "deleted", [RUN])
+    (stays,) = said["stays"]
+    assert (stays["bucket"], stays["objects"], stays["bytes"]) == (bucket, 1, 7)
+    assert 0 < stays["monthly"] < 0.01
+    assert command("costs", "forgotten", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["stays"] == [stays]
+    assert command("status", "forgotten") == 0
+    line = f"s3://{bucket}, 1 object, 0.00 GB, $0.00 a month (it holds 1 run not fetched whole: {RUN}; "
+    assert line in " ".join(capsys.readouterr().out.split())
+    assert command("destroy", "forgotten", "--yes", "--delete-runs") == 0
+    assert "runs that would be lost" in capsys.readouterr().err
+    assert bucket not in {each["Name"] for each in s3.list_buckets()["Buckets"]}
 
 
 def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from bootstrap.aws import objects
+from bootstrap.aws import fetched, objects
 from bootstrap.aws.objects import Place
 from bootstrap.cli.train import rows as summary_rows
 from bootstrap.errors import ShoalError
@@ -167,6 +167,7 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
 
     with Impatient() as bars:
         stopped = train_on_deployment(two.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars)
+    assert stopped["run"].rstrip("/").rpartition("/")[2] not in fetched.unfetched(boto3.client("s3"), BUCKET)
     assert stopped["stopped"]
     assert two.desired() == {"pair": 0}
     assert checkpoints()
@@ -290,6 +291,7 @@ def test_a_calibration_starts_the_nodes_once_and_leaves_nothing_in_the_bucket(
             rates=rates,
         )
     assert "batch-32" in trained["launch"]["predicted"]["source"]
+    assert trained["run"].rstrip("/").rpartition("/")[2] not in fetched.unfetched(boto3.client("s3"), BUCKET)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Notes in a data bucket which objects of a run were fetched: the bucket outlives its deployment if it holds others."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import objects
+from bootstrap.aws.objects import Place
+from infra import topology
+from infra.handlers import cleanup
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
+
+def unfetched(s3: "S3Client", bucket: str) -> list[str]:
+    """The runs of a data bucket that were not fetched whole, as they are now."""
+    return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
+
+
+def etags(s3: "S3Client", folder: Place) -> dict[str, str]:
+    """The objects of a run's folder, by name. List them before they are fetched: what then changes counts as new."""
+    return {each["Key"].removeprefix(folder.key): each["ETag"] for each in objects.list_objects(s3, folder)}
+
+
+def mark(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:
+    """Note of each of these runs that these `etags` were fetched, besides those noted before.
+
+    Where the bucket may not be written the run counts as not fetched, and `say` is told.
+    """
+    for run, found in runs.items():
+        key = f"{topology.FETCHED_PREFIX}{run}.json"
+        try:
+            noted = {**cleanup.fetched_etags(s3, bucket, key), **found}
+            s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(noted).encode())
+        except (BotoCoreError, ClientError) as error:
+            say(f"{run} was fetched, but s3://{bucket} could not be told, so that it goes on keeping it: {error}")
+
+
+def put(s3: "S3Client", place: Place, run: str, text: str, say: Callable[[str], None]) -> None:
+    """Write an object of a run that nobody needs to fetch, because it only has what the command was told."""
+    etag = s3.put_object(Bucket=place.bucket, Key=place.key, Body=text.encode())["ETag"]
+    mark(s3, place.bucket, {run: {place.key.rpartition("/")[2]: etag}}, say)

@@ -1,0 +1,55 @@
+"""The buckets of a deployment that outlive its stack, with what their content costs a month."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws.account import Account
+from bootstrap.aws.ownership import reason_of
+from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_buckets
+from infra import catalog
+from infra.errors import TopologyError
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptBucket:
+    """A bucket that stays."""
+
+    bucket: str
+    objects: int
+    bytes: int
+    monthly: float | None
+    """Dollars a month; None without a price list for the region."""
+    why: str
+
+
+def find_kept(deployment: str, account: Account) -> tuple[list[KeptBucket], list[str]]:
+    """The buckets that stay, or stayed, after the deployment's stack, and a sentence for each that cannot be told."""
+    return among(account, found := find_buckets(deployment, account)), [
+        f"it is unknown whether s3://{each.identifier} stays: {each.why}"
+        for each in found
+        if each.outcome == UNVERIFIED
+    ]
+
+
+def among(account: Account, found: Sequence[FoundResource]) -> list[KeptBucket]:
+    """Those of the resources that are kept."""
+    return [kept_bucket(account, thing.identifier, thing.why) for thing in found if thing.outcome == KEPT]
+
+
+def kept_bucket(account: Account, bucket: str, why: str) -> KeptBucket:
+    """A bucket that stays, with its size and price."""
+    count, size = 0, 0
+    try:
+        for each in account.items("s3", "list_object_versions", "Versions", Bucket=bucket):
+            count, size = count + 1, size + each["Size"]
+    except (BotoCoreError, ClientError) as error:
+        why = f"{why}; its content cannot be listed: {reason_of(error)}"
+    try:
+        price = catalog.prices(account.region).other.s3_gib_month
+    except TopologyError:
+        return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=None, why=why)
+    return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=size / _GIB * price, why=why)
