@@ -64,7 +64,7 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_ru
         say(line)
     content = {**_content(name, before), "things": _listed(before.things)}
     empty = before.bucket if delete_runs and not before.loses else None
-    if before.nothing and empty is None:
+    if before.nothing and not (before.unfetched and (delete_runs or folder or not yes)):
         show({**content, "destroyed": True}, f"there is nothing of '{name}' to destroy", as_json=as_json)
         return 0
     if dry_run:

@@ -211,22 +211,41 @@ def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
         assert said["unfetched"] == []
     assert command("fetch", "keeping", "--output", str(tmp_path)) == 0
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
-    s3.delete_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json")
+    for key in (f"runs/{RUN}/model/config.json", f"{topology.FETCHED_PREFIX}{RUN}.json"):
+        s3.delete_object(Bucket=bucket, Key=key)
     assert command("destroy", "keeping", "--yes") == 0
+    assert bucket not in buckets()
 
 
-def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are_deleted_by_name(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def with_a_run(deployment: str) -> str:
+    """The data bucket of a deployment, with a run that was not fetched."""
     kept = {
         "Type": "AWS::S3::Bucket",
         "DeletionPolicy": "Retain",
         "Properties": {"Tags": [{"Key": topology.TAG_KEEP, "Value": topology.KEEP_UNFETCHED}]},
     }
-    made = Made("forgotten", {"Bucket": kept})
+    made = Made(deployment, {"Bucket": kept})
     made.settled()
-    s3, bucket = boto3.client("s3"), made.physical("Bucket")
-    s3.put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
+    bucket = made.physical("Bucket")
+    boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
+    return bucket
+
+
+def buckets() -> set[str]:
+    return {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
+
+
+def test_runs_that_were_not_fetched_are_deleted_only_by_a_word_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    bucket = with_a_run("given-up")
+    assert command("destroy", "given-up", "--yes", "--delete-runs") == 0
+    assert f"runs that would be lost: {RUN} (s3://{bucket}/runs/)" in " ".join(capsys.readouterr().err.split())
+    assert bucket not in buckets()
+
+
+def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket = with_a_run("forgotten")
     assert command("destroy", "forgotten", "--yes", "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["destroyed"], said["stack"], said["unfetched"]) == (True, "deleted", [RUN])
@@ -238,9 +257,9 @@ def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are_deleted
     assert command("status", "forgotten") == 0
     line = f"s3://{bucket}, 1 object, 0.00 GB, $0.00 a month (it holds 1 run not fetched whole: {RUN}; "
     assert line in " ".join(capsys.readouterr().out.split())
-    assert command("destroy", "forgotten", "--yes", "--delete-runs") == 0
-    assert "runs that would be lost" in capsys.readouterr().err
-    assert bucket not in {each["Name"] for each in s3.list_buckets()["Buckets"]}
+    assert command("destroy", "forgotten", "--yes", "--fetch", str(tmp_path)) == 0
+    assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
+    assert bucket not in buckets()
 
 
 def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
