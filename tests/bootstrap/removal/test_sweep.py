@@ -66,7 +66,7 @@ def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
     assert s3.list_objects_v2(Bucket="shoal-keeper-full")["KeyCount"] == 1
 
 
-def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched() -> None:
+def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws) -> None:
     s3, run = boto3.client("s3"), "waiting.20260102T030405-0a1b"
     tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": "waiting"}, {"Key": topology.TAG_KEEP, "Value": "unfetched"}]
     s3.create_bucket(Bucket="shoal-waiting")
@@ -79,6 +79,10 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched() -> None:
     assert s3.list_objects_v2(Bucket="shoal-waiting")["KeyCount"] == 2
     noted = json.dumps({"summary.json": etag}).encode()
     s3.put_object(Bucket="shoal-waiting", Key=f"{topology.FETCHED_PREFIX}{run}.json", Body=noted)
+    for operation in ("ListObjectsV2", "GetObject"):
+        with aws.faults.during(Denied(service="s3", operation=operation)):
+            (bucket,) = sweep("waiting", Account(), stuck_seconds=0)
+        assert (bucket.outcome, "whether its data are to be kept cannot be read" in bucket.why) == (UNVERIFIED, True)
     assert [each.outcome for each in sweep("waiting", Account())] == [DELETED]
 
 
