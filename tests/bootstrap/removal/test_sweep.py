@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
+from bootstrap.errors import ShoalError
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.kinds import KINDS
 from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
@@ -241,6 +243,43 @@ def test_a_kind_that_may_not_be_listed_does_not_count_as_gone() -> None:
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
     assert (unseen.kind, unseen.outcome) == ("volume", UNVERIFIED)
     assert "cannot be listed (not you)" in unseen.why
+
+
+def test_what_ec2_did_not_delete_by_its_answer_is_a_failure() -> None:
+    account = Account()
+    refused = {"Unsuccessful": [{"ResourceId": "vpce-1", "Error": {"Code": "InUse", "Message": "it is in use"}}]}
+    account.session.events.register("before-call.ec2.DeleteVpcEndpoints", lambda **_: (Mock(status_code=200), refused))
+    delete = KINDS["vpc endpoint"].delete
+    assert delete is not None
+    with pytest.raises(ShoalError, match="it is in use"):
+        delete(account, "vpce-1", {})
+
+
+def test_clusters_are_listed_in_every_state_but_after_their_ends() -> None:
+    account, asked = Account(), []
+    account.session.events.register(
+        "provide-client-params.emr.ListClusters", lambda params, **_: asked.extend(params["ClusterStates"])
+    )
+    assert list(KINDS["emr cluster"].things(account)) == []
+    states = account.client("emr").meta.service_model.shape_for("ClusterState").enum
+    assert {*states} - {*asked} == {"TERMINATED", "TERMINATED_WITH_ERRORS"}
+
+
+def test_what_is_there_again_after_its_deletion_failed_is_left_and_deleted_again(
+    tagging: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, deleted = iter([["deleting"], ["delete_failed"], []]), []
+    kind = replace(
+        KINDS["subnet"],
+        listing=lambda _: ({"SubnetId": "get_resources", "State": state} for state in next(states)),
+        owned=lambda *_: True,
+        delete=lambda _, identifier, __: deleted.append(identifier),
+        arn="any:(.+)",
+    )
+    monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {"subnet": kind})
+    monkeypatch.setattr("bootstrap.removal.sweep.LONGEST_SECONDS", 0.0)
+    assert [thing.outcome for thing in sweep("nobody", tagging, stuck_seconds=0)] == [DELETED]
+    assert deleted == ["get_resources"]
 
 
 class Tagging(Account):

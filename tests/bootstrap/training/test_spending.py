@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bootstrap.nodes.fleet import GpuNode
-from bootstrap.training.spending import Spending
+from bootstrap.training.spending import Spending, Stages
 from infra import catalog
 
 HOUR = timedelta(hours=1)
@@ -49,3 +49,10 @@ def test_a_clock_that_is_behind_makes_no_negative_cost() -> None:
 def test_without_a_price_no_cost_is_shown(instance_type: str, region: str) -> None:
     now = datetime.now(UTC)
     assert Spending([node(instance_type, now)], region=region, since=now).so_far() is None
+
+
+def test_a_stage_costs_what_was_spent_since_the_one_before() -> None:
+    stages = Stages(datetime.now(UTC))
+    for spent in (1.0, 3.5, None, 4.0, 6.0):
+        stages.end("a stage", spent)
+    assert [stage["dollars"] for stage in stages.found] == [1.0, 2.5, None, None, 2.0]

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from corpus.errors import DataError
 from corpus.reading import s3, s3_object
+from corpus.reading.compression import BLOCK_BYTES
 from corpus.stream import files
 from corpus.stream.files import reader_of
-from corpus.stream.parts import Part, write_part
+from corpus.stream.parts import Part, Position, write_part
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CutConnection, S3Error
-from tests.corpus.stream.reading import begin, lines, parts, read, read_until
+from tests.corpus.stream.reading import Clock, begin, lines, parts, read, read_until
 
 LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
 CONTENT = "".join(f"{line}\n" for line in LINES).encode()
@@ -67,6 +68,19 @@ def test_a_file_of_each_kind_is_read_once_also_after_a_crash(tmp_path: Path, nam
     read(tmp_path / "stream")
     assert lines(tmp_path / "stream") == LINES
     assert parts(tmp_path / "stream")[-1].after.offsets == {str(path): len(CONTENT)}
+
+
+@pytest.mark.parametrize("lines_read", [1, 2_047, 2_048, 4_095, 4_096])
+def test_a_compressed_file_goes_on_behind_what_was_read_also_at_the_end_of_a_block(
+    tmp_path: Path, lines_read: int
+) -> None:
+    path, made = str(tmp_path / "texts.gz"), [f"{number:063}".encode() for number in range(2 * BLOCK_BYTES // 64)]
+    Path(path).write_bytes(gzip.compress(b"".join(line + b"\n" for line in made)))
+    source = files.Files((path,), follow=False, reader=0, readers=1, clock=Clock())
+    found = [
+        line for batch in source.batches(Position(offsets={path: 64 * lines_read})) if batch for line in batch.lines
+    ]
+    assert found == made[lines_read:]
 
 
 def test_the_files_of_a_folder_are_read_by_name_without_hidden_ones(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from experiments.errors import ExperimentError
 from experiments.prediction.cluster import ClusterWork, predict_cluster
 from experiments.prediction.communication import Links, gradient_bytes
 from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
+from experiments.prediction.nodes import NODES_START, ROW_BYTES
 from experiments.prediction.preprocessing import Workers, predict_preprocessing
 from infra import catalog, topology
 
@@ -74,8 +75,21 @@ def test_spot_nodes_cost_less_and_are_taken_back_now_and_then() -> None:
     assert spot.seconds.middle > on_demand.seconds.middle
     (stage,) = [stage for stage in spot.stages if stage.name == "interruptions"]
     assert "4 spot nodes" in stage.basis
+    (train,) = [stage for stage in spot.stages if stage.name == "train"]
+    taken_back = 4 * 0.02 * train.seconds.middle / 3600
+    assert stage.seconds.middle == pytest.approx(taken_back * (NODES_START.middle + 150))
     own = predict_cluster(of("mixed-g6e-g6-g5"), ClusterWork(**WORK, raw_bytes=None))
     assert any(stage.name == "interruptions" for stage in own.stages)
+
+
+def test_a_share_is_paid_for_by_the_gib_that_are_written_once_and_read_by_each_node() -> None:
+    chosen = of("demo")
+    assert chosen.share == "efs"
+    prices = catalog.prices(chosen.region).other
+    found = predict_cluster(chosen, ClusterWork(rows=10 << 30, epochs=1, raw_bytes=None))
+    gib = 10 * ROW_BYTES
+    assert found.by_use == pytest.approx(gib * (prices.efs_write_gib + chosen.gpu_nodes * prices.efs_read_gib))
+    assert found.dollars.middle == pytest.approx(sum(stage.dollars.middle for stage in found.stages) + found.by_use)
 
 
 def test_a_topology_without_a_cluster_cannot_preprocess() -> None:

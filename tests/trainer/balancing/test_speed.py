@@ -16,6 +16,11 @@ def test_a_line_is_found_from_two_row_counts(a: float, b: float) -> None:
     assert found_a + found_b * 200 == pytest.approx(a + b * 200, rel=0.1)
 
 
+def test_a_step_of_few_rows_tells_the_fixed_part_and_is_no_stall() -> None:
+    points = [(rows, 0.5 + 0.01 * rows) for rows in (5.0, *[100.0, 120.0] * 3)]
+    assert fit_time_model(points).fixed > 0.3
+
+
 def test_one_row_count_means_time_in_proportion() -> None:
     assert fit_time_model([(50.0, 2.0)] * 5) == pytest.approx((0.0, 0.04))
 

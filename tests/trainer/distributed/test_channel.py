@@ -160,7 +160,7 @@ def asker() -> Iterator[Any]:
     here, there = connected([b"secret", b"secret"])
     server = ParameterServer([torch.arange(ROWS * COLUMNS, dtype=torch.float32).view(ROWS, COLUMNS)], here)
     server.deal = lambda finished, stop: None if stop else 7 if finished is None else finished.step + 1
-    yield there.asked[0]
+    yield SimpleNamespace(**{name: getattr(there.asked[0], name) for name in ("send", "receive")}, server=server)
     for own in (here, there):
         own.close()
     dist.destroy_process_group()
@@ -171,10 +171,13 @@ def ids(*rows: int) -> bytes:
 
 
 def test_rows_are_pulled_pushed_and_steps_are_taken(asker) -> None:
-    asker.send(struct.pack("<BqI", PUSH, 0, 2), ids(4, 1), torch.ones(2, COLUMNS).numpy())
-    assert asker.receive(struct.Struct("<q")) == (0,)
+    for pulled, staleness in ((0, (1, 0, 0)), (1, (2, 0, 0)), (0, (3, 2, 2)), (2, (4, 3, 2))):
+        asker.send(struct.pack("<BqI", PUSH, pulled, 2), ids(4, 1), torch.ones(2, COLUMNS).numpy())
+        assert asker.receive(struct.Struct("<q")) == (0,)
+        found = asker.server.staleness
+        assert (found.pushes, found.total, found.most) == staleness
     asker.send(struct.pack("<BqI", PULL, 0, 2), ids(1, 0))
-    assert asker.receive(struct.Struct("<q6f")) == (1, 4.0, 5.0, 6.0, 0.0, 1.0, 2.0)
+    assert asker.receive(struct.Struct("<q6f")) == (4, 7.0, 8.0, 9.0, 0.0, 1.0, 2.0)
     for (stop, finished, step), expected in (((False, False, 0), 7), ((False, True, 30), 31), ((True, False, 0), -1)):
         asker.send(struct.pack("<BqI", TAKE, 0, 0), struct.pack("<??qdqd", stop, finished, step, 0.5, 10, 0.1))
         assert asker.receive(struct.Struct("<q")) == (expected,)

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ from corpus.errors import DataError
 from corpus.stream.parts import part_path
 from corpus.stream.progress import read_taken, reader_folder, write_error
 from corpus.stream.settings import read_settings
-from tests.corpus.stream.reading import begin, parts, read
+from tests.corpus.stream.reading import Clock, begin, parts, read
 from trainer.embeddings import stream_rows
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, load_start, read_start, write_start
 from trainer.errors import TrainingError
@@ -196,19 +197,27 @@ def test_words_that_are_all_rare_are_a_sentence(stream: Path) -> None:
         start(stream, min_count=100_000)
 
 
-def test_the_vocabulary_does_not_wait_longer_than_half_of_the_minutes(stream: Path) -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time by which a vocabulary is waited for."""
+    made = Clock()
+    monkeypatch.setattr(stream_rows, "time", SimpleNamespace(monotonic=made, sleep=made.sleep))
+    return made
+
+
+def test_the_vocabulary_does_not_wait_longer_than_half_of_the_minutes(stream: Path, clock: Clock) -> None:
     for reader in range(2):
         (stream / f"reader-{reader}" / "end.json").unlink()
-    assert start(stream, words=1 << 40, minutes=1e-9).vocabulary.counts.sum() > 0
+    assert start(stream, words=1 << 40, minutes=3).vocabulary.counts.sum() > 0
+    assert clock.now == pytest.approx(90, abs=0.5)
 
 
-def test_a_source_that_stays_silent_for_the_minutes_is_one_sentence(stream: Path) -> None:
+def test_a_source_that_stays_silent_for_the_minutes_is_one_sentence(stream: Path, clock: Clock) -> None:
     for reader in range(2):
         shutil.rmtree(stream / f"reader-{reader}")
-    with pytest.raises(
-        TrainingError, match=r"no text has come from .*texts in 1e-09 minutes \(--minutes\); check that"
-    ):
-        start(stream, minutes=1e-9)
+    with pytest.raises(TrainingError, match=r"no text has come from .*texts in 3 minutes \(--minutes\); check that"):
+        start(stream, minutes=3)
+    assert clock.now == pytest.approx(180, abs=0.5)
 
 
 def test_a_run_that_is_to_stop_does_not_wait_for_a_vocabulary(stream: Path) -> None:
