@@ -6,10 +6,12 @@ and every line is learnt from once.
 A folder grows: each file has half an hour of lines, and old ones go. `shoal train --follow` learns from it by two
 ranks. At equal distances a reader, a rank, and the command itself are killed in turn; the command is typed again with
 --resume. At the end the words that the newest checkpoint says were learnt from, and the lines that the reader has
-taken, are those that were written.
+taken, are those that were written. Half of a line's words are of its topic, so that there is something to learn: the
+held-out loss and the similarity of words of one topic are those of the last judging.
 """
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -33,6 +35,10 @@ from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS, RECORD
 
 _VOCABULARY, _LINE_WORDS = 20_000, 20
+_TOPICS = 40
+"""A word's topic is its number modulo this."""
+_JUDGED_WORDS, _PAIRS = 1_000, 2_000
+"""The most frequent words, and so many pairs of them, half of them of one topic."""
 _FILE_SECONDS, _FILES = 1800, 3
 """Seconds of text in a file, and how many of the newest files stay."""
 _BLOCK_SECONDS = 60
@@ -67,6 +73,9 @@ class Played:
     sessions: int
     """How often ranks were started."""
     seconds: float
+    loss: float
+    """Of a pair that is held out."""
+    similarity: float
 
     @property
     def is_exact(self) -> bool:
@@ -102,6 +111,8 @@ class Folder:
             self._files.append(self.path / f"{self.played:08}.txt")
         count = self._lines * _BLOCK_SECONDS
         drawn = self._chance.choice(_VOCABULARY, (count, _LINE_WORDS), p=self._weights)
+        of_topic = drawn - drawn % _TOPICS + self._chance.integers(0, _TOPICS, (count, 1))
+        drawn = np.where(self._chance.random(drawn.shape) < 0.5, of_topic, drawn)
         with self._files[-1].open("a") as file:
             file.writelines(" ".join(f"w{word}" for word in line) + "\n" for line in drawn.tolist())
         self.played += _BLOCK_SECONDS
@@ -112,6 +123,17 @@ class Folder:
         learnt = words_learnt // (self._lines * _FILE_SECONDS * _LINE_WORDS)
         for old in self._files[: max(0, min(learnt, len(self._files) - _FILES))]:
             old.unlink(missing_ok=True)
+
+
+def _write_pairs(path: Path) -> Path:
+    """A similarity set: words of one topic are similar."""
+    chance = np.random.default_rng(0)
+    one, other = chance.integers(0, _JUDGED_WORDS, (2, _PAIRS))
+    other[::2] += one[::2] % _TOPICS - other[::2] % _TOPICS
+    path.write_text(
+        "".join(f"w{a} w{b} {int(a % _TOPICS == b % _TOPICS)}\n" for a, b in zip(one, other, strict=True) if a != b)
+    )
+    return path
 
 
 class Command:
@@ -201,7 +223,7 @@ def play(
     )
     first = str(min(_VOCABULARY_WORDS, words_a_second * seconds // 4))
     learning = ("--mode", mode, "--embedding", "64", "--vocabulary-words", first, "--checkpoint-minutes", "0.05")
-    run = Command(stream, output, learning)
+    run = Command(stream, output, [*learning, "--similarity", str(_write_pairs(folder / "pairs.txt"))])
     samples: list[Sample] = []
     faults = [seconds * (number + 1) // (kills + 1) for number in range(kills)]
     heard, learnt = time.monotonic(), 0
@@ -232,6 +254,7 @@ def play(
         lines_read=status.lines,
         sessions=(output / RECORD).read_text().count('"kind": "start"'),
         seconds=time.monotonic() - began,
+        **_last_judged(output),
     )
 
 
@@ -260,7 +283,8 @@ def main(arguments: Sequence[str]) -> None:
     log.say(
         f"{options.hours:g} h of text in {found.seconds:.0f} s, {len(found.kills)} faults, {found.sessions} starts of "
         f"ranks; words written {found.words_written:,}, learnt from {found.words_learnt:,}; lines written "
-        f"{found.lines_written:,}, read {found.lines_read:,}"
+        f"{found.lines_written:,}, read {found.lines_read:,}; held-out loss {found.loss:.2f}, similarity "
+        f"{found.similarity:.2f}"
     )
     log.keep({"options": vars(options) | {"folder": str(options.folder)}, "played": asdict(found)})
     if not found.is_exact:
@@ -294,3 +318,10 @@ def _words_learnt(output: Path) -> int:
     """By the newest checkpoint."""
     newest, _ = checkpoint.newest(output / CHECKPOINTS)
     return int(newest[1]["task"]["words_seen"]) if newest else 0
+
+
+def _last_judged(output: Path) -> dict[str, float]:
+    """The held-out loss and the similarity after the last part that the run was judged after."""
+    events = map(json.loads, (output / RECORD).read_text().splitlines())
+    *_, judged = (event["validation"] for event in events if event["kind"] == "epoch" and event["validation"])
+    return {name: float(judged[name]) for name in ("loss", "similarity")}
