@@ -67,9 +67,9 @@ def _prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123
     if isinstance(sys.stderr, TextIOWrapper):
         sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if type(sys.stdout) is TextIOWrapper:
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout is sys.__stdout__:  # which is kept, and with it the buffer
         lines = sys.stdout.line_buffering
-        sys.stdout = _Output(sys.stdout.detach(), encoding="utf-8", errors="surrogateescape", line_buffering=lines)
+        sys.stdout = _Output(sys.stdout.buffer, encoding="utf-8", errors="surrogateescape", line_buffering=lines)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
