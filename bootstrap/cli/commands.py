@@ -16,7 +16,7 @@ import psutil
 
 from bootstrap.cli.command import Commands
 from bootstrap.cli.completion import COMPLETION
-from bootstrap.cli.output import print_error
+from bootstrap.cli.output import colour, print_error
 from bootstrap.errors import OutputError, ShoalError, UsageError
 from bootstrap.interrupt import ENDING_SIGNALS
 from corpus.errors import DataError
@@ -126,7 +126,7 @@ def _parse_and_run(typed: list[str]) -> int:
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     _require_utf8(typed)
     try:
-        with shoal.make_context("shoal", list(typed), obj=typed) as ctx:
+        with shoal.make_context("shoal", list(typed), obj=typed, color=colour()) as ctx:
             return int(shoal.invoke(ctx))
     except click.exceptions.Exit as ended:
         return ended.exit_code

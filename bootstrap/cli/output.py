@@ -31,18 +31,22 @@ def say(text: str = "") -> None:
 
 def print_error(sentence: str) -> None:
     """Print why a command fails, in red on a terminal."""
-    _say_marked("shoal:", sentence, colour="red")
+    _say_marked("shoal:", sentence, ink="red")
 
 
 def print_warning(sentence: str) -> None:
     """Print a warning, in yellow on a terminal."""
-    _say_marked("warning:", sentence, colour="yellow")
+    _say_marked("warning:", sentence, ink="yellow")
 
 
-def _say_marked(mark: str, sentence: str, *, colour: str) -> None:
+def colour() -> bool | None:
+    """Click's `color`: no escape codes where the environment refuses them, else on terminals alone."""
+    return False if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" else None
+
+
+def _say_marked(mark: str, sentence: str, *, ink: str) -> None:
     text = wrapped(f"{mark} {sentence}", columns(sys.stderr))
-    plain = "NO_COLOR" in os.environ or None
-    click.secho(mark, fg=colour, bold=True, nl=False, err=True, color=False if plain else None)
+    click.secho(mark, fg=ink, bold=True, nl=False, err=True, color=colour())
     print(text.removeprefix(mark), file=sys.stderr, flush=True)  # noqa: T201
 
 

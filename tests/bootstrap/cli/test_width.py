@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -257,6 +258,21 @@ with Bars(unit="row") as bars:
     bars.note("a node was lost, so " + "the work goes on without it " * 5)
     bars.leave()
 """
+
+
+@pytest.mark.parametrize(
+    ("environment", "escapes"), [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
+)
+@pytest.mark.parametrize("typed", ["plan --help", "plan no-such-topology"])
+def test_escape_codes_are_for_terminals_that_take_them(
+    typed: str, environment: dict[str, str], escapes: bool, terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = terminal
+    for name, value in {"TERM": "xterm", **environment}.items():
+        monkeypatch.setenv(name, value)
+    with open(theirs, "w", closefd=False) as screen, redirect_stdout(screen), redirect_stderr(screen):
+        main(typed.split())
+    assert (b"\x1b" in _more(ours)) == escapes
 
 
 def test_a_bar_shows_as_many_figures_as_a_terminal_has_room_for(terminal: tuple[int, int]) -> None:
