@@ -13,10 +13,23 @@ import re
 import signal
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 
 if __name__ == "__main__":
     # Ctrl-C reaches this process and the CDK command. The CDK command prints a message; this process only ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    # Where the home cannot be written, the CDK's library is unpacked into a folder of this user elsewhere.
+    if not os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT"):
+        from corpus.private_folders import make_users_folder
+
+        cache = Path.home() / ".cache" / "aws" / "jsii"
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=cache).close()
+        except OSError:
+            cache = make_users_folder("jsii", "set JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder")
+            os.environ["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = os.fspath(cache)
 
 from aws_cdk import App
 

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -36,6 +37,14 @@ def make_private_folder(path: Path, alternative: str) -> Path:
             if wrong:
                 raise DataError(f"{path} {what}, so Shoal does not trust it; remove it, or {alternative}") from None
     return path
+
+
+def make_users_folder(name: str, alternative: str) -> Path:
+    """A folder of this name for this user alone, which outlives the machine's next start, as `make_private_folder`. It
+    is on a disk: on many systems /tmp is in memory."""
+    home = Path("/var/tmp")  # noqa: S108
+    home = home if home.is_dir() else Path(tempfile.gettempdir())
+    return make_private_folder(home / f"shoal-{name}-{os.geteuid()}", alternative)
 
 
 @contextmanager

@@ -55,6 +55,12 @@ def test_deployment_owner_and_generation_come_from_the_context(tmp_path: Path) -
     assert '"PreprocessingCluster2' in (tmp_path / "Shoal-second.template.json").read_text()
 
 
+def test_a_home_that_cannot_be_written_does_not_stop_the_app(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run_app(tmp_path, {"topology": "demmo"}, HOME=str(tmp_path / "file"))
+    assert done.stderr.startswith("There is no topology 'demmo'")  # it came to the CDK's library
+
+
 def test_a_topology_of_ones_own_is_built_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text((ROOT / "topologies" / "demo.yaml").read_text())
     done = run_app(tmp_path, {"topology": "own.yaml"})

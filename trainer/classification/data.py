@@ -9,8 +9,6 @@ only when rows come from a file.
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,7 @@ import torch
 from corpus.display import plural
 from corpus.errors import DataError
 from corpus.layout import LEAST_ROWS, MOST_WORDS, SPLITS, RowBlock
-from corpus.private_folders import make_private_folder
+from corpus.private_folders import make_users_folder
 from corpus.rules import VALIDATION_SHARE
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
@@ -148,12 +146,10 @@ def place_rows(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
 
 
 def default_cache() -> Path:
-    """The default folder for unpacked rows, one per user. It is on a disk: on many systems /tmp is in memory. Raises
-    DataError if a folder of this name may be another user's, or cannot be made."""
-    home = Path("/var/tmp")  # noqa: S108
-    home = home if home.is_dir() else Path(tempfile.gettempdir())
+    """The default folder for unpacked rows, one per user. Raises DataError if a folder of this name may be another
+    user's, or cannot be made."""
     try:
-        return make_private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
+        return make_users_folder("rows", "name another folder by --cache")
     except OSError as error:
         raise DataError(f"cannot make {error.filename}: {error.strerror}; name another folder by --cache") from error
 

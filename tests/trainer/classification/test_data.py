@@ -262,7 +262,7 @@ def test_the_cache_of_another_user_is_not_used(
 ) -> None:
     """What else the folder of that name may be is in tests/corpus/test_private.py."""
     nobody = 1_000_000 + os.getpid()
-    monkeypatch.setattr("trainer.classification.data.os.geteuid", lambda: nobody)
+    monkeypatch.setattr("corpus.private_folders.os.geteuid", lambda: nobody)
     place = Path("/var/tmp" if Path("/var/tmp").is_dir() else gettempdir()) / f"shoal-rows-{nobody}"
     place.symlink_to(folder_of_a_person)
     try:
