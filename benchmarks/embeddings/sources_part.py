@@ -1,6 +1,7 @@
 """What models of words learn in each mode, by default, from text that has an end and from text that keeps coming.
 
     python -m benchmarks embeddings sources [TEXT...] [--similarity FILE...] [--models skipgram] [--ranks 1 2]
+    python -m benchmarks embeddings sources [TEXT...] --sources finite --ranks 1 2 4 8 --local-steps 5 20
 
 The endless source is a file that is followed. A run on it has the defaults of text without an end, and ends after
 --share of the file's words: so it learns from each word once, where a finite text has several epochs. The loss is that
@@ -35,14 +36,17 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--sources", nargs="+", choices=SOURCES, default=SOURCES, help="(default: both)")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES, help="(default: all)")
     parser.add_argument("--ranks", type=int, nargs="+", default=(1, 2), help="on this machine (default: 1 2)")
-    parser.add_argument("--local-steps", type=int, default=20, help="K of average and async (default: %(default)s)")
+    parser.add_argument(
+        "--local-steps", type=int, nargs="+", default=(20,), metavar="K", help="of average and async (default: 20)"
+    )
     parser.add_argument("--seeds", type=int, default=2, help="runs of each way (default: %(default)s)")
     parser.add_argument(
         "--share", type=float, default=0.95, help="of an endless source's words, to end after (default: %(default)s)"
     )
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
+    parser.add_argument("--log", default="embeddings-sources", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
-    log = Log("embeddings-sources")
+    log = Log(options.log)
     found: dict[str, dict[str, list[Figures]]] = {}
     with TemporaryDirectory() as name:
         for text_name, text in write_texts(options, Path(name)).items():
@@ -58,19 +62,18 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _ways(options: argparse.Namespace, text: Text) -> Iterator[tuple[str, list[str]]]:
-    """What is compared, as options of `shoal train`: the modes that a model has, and of one rank the first alone."""
+    """What is compared, as options of `shoal train`: the modes that a model has; one rank has nobody to meet."""
     follow = ["--follow", f"--words={int(options.share * text.words)}", "--schedule=constant"]
+    apart = [f"{mode}:{steps}" for mode in options.modes if mode != "sync" for steps in options.local_steps]
+    together = ["sync"] if "sync" in options.modes else []
     for source in options.sources:
         for model in options.models:
             for ranks in options.ranks:
-                for mode in options.modes if model == "skipgram" else ("sync",):
-                    if ranks == 1 and mode != options.modes[0]:
-                        continue
-                    full = mode if mode == "sync" else f"{mode}:{options.local_steps}"
+                for mode in ["sync"] if ranks == 1 else [*together, *(apart if model == "skipgram" else ())]:
                     yield (
-                        f"{source}, {model}, {full}, ranks: {ranks}",
+                        f"{source}, {model}, {mode}, ranks: {ranks}",
                         [
-                            *(f"--model={model}", f"--mode={full}", f"--nodes={ranks}"),
+                            *(f"--model={model}", f"--mode={mode}", f"--nodes={ranks}"),
                             *(f"--input={text.path}", *(follow if source == "endless" else ())),
                         ],
                     )
