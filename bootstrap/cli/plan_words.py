@@ -159,6 +159,7 @@ class WordWork:
             yield f"From when {links.ranks} ranks are faster than one, if one thing changes:"
             yield from (f"  {task.mode}: {_when(task, rate, links)}" for task in self.tasks)
             yield ""
+        yield from (line for note in self._notes(links) for line in (f"Note: {note}", ""))
         yield f"Within a factor of {1 + rate.off:g}. By {rate.source}."
 
     def _content(self, links: "Links", rate: "WordRate", hourly: float) -> dict[str, Any]:
@@ -175,7 +176,14 @@ class WordWork:
             "beats_one_from": {task.mode: vars(when_faster(task, rate, links)) for task in self.tasks}
             if links.ranks > 1
             else {},
+            "notes": self._notes(links),
         }
+
+    def _notes(self, links: "Links") -> list[str]:
+        """On the quality of what is learnt in these modes."""
+        from trainer.optimisation_options import notes_of_mode
+
+        return [note for task in self.tasks for note in notes_of_mode(task.mode, ranks=links.ranks)]
 
 
 def check_options(asked: dict[str, Any], typed: Sequence[str], topologies: Sequence[str]) -> None:
@@ -257,10 +265,19 @@ def _when(task: "WordTask", rate: "WordRate", links: "Links") -> str:
     from experiments.prediction.words import when_faster
 
     found = when_faster(task, rate, links)
+    kind = task.mode.partition(":")[0]
+    more_steps = f"{kind}:{found.local_steps}"
     parts = [
         f"{plural(found.rows, 'row')} a step and rank or more" if found.rows else "",
-        f"{task.mode.partition(':')[0]}:{found.local_steps} or more" if found.local_steps else "",
+        f"{more_steps} or more{_worse(more_steps, links)}" if found.local_steps else "",
         f"vectors of {found.size} numbers or fewer" if found.size else "",
         f"links of {found.gbits:g} Gbit/s or more" if found.gbits and links.nodes > 1 else "",
     ]
     return ", or ".join(part for part in parts if part) or "never, by any one of these"
+
+
+def _worse(mode: str, links: "Links") -> str:
+    """That a mode, which is faster, learns less, if it does."""
+    from trainer.optimisation_options import notes_of_mode
+
+    return " (with worse word embeddings)" if notes_of_mode(mode, ranks=links.ranks) else ""

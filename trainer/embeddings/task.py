@@ -30,6 +30,7 @@ from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients, count
 from trainer.embeddings.stream_rows import StreamRows, await_first_parts, load_start, read_start, write_start
 from trainer.embeddings.text_rows import TextRows, read_rows
 from trainer.embeddings.vectors import WordVectors
+from trainer.optimisation_options import notes_of_mode
 from trainer.order import IntArray
 from trainer.output.files import MODEL, STREAM
 from trainer.presets import ENDLESS
@@ -88,7 +89,8 @@ class Embedding(Task[TextData]):
         usual = _EPOCHS if isinstance(data, TextRows) else ENDLESS
         if config.words and isinstance(data, TextRows):
             usual = -(-config.words // data.words)
-        return replace(config, epochs=config.epochs or usual), data, list(data.notes)
+        notes = [*data.notes, *notes_of_mode(config.mode, ranks=ranks.world_size)]
+        return replace(config, epochs=config.epochs or usual), data, notes
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data

@@ -31,6 +31,9 @@ def test_it_tells_words_a_second_bytes_and_dollars_of_each_mode_and_when_four_no
     assert [each["way"] for each in found["ways"]] == ["one alone", "sync", "average:20", "async:20"]
     assert found["ways"][0]["bytes_a_step"] == 0
     assert found["beats_one_from"]["average:20"]["local_steps"]
+    assert ["take average:6, sync" in found["notes"][0], "take async:6, sync" in found["notes"][1]] == [True, True]
+    assert text.count("Note: ") == 2
+    assert "average:32 or more (with worse word embeddings)" in text
 
 
 def test_larger_vectors_send_more_and_other_modes_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import torch.distributed as dist
 
 from corpus.stream.reader import read_stream
-from corpus.stream.settings import StreamSettings, write_settings
+from corpus.stream.settings import StreamSettings, read_settings, write_settings
 from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
+from trainer.computing.threads import Threads
+from trainer.config import configured
+from trainer.distributed.ranks import Ranks
+from trainer.embeddings.task import Embedding
+from trainer.embeddings.text_rows import read_rows
 from trainer.embeddings.vectors import read_vectors
 from trainer.output import checkpoint
 
@@ -95,6 +102,14 @@ def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
     if mode.startswith("async"):
         assert found["staleness"]["most"] <= found["staleness"]["bound"]
         assert found["rows_of_ranks"][0] > found["rows_of_ranks"][1]
+
+
+def test_a_run_begins_with_a_note_on_ranks_that_meet_too_seldom(text: Path, tmp_path: Path) -> None:
+    config = configured({"data": text, "output": tmp_path, "model": "skipgram", "mode": "average:20"})
+    ranks = Ranks(rank=0, world_size=8, device=torch.device("cpu"), threads=Threads(1), store=dist.HashStore())
+    data = read_rows(text, read_settings(text), min_count=1)
+    _, _, (note,) = Embedding.begun(config, ranks, data)
+    assert "average:20 on 8 ranks each takes its steps without knowing 140 steps of the others" in note
 
 
 @pytest.mark.slow
