@@ -124,12 +124,14 @@ def _watch(
 
 def _show_record(record: Path, started: float, view: RunView) -> None:
     """Show what the run has added to its record. An older record is that of an earlier run."""
-    if record.exists() and record.stat().st_mtime >= started:
-        with record.open("rb") as lines:
-            if os.fstat(lines.fileno()).st_size < view.offset:
-                view.begin_again()
-            lines.seek(view.offset)
-            view.feed(lines.read())
+    if not (record.exists() and record.stat().st_mtime >= started):
+        view.feed(b"")  # the ranks may wait for text
+        return
+    with record.open("rb") as lines:
+        if os.fstat(lines.fileno()).st_size < view.offset:
+            view.begin_again()
+        lines.seek(view.offset)
+        view.feed(lines.read())
 
 
 def _end(running: "subprocess.Popen[bytes]") -> None:

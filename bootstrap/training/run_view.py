@@ -77,7 +77,7 @@ class RunView:
             self._figures["words read"] = f"{words:,}"
             if not self._started and not self._told_of_vocabulary and time.time() - self._since >= _LONG_WAIT:
                 self._bars.note(
-                    f"{words:,} words have come so far; the run waits for a vocabulary (--vocabulary-words)"
+                    f"{words:,} words have come so far; the run begins with a vocabulary (--vocabulary-words)"
                 )
                 self._told_of_vocabulary = True
         if self._started and (spent := self._spent()) is not None:

@@ -77,7 +77,7 @@ class Throughput:
                 awaited=ranks.broadcast(self._awaited),
             )
         return {
-            "samples_per_second": self._progress.rows_seen / self.seconds,
+            "samples_per_second": self._progress.rows_seen / self.seconds if self.seconds else 0.0,
             "share_of_ideal": self.share_of_ideal,
             "balanced": shares.pop("balanced", None),
             "lost": shares or None,

@@ -10,10 +10,13 @@ import pytest
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training.local import read_summary, train_locally
+from bootstrap.training.local import _show_record, read_summary, train_locally
+from bootstrap.training.run_view import RunView
+from bootstrap.training.tensorboard import TensorBoardWriter
 from corpus.dataset import RowBlock, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
+from corpus.stream.progress import Status
 from tests.processes import rank_processes
 from trainer.config import Slowdown, TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
@@ -289,3 +292,15 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
         train_locally(refused, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
     assert not ran.exists(), ran.read_text()
+
+
+def test_the_words_that_have_come_are_shown_also_before_there_is_a_record(tmp_path: Path) -> None:
+    asked = []
+
+    def read() -> Status:
+        asked.append(True)
+        return Status(words=6)
+
+    with Bars() as bars, TensorBoardWriter(tmp_path) as board:
+        _show_record(tmp_path / "record.jsonl", 0.0, RunView(bars, board, read=read))
+    assert asked

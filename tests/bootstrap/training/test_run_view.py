@@ -203,7 +203,7 @@ def test_a_long_wait_for_a_vocabulary_is_a_sentence_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(time, "time", lambda: now + 60)
     view.feed(b"")
     view.feed(b"")
-    assert screen.shown == ["12,345 words have come so far; the run waits for a vocabulary (--vocabulary-words)"]
+    assert screen.shown == ["12,345 words have come so far; the run begins with a vocabulary (--vocabulary-words)"]
 
 
 def test_an_interrupt_loses_no_line(tmp_path: Path) -> None:
