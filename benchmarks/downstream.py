@@ -6,9 +6,9 @@ Piles and rows are those of `fasttext both`: the first --words words of each tex
 `shoal train --model skipgram` learns vectors of the rows to learn from, without their labels, and of the lines of the
 --text files; of the rows held out and of the test rows it sees nothing. Each model learns from the share --labelled of
 the rows, and starts from random vectors of its default size, from random ones of the size of the learnt ones, and from
-these. With --word-rates the last is done for each of these rates, and of each seed the one stays whose model is best
-on the rows held out. Differences are those of the last start to each of the others, of the same seeds, with the
-standard error of their mean. Seconds are those of the training steps alone.
+these. With --word-rates each start is made with each of these rates, and of each seed the one stays whose model is best
+on the rows held out: all starts choose from the same rates. Differences are those of the last start to each of the
+others, of the same seeds, with the standard error of their mean. Seconds are those of the training steps alone.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--labelled", type=float, default=1.0, help="share of the rows (default: %(default)s)")
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")
     parser.add_argument(
-        "--word-rates", type=float, nargs="+", metavar="RATE", help="to choose from (default: that of the model alone)"
+        "--word-rates", type=float, nargs="+", metavar="RATE", help="to choose from (default: that of the start alone)"
     )
     parser.add_argument("--log", default="downstream", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
@@ -106,15 +106,15 @@ def _compared(
         began = time.monotonic()
         vectors = _learn_vectors(made / "vectors", parts.learnt, more, size=options.size, seed=seed)
         log.say(f"{seed}: vectors took {time.monotonic() - began:.1f} s, of {len(parts.learnt):,} rows and other text")
-        starts: dict[str, tuple[tuple[str, ...], Sequence[float | None]]] = {
-            _RANDOM: ((), [None]),
-            _AS_LONG: ((f"--embedding={options.size}",), [None]),
-            _LEARNT: ((f"--embeddings={vectors}",), options.word_rates or [None]),
+        starts: dict[str, tuple[str, ...]] = {
+            _RANDOM: (),
+            _AS_LONG: (f"--embedding={options.size}",),
+            _LEARNT: (f"--embeddings={vectors}",),
         }
         for model, runs in found.items():
             asked = (f"--model={model}", f"--seed={seed}", f"--train-share={options.labelled}")
-            for start, (given, rates) in starts.items():
-                made_runs = [_trained(data, made, rate, *asked, *given) for rate in rates]
+            for start, given in starts.items():
+                made_runs = [_trained(data, made, rate, *asked, *given) for rate in options.word_rates or [None]]
                 for run in made_runs:
                     log.say(f"{seed}, {model}, {start}: {run}")
                 runs.setdefault(start, []).append(max(made_runs, key=lambda run: run.held_out))

@@ -23,5 +23,6 @@ def test_each_model_learns_from_random_vectors_and_from_those_of_more_text(
         "random, as long": 1,
         "learnt before": 1,
     }
-    assert runs["lstm"]["learnt before"][0]["word_rate"] in (0.02, 0.2)
+    for start in runs["lstm"].values():  # all starts choose from the same rates
+        assert start[0]["word_rate"] in (0.02, 0.2)
     assert "learnt before, less this" in (tmp_path / "records" / "downstream.log").read_text()
