@@ -10,6 +10,7 @@ import pytest
     [
         ("growth", ["--gb", "1"], "--gb needs at least two sizes"),
         ("prediction", ["--gb", "1", "1"], "--gb needs at least two sizes"),
+        ("regression", ["--pairs", "1"], "--pairs must be at least 2"),
         ("predict", ["reviews.json"], "reviews.json is not NAME=FILE[,FILE...]"),
         ("quality", ["imdb="], "imdb= is not NAME=OPTIONS"),
         ("fasttext.quality", ["imdb"], "imdb is not NAME=OPTIONS"),
