@@ -21,7 +21,8 @@ TABLES = ("hdf5", "streaming")
 """Modules of this package with WHAT, FIGURES and measure(run), which returns the figures of every case."""
 PROGRAMS = (
     *("balance", "quality", "choices", "training", "reading", "link", "large_batch", "preprocess", "regression"),
-    *("growth", "prediction", "predict", "plan", "fasttext", "embeddings", "downstream", "growing", "report", "gpu"),
+    *("growth", "prediction", "predict", "plan", "fasttext", "embeddings", "downstream", "growing", "report"),
+    *("mutants", "gpu"),
 )
 """Modules with main(arguments), which have options of their own."""
 FOR_ROOT = ("link",)

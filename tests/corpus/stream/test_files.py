@@ -187,10 +187,12 @@ def test_a_single_file_grows_too(tmp_path: Path) -> None:
     grow(tmp_path, [lambda: log.open("a").write("two\nthr")], ["one", "two"])
 
 
-def test_the_end_of_whole_lines_is_found_far_from_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut", [400_000, BLOCK_BYTES, BLOCK_BYTES - 1])
+def test_the_end_of_whole_lines_is_found_far_from_the_end(tmp_path: Path, cut: int) -> None:
     log = tmp_path / "log"
-    log.write_bytes(b"one\n" + b"x" * 400_000)
+    log.write_bytes(b"one\n" + b"x" * cut)
     begin(tmp_path / "stream", log, follow=True, quiet_seconds=20.0)
+    grow(tmp_path, [lambda: None], ["one"])
     grow(tmp_path, [lambda: log.open("ab").write(b"\ntwo\n")], ["one", "two"])
 
 

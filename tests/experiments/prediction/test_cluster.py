@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from bootstrap.aws.cdk import TOPOLOGIES
 from experiments import reference
 from experiments.errors import ExperimentError
-from experiments.prediction.cluster import ClusterWork, predict_cluster
+from experiments.prediction.choosing import fitting, pareto_front
+from experiments.prediction.cluster import ClusterWork, Prediction, Stage, predict_cluster
 from experiments.prediction.communication import Links, gradient_bytes
+from experiments.prediction.estimate import Estimate
 from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
 from experiments.prediction.nodes import NODES_START, ROW_BYTES
 from experiments.prediction.preprocessing import Workers, predict_preprocessing
-from infra import catalog, topology
+from infra import catalog, cost, topology
 
 NAMES = topology.names(TOPOLOGIES)
 WORK = {"rows": 21_300_000, "epochs": 10}
@@ -62,7 +64,8 @@ def test_an_idle_cluster_is_paid_for_until_the_guard_ends_it() -> None:
     found = predict_cluster(chosen, ClusterWork(**WORK, raw_bytes=1e9))
     (idle,) = [stage for stage in found.stages if stage.name == "the idle cluster"]
     assert idle.seconds.high == 0
-    assert idle.dollars.high > 0
+    hourly = sum(row.hourly for row in cost.rows(chosen) if row.since == "deploy")
+    assert idle.dollars.high == pytest.approx(hourly * chosen.guard.idle_minutes / 60)
     assert str(chosen.guard.idle_minutes) in idle.basis
 
 
@@ -104,6 +107,13 @@ def test_gpus_that_nobody_measured_say_so_and_have_a_wide_range() -> None:
     assert "not measured" in guessed.source
     assert "not measured" not in known.source
     assert guessed.off > known.off
+    assert REFERENCE_OPERATIONS == 3 * 100 * (8 * 32 * (100 + 32) + 8 * 32 * (32 + 32))
+    rows = reference.TRAINED_ROWS * reference.EPOCHS
+    times = {each.name: each.seconds for each in reference.TRAININGS}
+    assert known.line.per_row == pytest.approx(times["Single g3.4xlarge"] / rows)
+    a_tflops = [catalog.find(kind).gpu.tflops * times[f"Single {kind}"] / rows for kind in ("g3.4xlarge", "p2.xlarge")]
+    mean = (a_tflops[0] * a_tflops[1]) ** 0.5
+    assert guessed.line == (0, pytest.approx(mean / catalog.find("g4dn.xlarge").gpu.tflops))
     twice = lstm_operations(embedding=100, hidden=32, layers=2, words=200)
     slower = rate_by_catalogue(catalog.find("g3.4xlarge").gpu, twice)
     assert slower.line.per_row == pytest.approx(2 * known.line.per_row)
@@ -125,6 +135,15 @@ def test_many_ranks_do_not_wait_for_a_message_of_each() -> None:
     assert many <= 2 * few + 1e-9
     large = Links(nodes=16, ranks=16, gbits=50).all_reduce_seconds(1e9)
     assert large == pytest.approx(2 * 15 / 16 * 1e9 / (0.8 * 50e9 / 8), rel=0.01)
+    assert Links(nodes=1, ranks=4, gbits=50).all_reduce_seconds(8e9) == pytest.approx(6 * (0.25 + 1e-5))
+    tree = 2 * 1e5 / 5e9 + 2 * 4 * 50e-6 + 2 * 3 * 10e-6
+    assert Links(nodes=16, ranks=64, gbits=50).all_reduce_seconds(1e5) == pytest.approx(tree)
+
+
+def test_all_ranks_of_a_node_send_through_its_network() -> None:
+    assert Links(nodes=2, ranks=5, gbits=10).seconds_to_send(1e9) == pytest.approx(3)
+    assert Links(nodes=1, ranks=5, gbits=10).seconds_to_send(8e9) == pytest.approx(1)
+    assert [Links(nodes=nodes, ranks=4, gbits=10).latency for nodes in (1, 2)] == [10e-6, 50e-6]
 
 
 @given(st.integers(1, 10**7), st.integers(1, 10**7))
@@ -141,3 +160,24 @@ def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:
     assert many.parallel == pytest.approx(few.parallel / 100)
     assert many.one_node == few.one_node
     assert many.all > few.one_node + few.start
+    assert few.parallel == pytest.approx(92.45 * (8.46 + 0.13 + 0.40) / (8 * 4 * 0.20 * 0.8) / 60)
+    assert few.one_node == pytest.approx(92.45 * 0.19 / 0.20 / 60)
+    node = 120 * catalog.find("m4.xlarge").network * 60  # MB a minute
+    assert few.network == pytest.approx(92_450 * (1.7 / (8 * node) + 2 * 0.14 / node))
+    assert few.start == 5 * 30 / 60
+    assert few.all == pytest.approx(few.parallel + few.one_node + few.network + few.start)
+
+
+def priced(dollars: float, hours: float) -> Prediction:
+    stage = Stage(name="train", seconds=Estimate.exact(3600 * hours), dollars=Estimate.exact(dollars), basis="a test")
+    return Prediction(topology=of("demo"), stages=(stage,), by_use=0.0)
+
+
+def test_what_fits_the_money_and_the_time_is_told_and_what_no_other_beats() -> None:
+    cheap, fast, beaten, like_cheap = priced(1, 9), priced(5, 2), priced(6, 2), priced(1, 10)
+    every = [beaten, fast, like_cheap, cheap]
+    assert pareto_front(every) == [cheap, fast]
+    assert fitting(every, most_dollars=None, most_hours=None) == [cheap, like_cheap, fast, beaten]
+    assert fitting(every, most_dollars=5, most_hours=9) == [cheap, fast]
+    assert fitting(every, most_dollars=None, most_hours=2) == [fast, beaten]
+    assert fitting(every, most_dollars=4.9, most_hours=None) == [cheap, like_cheap]

@@ -10,22 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpus.rules import VALIDATION_SHARE
+from corpus.settings import Settings
 from experiments.errors import ExperimentError
 from experiments.prediction.estimate import Estimate, total
 from experiments.prediction.rates import Rates, rates_of
-from experiments.prediction.training import TrainingWork, predict_training
+from experiments.prediction.training import TrainingWork, predict_training, work_on
+from experiments.prediction.words import WordTask, task_of_runs
 from experiments.runs import Run, read_run
 from tests.experiments import records
 from trainer.balancing.speed import TimeModel
 from trainer.balancing.split import equal_finish_split
+from trainer.presets import GLOBAL_BATCH
 
 LINES = (TimeModel(0.002, 1e-4), TimeModel(0.004, 3e-4))
 EPOCHS = 2
 
 
-def a_run(folder: Path, *, batch: int, rows: int, others: float = 0.003, **config: Any) -> Run:
-    """A finished run of ranks that take exactly as long as LINES say, and `others` a step besides."""
-    fixed, per_row = np.array(LINES).T.copy()
+def a_run(
+    folder: Path, *, batch: int, rows: int, others: float = 0.003, ranks: tuple[TimeModel, ...] = LINES, **config: Any
+) -> Run:
+    """A finished run of ranks that take exactly as long as these lines say, and `others` a step besides."""
+    fixed, per_row = np.array(ranks).T.copy()
     steps_an_epoch = -(-rows // batch)
     now, lines = (
         100.0,
@@ -33,6 +39,7 @@ def a_run(folder: Path, *, batch: int, rows: int, others: float = 0.003, **confi
             records.start(
                 100.0,
                 config={**records.CONFIG, **config},
+                world_size=len(ranks),
                 rows={"training": rows, "validation": 50, "test": 100},
                 global_batch=batch,
                 epochs=EPOCHS,
@@ -44,7 +51,7 @@ def a_run(folder: Path, *, batch: int, rows: int, others: float = 0.003, **confi
     for number in range(1, EPOCHS * steps_an_epoch + 1):
         size = rows - (steps_an_epoch - 1) * batch if number % steps_an_epoch == 0 else batch
         split = equal_finish_split(size, fixed, per_row)
-        seconds = [line.seconds(count) if count else 0.0 for line, count in zip(LINES, split.tolist(), strict=True)]
+        seconds = [line.seconds(count) if count else 0.0 for line, count in zip(ranks, split.tolist(), strict=True)]
         training += max(seconds) + others
         lines.append({**records.step(number, now + training), "split": split.tolist(), "compute_seconds": seconds})
     times = {
@@ -60,7 +67,7 @@ def a_run(folder: Path, *, batch: int, rows: int, others: float = 0.003, **confi
         *(records.epoch(number, last) for number in range(1, EPOCHS + 1)),
         records.checkpoint(EPOCHS * steps_an_epoch, last),
         records.tested(last),
-        records.end(last, times=times, wall=sum(times.values()), seconds=training + 0.25),
+        records.end(last, times=times, wall=sum(times.values()), seconds=training + 0.25, vocabulary=9),
     ]
     return read_run(records.write(folder, *lines))
 
@@ -114,14 +121,34 @@ def test_by_the_last_epochs_speeds_all_epochs_but_the_first_are_balanced(tmp_pat
         predict_training(work(256, 25_600, balance="3,1,1"), rates)
 
 
+RATES = Rates(
+    source="", off=0.1, model={}, nodes=(), ranks=LINES, others=TimeModel(0.001, 1e-6), evaluation=1e-4,
+    loading=TimeModel(0.1, 1e-6), around=3.0, checkpoint=0.2,
+)  # fmt: skip
+
+
 @given(rows=st.integers(1, 5000), more=st.integers(0, 5000), batch=st.integers(2, 600))
 def test_more_rows_never_take_less_time(rows: int, more: int, batch: int) -> None:
-    rates = Rates(
-        source="", off=0.1, model={}, nodes=(), ranks=LINES, others=TimeModel(0.001, 1e-6), evaluation=1e-4,
-        loading=TimeModel(0.1, 1e-6), around=3.0, checkpoint=0.2,
-    )  # fmt: skip
-    less, all_ = (predict_training(work(batch, count), rates).all for count in (rows, rows + more))
+    less, all_ = (predict_training(work(batch, count), RATES).all for count in (rows, rows + more))
     assert all_ >= less
+
+
+def test_a_training_takes_the_sum_of_its_parts() -> None:
+    found = predict_training(work(200, 1_050, balance="3,1", checkpoint_minutes=0.001), RATES)
+    assert found.computing == pytest.approx(2 * (5 * (0.004 + 50 * 3e-4) + (0.004 + 12 * 3e-4)), rel=0.02)
+    assert found.others == pytest.approx(2 * (5 * 0.0012 + 0.00105))
+    assert found.evaluation == pytest.approx(200 * 1e-4)
+    assert found.loading == pytest.approx(0.1 + 1_200 * 1e-6)
+    assert found.checkpoints == pytest.approx(0.2 * (1 + int(found.training / 0.06)))
+    assert found.checkpoints > 0.4
+    assert found.all == pytest.approx(3.0 + found.loading + found.training + found.evaluation + found.checkpoints)
+
+
+def test_a_dataset_is_split_as_by_default() -> None:
+    found = work_on(1_000, 3, None)
+    assert (found.rows + found.validation + found.test, found.epochs) == (1_000, 3)
+    assert (found.test, found.global_batch) == (round(Settings().test_share * 1_000), GLOBAL_BATCH)
+    assert found.validation == int((1_000 - found.test) * VALIDATION_SHARE) > 0
 
 
 def test_runs_of_other_models_and_unfinished_ones_are_named(tmp_path: Path) -> None:
@@ -132,6 +159,20 @@ def test_runs_of_other_models_and_unfinished_ones_are_named(tmp_path: Path) -> N
         rates_of([one, a_run(tmp_path / "words", batch=256, rows=5_000, model="fasttext")])
     with pytest.raises(ExperimentError, match="three has not ended"):
         rates_of([read_run(records.write(tmp_path / "three", records.start(), records.step(1, 101)))])
+
+
+def test_runs_of_one_rank_tell_what_it_learns_of_words_and_how_fast(tmp_path: Path) -> None:
+    config = {"model": "skipgram", "embedding": 50, "negatives": 7, "subsample": 1e-4}
+    run = a_run(tmp_path / "one", batch=256, rows=20_000, ranks=LINES[:1], **config)
+    task, rate = task_of_runs([run.folder], "async:5", None)
+    assert task == WordTask(size=50, vocabulary=9, rows=256, mode="async:5", negatives=7, subsample=1e-4)
+    assert task_of_runs([run.folder], "sync", 8)[0].rows == 8
+    assert rate.line.seconds(256) == pytest.approx(LINES[0].seconds(256) + 0.003, rel=0.02)
+    assert (rate.nodes, rate.message, rate.off) == ((), 1e-4, 0.1)
+    for name, changes in (("lstm", {"ranks": LINES[:1]}), ("two", config)):
+        other = a_run(tmp_path / name, batch=256, rows=5_000, **changes)
+        with pytest.raises(ExperimentError, match=f"{name} is not a training of one rank on words"):
+            task_of_runs([other.folder], "sync", None)
 
 
 AMOUNTS = st.floats(0, 1e6)

@@ -14,12 +14,14 @@ from experiments.prediction.words import (
     WordRate,
     WordTask,
     alone,
+    rate_by_catalogue,
     rate_together,
     step_bytes,
     touched_words,
     when_faster,
     words_per_second,
 )
+from infra import catalog
 from trainer.balancing.speed import TimeModel
 
 TASK = WordTask(size=100, vocabulary=20_000, rows=64, mode="sync")
@@ -97,3 +99,26 @@ def test_ranks_of_two_speeds_are_as_fast_as_both_together() -> None:
     both = rate_together([replace(RATE, line=line) for line in (slow, fast)])
     assert 2 / both.line.per_row == pytest.approx(1 / slow.per_row + 1 / fast.per_row)
     assert both.line.fixed == fast.fixed
+
+
+def test_words_a_second_follow_from_a_step_s_own_time_and_what_is_sent() -> None:
+    own, learnt = 1e-4 + 64 * 4e-4, 64 * ROW_WORDS
+    assert alone(TASK, RATE) == pytest.approx(learnt / own)
+    for mode, steps, messages, gigabytes in (
+        ("sync", 1, 7, 2.7),
+        ("average:20", 20, 7, 1.24),
+        ("async:20", 20, 4, 0.3),
+    ):
+        task = replace(TASK, mode=mode)
+        size = steps * step_bytes(task, 2)
+        words = sum(touched_words(task, 64 * steps))
+        assert size == pytest.approx(words * (0.5 * (2 * 400 + 16) if mode == "async:20" else 412))
+        took = 1.1 * steps * own + size / 0.1e9 + messages * 3e-4 + 2 * size / (gigabytes * 1e9)
+        assert words_per_second(task, RATE, LINK) == pytest.approx(2 * steps * learnt / took)
+
+
+def test_a_gpu_that_nobody_measured_learns_as_blazingtext_s_by_its_tflops_and_the_size_of_vectors() -> None:
+    gpu = catalog.find("g4dn.xlarge").gpu
+    found = rate_by_catalogue(gpu, 200)
+    assert ROW_WORDS / found.line.per_row == pytest.approx(43e6 / 8 * gpu.tflops / 15.7 / 2)
+    assert "T4 not measured" in found.source
