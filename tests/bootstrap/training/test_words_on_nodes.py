@@ -53,6 +53,7 @@ LEARNING: dict[str, Any] = {
     "embedding": 16,
     "global_batch": 4,
     "learning_rate": 1.6,
+    "schedule": "constant",
     "subsample": 0.0,
     "min_count": 1,
     "threads": 1,
