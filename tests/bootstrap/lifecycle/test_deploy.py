@@ -76,17 +76,17 @@ def test_a_topology_of_the_user_is_given_by_its_file(deployed: Person) -> None:
 def test_an_existing_bucket_is_refused_if_the_present_data_would_be_lost(deployed: Person) -> None:
     (bucket,) = (each["OutputValue"] for each in deployed.stack("pair")["Outputs"] if each["OutputKey"] == "DataBucket")
     s3 = deployed.client("s3")
-    s3.put_object(Bucket=bucket, Key="runs/a/model.pt", Body=b"weights")
+    s3.put_object(Bucket=bucket, Key="datasets/a/dataset.h5", Body=b"rows")
     s3.create_bucket(Bucket="given-instead")
     deployed.writes("pair", f"{TRAINING}data: {{bucket: given-instead}}\n")
     try:
         for option in ("--yes", "--dry-run"):
             told = deployed.types("deploy", "pair", "--owner", "ada", option, status=1)[1]
             assert f"s3://{bucket} would be deleted with all datasets and models in it" in " ".join(told.split())
-        assert s3.get_object(Bucket=bucket, Key="runs/a/model.pt")["Body"].read() == b"weights"
+        assert s3.get_object(Bucket=bucket, Key="datasets/a/dataset.h5")["Body"].read() == b"rows"
     finally:
         deployed.writes("pair", TRAINING)
-        s3.delete_object(Bucket=bucket, Key="runs/a/model.pt")
+        s3.delete_object(Bucket=bucket, Key="datasets/a/dataset.h5")
         s3.delete_bucket(Bucket="given-instead")
 
 
