@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 from trainer.distributed import channel, collectives, objects
 from trainer.distributed.channel import Connections
+from trainer.distributed.dealer import Finished
 from trainer.distributed.parameter_server import ParameterServer, common_secret
 from trainer.errors import TrainingError
 
@@ -181,6 +182,57 @@ def test_rows_are_pulled_pushed_and_steps_are_taken(asker) -> None:
     for (stop, finished, step), expected in (((False, False, 0), 7), ((False, True, 30), 31), ((True, False, 0), -1)):
         asker.send(struct.pack("<BqI", TAKE, 0, 0), struct.pack("<??qdqd", stop, finished, step, 0.5, 10, 0.1))
         assert asker.receive(struct.Struct("<q")) == (expected,)
+
+
+Served = tuple[ParameterServer, list[torch.Tensor]]
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Served]]:
+    """Three ranks of this process, each with its copies of two tables."""
+    connections, found = connected([b"secret"] * 3), list[Served]()
+    for rank, own in enumerate(connections):
+        monkeypatch.setattr(dist, "get_rank", lambda rank=rank: rank)
+        monkeypatch.setattr(dist, "get_world_size", lambda: 3)
+        tables = [torch.arange(14.0).view(7, 2), torch.arange(12.0).view(4, 3)]
+        found.append((ParameterServer(tables, own), tables))
+    yield found
+    for own in connections:
+        own.close()
+
+
+def test_ranks_pull_what_others_pushed_and_count_its_bytes_and_staleness(servers: list[Served]) -> None:
+    rows = [torch.tensor([6, 0, 2]), torch.tensor([1])]
+    (first, _), (second, copies), (third, _) = servers
+    assert second.pull(rows) == [0, 0, 0]
+    # Rows 6 and 0 are of rank 0, row 2 of rank 2, and row 1 of the other table its own.
+    assert second.traffic.bytes == 2 * (8 + 8) + (8 + 8)
+    for pusher in (third, first):
+        pusher.push(rows, [torch.ones(3, 2), torch.full((1, 3), 0.5)], [0, 0, 0])
+    assert torch.equal(copies[0], torch.arange(14.0).view(7, 2))
+    assert second.pull(rows) == [2, 2, 2]
+    assert copies[0].tolist() == [[2, 3], [2, 3], [6, 7], [6, 7], [8, 9], [10, 11], [14, 15]]
+    assert copies[1].tolist() == [[0, 1, 2], [4, 5, 6], [6, 7, 8], [9, 10, 11]]
+    second.push(rows, [torch.ones(3, 2), torch.ones(1, 3)], [1, 2, 0])
+    assert [(each.staleness.pushes, each.staleness.total, each.staleness.most) for each, _ in servers] == [
+        (3, 2, 1),
+        (3, 1, 1),
+        (3, 3, 2),
+    ]
+    assert [each.traffic.steps for each, _ in servers] == [1, 1, 1]
+    assert [each.traffic.bytes for each, _ in servers] == [16 + 20, 3 * 48, 2 * 16 + 20]
+
+
+def test_the_first_rank_deals_the_steps_of_all(servers: list[Served]) -> None:
+    asked = []
+    servers[0][0].deal = lambda finished, stop: asked.append((finished, stop)) or (None if stop else len(asked))
+    last = Finished(rank=2, step=7, loss=0.5, rows=9, seconds=0.25)
+    found = [
+        servers[rank][0].take(done, stop=stop)
+        for rank, done, stop in ((0, None, False), (2, last, False), (1, None, True))
+    ]
+    assert found == [1, 2, None]
+    assert asked == [(None, False), (last, False), (None, True)]
 
 
 @pytest.mark.parametrize(
