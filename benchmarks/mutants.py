@@ -23,7 +23,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from importlib import import_module
 from itertools import chain
@@ -53,7 +53,8 @@ _SECONDS, _ROOM_SECONDS = 300.0, 1200.0
 """How long the tests of a mutant's line, and of its room, may take on a busy machine."""
 
 Mutant = dict[str, Any]
-"""`room`, `file`, `line`, `operator`, `occurrence`, `before` and `after`; when it has run, `outcome` and `seconds`."""
+"""`room`, `file`, `line`, `operator`, `occurrence`, `before` and `after`; when it has run, `outcome` and `seconds`. A
+person writes `why` to the record of a survivor that is no mistake."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -66,29 +67,36 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--again", type=Path, metavar="RECORD", help="try the survivors of this record again")
     options = parser.parse_args(arguments)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    before = json.loads(options.again.read_text())["mutants"] if options.again else []
-    drawn = [each for each in before if each["outcome"] == "survived"] if before else _drawn(options)
+    again = json.loads(options.again.read_text())["mutants"] if options.again else []
+    drawn = [each for each in again if each["outcome"] == "survived" and "why" not in each] or _drawn(options)
+    found = [each for each in again if each not in drawn]
     log = Log("mutants")
     fork = multiprocessing.get_context("fork")
     with (
         TemporaryDirectory(prefix="shoal-mutants-") as copies,
         ProcessPoolExecutor(options.jobs, fork, initializer=_copy_tree, initargs=(copies,)) as pool,
     ):
-        if not before:
-            rooms = sorted({mutant["room"] for mutant in drawn})
-            for room, found in zip(rooms, pool.map(_tests_by_line, rooms), strict=True):
-                for mutant in drawn:
-                    mutant |= {"tests": _tests_of(mutant, found)} if mutant["room"] == room else {}
-        for mutant in pool.map(_run, drawn):
-            log.say(f"{mutant['outcome']:8} {mutant['seconds']:6.1f} s  {_told(mutant)}")
-            before = [each for each in before if _told(each) != _told(mutant)] + [mutant]
+        running: dict[Future[Any], str] = {}
+        if again:
+            running |= {pool.submit(_run, mutant): "" for mutant in drawn}
+        else:
+            running |= {pool.submit(_tests_by_line, room): room for room in sorted({each["room"] for each in drawn})}
+        while running:
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                if room := running.pop(done):
+                    those = [each for each in drawn if each["room"] == room]
+                    running |= {pool.submit(_run, each, _tests_of(each, done.result())): "" for each in those}
+                    continue
+                found.append(done.result())
+                log.say(f"{found[-1]['outcome']:8} {found[-1]['seconds']:6.1f} s  {_told(found[-1])}")
+                log.keep({"mutants": sorted(found, key=_told)})
     rows = []
-    for name in (*(room for room in ROOMS if any(each["room"] == room for each in before)), "all"):
-        those = [each for each in before if name in ("all", each["room"])]
-        killed = sum(each["outcome"] != "survived" for each in those)
-        rows.append([name, f"{len(those)}", f"{killed}", f"{killed / len(those):.1%}"])
-    log.table(["room", "mutants", "killed", "share"], rows)
-    log.keep({"mutants": before})
+    for name in (*(room for room in ROOMS if any(each["room"] == room for each in found)), "all"):
+        own = [each for each in found if name in ("all", each["room"])]
+        noticed = [each["outcome"] != "survived" for each in own if "why" not in each]
+        share = f"{sum(noticed) / max(1, len(noticed)):.1%}"
+        rows.append([name, f"{len(own) - len(noticed)}", f"{len(noticed)}", f"{sum(noticed)}", share])
+    log.table(["room", "no mistakes", "mistakes", "noticed", "share"], rows)
 
 
 def _told(mutant: Mutant) -> str:
@@ -248,16 +256,15 @@ def _tests_of(mutant: Mutant, found: dict[str, dict[int, list[str]]]) -> list[st
     return sorted(set(chain.from_iterable(lines.values()))) or ROOMS[mutant["room"]]
 
 
-def _run(mutant: Mutant) -> Mutant:
-    """Try a mutant in this process's copy."""
+def _run(mutant: Mutant, tests: Sequence[str] = ()) -> Mutant:
+    """Try a mutant by some tests, or by all of its room, in this process's copy."""
     from cosmic_ray.mutating import mutate_code
 
     path, began = Path(mutant["file"]), time.monotonic()
     kept, source = path.stat(), path.read_text()
     path.write_text(mutate_code(source, _operators()[mutant["operator"]], mutant["occurrence"]))
     try:
-        limit = _SECONDS if "tests" in mutant else _ROOM_SECONDS
-        status = _status(["-x", *mutant.pop("tests", ROOMS[mutant["room"]])], limit)
+        status = _status(["-x", *(tests or ROOMS[mutant["room"]])], _SECONDS if tests else _ROOM_SECONDS)
     finally:
         path.write_text(source)
         os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))
