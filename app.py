@@ -21,6 +21,7 @@ if __name__ == "__main__":
 
     # Where the home cannot be written, the CDK's library is unpacked into a folder of this user elsewhere.
     if not os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT"):
+        from corpus.errors import DataError
         from corpus.private_folders import make_users_folder
 
         cache = Path.home() / ".cache" / "aws" / "jsii"
@@ -28,7 +29,10 @@ if __name__ == "__main__":
             cache.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=cache).close()
         except OSError:
-            cache = make_users_folder("jsii", "set JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder")
+            try:
+                cache = make_users_folder("jsii", "set JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder")
+            except (DataError, OSError) as error:
+                sys.exit(f"The CDK's library cannot be unpacked: {error}")
             os.environ["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = os.fspath(cache)
 
 from aws_cdk import App

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import MOST_RANKS, argparse_options, command, option
+from bootstrap.cli.command import argparse_options, command, option
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.output_folder import sole_writer
-from bootstrap.cli.target import Target, where_options
+from bootstrap.cli.target import Target, local_ranks_option, where_options
 from bootstrap.cli.training_config import config_of
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
@@ -42,13 +42,7 @@ Examples:
 """,
 )
 @where_options
-@option(
-    "--nodes",
-    group="Where",
-    type=click.IntRange(1, MOST_RANKS),
-    metavar="N",
-    help="with --local: ranks on this machine (default: 1)",
-)
+@local_ranks_option
 @option(
     "--data",
     metavar="DATASET",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import option
+from bootstrap.cli.command import MOST_RANKS, option
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -85,6 +85,16 @@ def where_options(function: Callable[..., int]) -> Callable[..., int]:
         return function(target=None if local else Target(deployment, region, str(ctx.info_name)), **options)
 
     return with_target
+
+
+local_ranks_option = option(
+    "--nodes",
+    group=_WHERE,
+    type=click.IntRange(1, MOST_RANKS),
+    metavar="N",
+    help="with --local: ranks on this machine (default: 1)",
+)
+"""Declares --nodes, beside `where_options`."""
 
 
 def check_name(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import MOST_RANKS, argparse_options, command, option, typed_options
+from bootstrap.cli.command import argparse_options, command, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.input_options import (
     INPUT,
@@ -23,7 +23,7 @@ from bootstrap.cli.input_options import (
 )
 from bootstrap.cli.output import json_option, percent, show, summary
 from bootstrap.cli.output_folder import sole_writer
-from bootstrap.cli.target import Target, where_options
+from bootstrap.cli.target import Target, local_ranks_option, where_options
 from bootstrap.cli.train_words import train_words
 from bootstrap.cli.training_config import config_of
 from bootstrap.cli.training_rows import (
@@ -86,13 +86,7 @@ Examples:
     notes=_NOTES,
 )
 @where_options
-@option(
-    "--nodes",
-    group="Where",
-    type=click.IntRange(1, MOST_RANKS),
-    metavar="N",
-    help="with --local: ranks on this machine (default: 1)",
-)
+@local_ranks_option
 @option(
     "--rates",
     group="Where",

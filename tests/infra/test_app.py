@@ -61,6 +61,29 @@ def test_a_home_that_cannot_be_written_does_not_stop_the_app(tmp_path: Path) -> 
     assert done.stderr.startswith("There is no topology 'demmo'")  # it came to the CDK's library
 
 
+def test_a_folder_for_the_library_that_is_not_trusted_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("elsewhere")
+    code = f"""
+import runpy
+from corpus import private_folders
+def of_another(name, alternative):
+    return private_folders.make_private_folder(private_folders.Path("link"), alternative)
+private_folders.make_users_folder = of_another
+runpy.run_path({os.fspath(ROOT / "app.py")!r}, run_name="__main__")
+"""
+    environment = {**os.environ, "HOME": str(tmp_path / "file")}
+    environment.pop("JSII_RUNTIME_PACKAGE_CACHE_ROOT", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "The CDK's library cannot be unpacked: link is a link, so Shoal does not trust it; remove it, or set "
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT to another folder\n"
+    )
+
+
 def test_a_topology_of_ones_own_is_built_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text((ROOT / "topologies" / "demo.yaml").read_text())
     done = run_app(tmp_path, {"topology": "own.yaml"})
