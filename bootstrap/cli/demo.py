@@ -1,6 +1,7 @@
 """`shoal demo`: what `make demo` runs."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import percent, say, table
+from bootstrap.cli.output import json_option, percent, say, show, table
 from bootstrap.cli.output_folder import sole_writer
 from corpus.display import plural, printable
 
@@ -50,18 +51,21 @@ _REASONS = {
     help="folder for the logs, with a folder `model` for the model and the run's record, which replaces an earlier "
     "demo's and nothing else, and for report.html, the page on the training (default: results/demo)",
 )
-def run(inputs: tuple[Path, ...], output: Path) -> int:
+@option("--timings", is_flag=True, help="also show how many seconds each stage took; --json always has them")
+@json_option
+def run(inputs: tuple[Path, ...], output: Path, timings: bool, as_json: bool) -> int:
     """Run `shoal demo`."""
     from bootstrap.demo import life
 
     with sole_writer(output):
         result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
     summary, factors = result.summary, {rank: slowed.factor for rank, slowed in life.SLOWED.items()}
-    print(table(rows(result, slowed=factors, output=output)))  # noqa: T201
-    print(  # noqa: T201
+    shown = [rows(result, slowed=factors, output=output), *([stage_rows(result)] if timings else [])]
+    passed = (
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
+    show(asdict(result), "\n\n".join([*map(table, shown), passed]), as_json=as_json)
     return 0
 
 
@@ -104,6 +108,17 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
         ("model, record, logs", str(output)),
         ("report", str(result.report)),
     ]
+
+
+def stage_rows(result: "DemoResult") -> list[tuple[str, str]]:
+    """The seconds of each stage; those of the launch of the training also by its own stages."""
+    found: list[tuple[str, str]] = []
+    for name, seconds in result.seconds.items():
+        found.append((name, f"{seconds:.1f} s"))
+        if name.startswith("shoal train"):
+            stages = result.summary.get("launch", {}).get("stages", [])
+            found += [(f"  {stage['name']}", f"{stage['seconds']:.1f} s") for stage in stages]
+    return found
 
 
 def _node(rank: int, node: Mapping[str, Any]) -> str:

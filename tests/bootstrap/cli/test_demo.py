@@ -1,8 +1,13 @@
 """What the demo tells a person is understood without the documents."""
 
+import json
 from pathlib import Path
 
+import pytest
+
 from bootstrap.cli.demo import rows
+from bootstrap.cli.main import main
+from bootstrap.demo import life
 from bootstrap.demo.life import DemoResult
 
 RESULT = DemoResult(
@@ -21,11 +26,12 @@ RESULT = DemoResult(
         "balanced": 0.93,
         "share_of_ideal": 0.6,
         "lost": {"imbalance": 0.03, "communication": 0.02, "data": 0.005, "checkpoints": 0.005, "rest": 0.01},
+        "launch": {"stages": [{"name": "start the nodes", "seconds": 6.25, "dollars": 0.1}]},
         **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "f1_positive", "f1_negative"), 0.5),
     },
     predictions=[("A \x1b[31mfine lamp", "positive", 0.9)],
     dollars_an_hour=2.1,
-    seconds={"cdk deploy": 30.0, "cdk destroy": 20.0},
+    seconds={"cdk deploy": 30.0, "shoal train": 25.0, "cdk destroy": 20.0},
 )
 
 
@@ -49,3 +55,19 @@ def test_the_speed_is_shown_with_its_reference_and_the_reasons_for_the_rest() ->
 
 def test_texts_are_shown_without_commands_to_the_terminal() -> None:
     assert not any("\x1b" in cell for row in rows(RESULT, slowed={}, output=Path("out")) for cell in row)
+
+
+def test_the_seconds_of_each_stage_are_shown_on_request_and_are_always_in_the_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(life, "run", lambda *_, **__: RESULT)
+    shown = {}
+    for option in ("--timings", "--json", "--output=out"):
+        assert main(["demo", option]) == 0
+        shown[option] = capsys.readouterr().out
+    parts = [line.split("  ")[0] for line in shown["--timings"].split("\n\n")[1].splitlines() if line[0] != " "]
+    assert parts == list(RESULT.seconds)
+    assert "  start the nodes  6.2 s" in shown["--timings"]
+    assert shown["--timings"].startswith(shown["--output=out"].split("\n\n")[0][:200])
+    assert "6.2 s" not in shown["--output=out"]
+    assert json.loads(shown["--json"])["seconds"] == RESULT.seconds
