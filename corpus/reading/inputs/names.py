@@ -7,7 +7,7 @@ dot (`reviews.text`). The closest counts. What fits less closely is told, too, b
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple, TypeVar
 
 TEXTS = (
@@ -66,7 +66,8 @@ def known_texts(fields: Collection[str]) -> Texts:
     by_level: list[list[_Text]] = [[] for _ in range(_LEVELS)]
     for level, named in _named(fields):
         by_level[level] += _texts(named, len(fields))
-    return Texts(*_ranked(by_level))
+    found = [text for level in by_level for text in level]
+    return Texts(*_ranked([_lengthened(level, found) for level in by_level]))
 
 
 def known_values(fields: Collection[str], text: Sequence[str]) -> Values:
@@ -117,6 +118,12 @@ def _texts(named: _Named, width: int) -> list[_Text]:
     elif set(widest) == {_FIRST, ("text",)}:
         widest = [_FIRST]
     return [fields for text in widest for fields in product(*(named[name] for name in text))]
+
+
+def _lengthened(texts: Sequence[_Text], found: Sequence[_Text]) -> list[_Text]:
+    """These texts, each that is only a part of others found, however those are spelled, replaced by them."""
+    longer = ([other for other in found if set(text) < set(other)] or [text] for text in texts)
+    return list(dict.fromkeys(chain.from_iterable(longer)))
 
 
 def _ranked(by_level: Sequence[Sequence[_T]]) -> tuple[list[_T], list[_T]]:

@@ -138,6 +138,19 @@ def test_of_several_the_closest_is_taken_and_all_are_named(
     assert list(found.warnings) == [f"in {tmp_path / 'a.json'} {note}" for note in notes]
 
 
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        (("content", "TITLE", "stars"), ("TITLE", "content")),
+        (("Review Headline", "review_body", "stars", "id"), ("Review Headline", "review_body")),
+        (("label", "Title", "text"), ("Title", "text")),
+    ],
+)
+def test_a_part_of_a_text_in_a_closer_spelling_is_still_a_part(header: tuple[str, ...], text: tuple[str, ...]) -> None:
+    found = choose_fields("a.json", dict.fromkeys(header, "x"), NONE, None)
+    assert (found.text, found.notes) == (text, ())
+
+
 def test_the_same_note_on_many_files_is_one_sentence(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / f"{name}.json").write_bytes(lines({"text": "a", "Text": "b", "stars": 1}))
