@@ -282,6 +282,29 @@ def test_what_is_there_again_after_its_deletion_failed_is_left_and_deleted_again
     assert deleted == ["get_resources"]
 
 
+def test_while_a_deletion_takes_its_time_it_is_asked_less_and_less_often(
+    tagging: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = iter(["available", *["deleting"] * 8, "deleted"])
+    kind = replace(
+        KINDS["subnet"],
+        listing=lambda _: iter([{"SubnetId": "get_resources", "State": next(states)}]),
+        owned=lambda *_: True,
+        delete=lambda *_: None,
+    )
+    pauses: list[float] = []
+    monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {"subnet": kind})
+    monkeypatch.setattr("bootstrap.removal.sweep.time.sleep", pauses.append)
+    gone, _ = sweep("nobody", tagging)
+    assert gone.outcome == DELETED
+    assert pauses == pytest.approx([0.2, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10])
+
+
+def test_what_belongs_to_no_region_is_checked_against_deployments_elsewhere() -> None:
+    everywhere = {name for name, kind in KINDS.items() if kind.is_global}
+    assert everywhere == {"iam instance profile", "iam role", "iam policy", "budget"}
+
+
 class Tagging(Account):
     """An account of which nothing tells but the tagging service, and that of one thing of every deployment."""
 

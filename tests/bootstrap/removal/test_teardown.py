@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.cli.commands import shoal
 from bootstrap.errors import ShoalError
@@ -366,3 +368,22 @@ def test_of_a_blocked_resource_its_own_kind_alone_deletes_what_is_there_or_canno
     assert asked == [("AWS::M::M", "i-1", {"Id": "i-1"}), ("AWS::Z::Hidden", "i-3", {})]
     assert said.count("  its service did not delete it either: it is in use") == 2
     assert said[0] == "It (AWS::M::M) could not be deleted: no reason was given"
+
+
+@pytest.mark.parametrize(
+    ("wait", "status", "pauses"),
+    [
+        (teardown._wait_until_deletable, "UPDATE_IN_PROGRESS", [0.5, 1, 2, 4, 5]),
+        (partial(teardown._show_deletion, Account()), "DELETE_IN_PROGRESS", [0.5, 0.75, 1.125, 1.6875, 2.53125]),
+    ],
+)
+def test_while_cloudformation_works_it_is_asked_less_and_less_often(
+    wait: Any, status: str, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, waited = iter([status] * 5 + ["DELETE_FAILED"]), []
+    monkeypatch.setattr(stacks, "watch", lambda *_: {"StackStatus": next(states)})
+    monkeypatch.setattr(teardown, "_resources", lambda *_: [])
+    monkeypatch.setattr("bootstrap.removal.teardown.time.sleep", waited.append)
+    arguments = ("arn",) if isinstance(wait, partial) else (None, "arn")
+    wait(*arguments, Bars())
+    assert waited == pytest.approx(pauses)

@@ -1,10 +1,14 @@
 """Files, folders and objects as sources of a stream: what is read, from where on, and what is refused."""
 
 import bz2
+import errno
 import gzip
 import lzma
+import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import boto3
 import pytest
@@ -252,6 +256,18 @@ def test_an_object_that_was_replaced_is_refused(tmp_path: Path) -> None:
 def test_what_is_not_in_s3_is_told(tmp_path: Path, address: str, follow: bool, why: str) -> None:
     with pytest.raises(DataError, match=why):
         read(begin(tmp_path / "stream", address, follow=follow))
+
+
+def test_a_disk_that_fails_is_told_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some.txt").write_bytes(CONTENT)
+
+    def fail(*_: object) -> NoReturn:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(files, "open_range", fail)
+    why = f"cannot read {tmp_path / 'some.txt'}: Input/output error; check the disk or network"
+    with pytest.raises(DataError, match=f"^{re.escape(why)}$"):
+        read(begin(tmp_path / "stream", tmp_path / "some.txt"))
 
 
 @pytest.mark.parametrize("follow", [False, True])

@@ -108,8 +108,10 @@ def test_after_a_crash_a_sender_that_can_goes_on_after_the_newest_part(tmp_path:
 def test_a_sender_that_never_comes_is_told_after_a_minute(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+    waited: list[float] = []
     with pytest.raises(DataError, match=r"cannot connect to tcp://127.* since a minute: .*refused; start its sender"):
-        read(begin(tmp_path / "stream", address))
+        read(begin(tmp_path / "stream", address), waited.append)
+    assert waited[-1] >= sockets._PATIENCE_S
 
 
 def test_a_sender_that_does_not_listen_is_read_too(tmp_path: Path) -> None:

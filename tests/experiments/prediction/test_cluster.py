@@ -51,6 +51,17 @@ def test_more_rows_epochs_and_bytes_never_take_less() -> None:
         assert more.dollars.middle > small.dollars.middle
 
 
+def test_preprocessing_takes_what_its_own_prediction_says_of_so_many_gb() -> None:
+    found = predict_cluster(of("demo"), ClusterWork(**WORK, raw_bytes=92.45e9))
+    cluster = of("demo").preprocessing
+    assert cluster is not None
+    workers = [Workers(instance_type=group.instance_type, count=group.count) for _, group in cluster.workers]
+    minutes = predict_preprocessing(cluster.primary.instance_type, workers, 92.45).all
+    (stage,) = [stage for stage in found.stages if stage.name == "preprocess"]
+    assert stage.seconds.middle == pytest.approx(60 * minutes)
+    assert stage.seconds.middle / 2 < stage.seconds.low < stage.seconds.high < 2 * stage.seconds.middle
+
+
 def test_the_reference_takes_what_it_took_on_one_gpu() -> None:
     for name, training in (("reference-1g3", "Single g3.4xlarge"), ("reference-1p2", "Single p2.xlarge")):
         (measured,) = [each for each in reference.TRAININGS if each.name == training]
