@@ -104,7 +104,7 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
             for text, label, probability in result.predictions
         ),
         ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),
-        ("time", f"{sum(result.seconds.values()):.0f} s"),
+        ("time", f"{result.total_seconds:.0f} s"),
         ("model, record, logs", str(output)),
         ("report", str(result.report)),
     ]

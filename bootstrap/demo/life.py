@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,6 +23,7 @@ from bootstrap.aws.deployment import Deployment, find_deployment
 from bootstrap.aws.objects import Place
 from bootstrap.demo.reviews import WrittenReviews, write_reviews
 from bootstrap.errors import ShoalError
+from bootstrap.prediction.texts import held_out
 from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess_on_deployment
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
@@ -73,6 +75,8 @@ class DemoResult:
     predictions: list[tuple[str, str, float]] = field(default_factory=list)
     dollars_an_hour: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
+    """Of each stage; the last ones overlap."""
+    total_seconds: float = 0.0
     report: Path | None = None
     """The page on the training and its data."""
 
@@ -95,7 +99,7 @@ def run(
     `inputs` are review files; without any, reviews are generated. `before_proof` is called between the destruction
     and the proof. Raises ShoalError, or what a step raises, when anything is not as it should be.
     """
-    result = DemoResult()
+    result, begun = DemoResult(), time.monotonic()
     own = Inputs(files=tuple(map(str, inputs))) if inputs else None
     files = [Path(each.address) for each in find_files(own).files] if own else []
     log = output / "cdk.log"
@@ -122,17 +126,19 @@ def run(
             with announce(f"cdk deploy -c topology={TOPOLOGY}"):
                 cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "--require-approval", "never")
                 result.created = {kind: len(found) for kind, found in left_over(before, inventory()).items()}
-            _preprocess_train_predict(result, files, folder, output, announce)
-            with announce(f"cdk destroy -c topology={TOPOLOGY}"):
-                cdk_run("destroy", "-c", f"topology={TOPOLOGY}", "--force")
-            with announce("shoal report"):
-                _write_report(result, output)
+            texts = _preprocess_and_train(result, files, folder, output, announce)
+            with ThreadPoolExecutor(1) as beside:
+                used = beside.submit(_predict_and_report, result, texts, output, announce)
+                with announce(f"cdk destroy -c topology={TOPOLOGY}"):
+                    cdk_run("destroy", "-c", f"topology={TOPOLOGY}", "--force")
+            used.result()
             before_proof()
             with announce("prove that nothing is left"):
                 result.left = left_over(before, inventory())
         finally:
             if (folder / "aws" / "emulator.log").exists():
                 shutil.copy(folder / "aws" / "emulator.log", output)
+    result.total_seconds = time.monotonic() - begun
     _check(result, generated=not files)
     return result
 
@@ -145,10 +151,10 @@ def _require_own(model: Path) -> None:
         )
 
 
-def _preprocess_train_predict(
+def _preprocess_and_train(
     result: DemoResult, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]
-) -> None:
-    """Use the deployment: preprocess, train, predict."""
+) -> Sequence[str]:
+    """Use the deployment: preprocess, train; returns texts to label."""
     written: WrittenReviews | None = None
     if not files:
         with announce("write reviews"):
@@ -179,26 +185,26 @@ def _preprocess_train_predict(
         result.summary = train_on_deployment(
             deployment, config, dataset=merged.dataset, output=config.output, bars=bars
         )
+    return _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
+
+
+def _predict_and_report(result: DemoResult, texts: Sequence[str], output: Path, announce: Callable[[str], Any]) -> None:
+    """Use the model, and write the page on the training and its data; neither needs the deployment."""
     with announce("shoal predict"):
-        from bootstrap.prediction.texts import held_out
         from trainer.classification.labelling import Labeller
         from trainer.classification.loading import load_model
 
-        texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
         predictions = Labeller(load_model(output / _MODEL))(texts)
         result.predictions = [
             (text, "positive" if each.label else "negative", each.probability)
             for text, each in zip(texts, predictions, strict=True)
         ]
-
-
-def _write_report(result: DemoResult, output: Path) -> None:
-    """Write the page on the training and its data; the deployment is gone."""
-    result.report = output / "report.html"
-    data = output / _DATA / result.digest
-    data.mkdir(parents=True, exist_ok=True)
-    write_json(data / COUNTS_NAME, result.counts)
-    write_whole(result.report, report([output / _MODEL, data], now=time.time()).page.encode())
+    with announce("shoal report"):
+        result.report = output / "report.html"
+        data = output / _DATA / result.digest
+        data.mkdir(parents=True, exist_ok=True)
+        write_json(data / COUNTS_NAME, result.counts)
+        write_whole(result.report, report([output / _MODEL, data], now=time.time()).page.encode())
 
 
 @contextmanager

@@ -32,6 +32,7 @@ RESULT = DemoResult(
     predictions=[("A \x1b[31mfine lamp", "positive", 0.9)],
     dollars_an_hour=2.1,
     seconds={"cdk deploy": 30.0, "shoal train": 25.0, "cdk destroy": 20.0},
+    total_seconds=70.0,
 )
 
 
@@ -41,6 +42,7 @@ def told() -> dict[str, str]:
 
 def test_each_node_is_shown_with_its_texts_and_its_slowdown() -> None:
     assert told()["  node 1, g5.xlarge (fast)"] == "7,000 texts"
+    assert told()["time"] == "70 s"  # the last stages overlap
     assert told()["  node 2, g4dn.xlarge (slow)"] == "3,260 texts; this machine slows it down 2 times"
 
 
