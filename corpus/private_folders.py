@@ -5,7 +5,6 @@ can create a folder or a link of that name, and would then choose which files ar
 folder because it is old: its process may live. The lock beside it tells, because it ends with the process.
 """
 
-import fcntl
 import os
 import shutil
 import stat
@@ -16,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from corpus.errors import DataError
+from corpus.files import lock
 
 
 def make_private_folder(path: Path, alternative: str) -> Path:
@@ -50,24 +50,17 @@ def make_users_folder(name: str, alternative: str) -> Path:
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
     """Hold the lock of a folder, which ends with the process; gives whether it was free."""
-    lock = folder.with_name(f"{folder.name}.lock")
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    path = folder.with_name(f"{folder.name}.lock")
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        # The previous holder removes the file at its end: then this lock is on a deleted file.
-        if not lock.exists() or not os.path.samestat(os.fstat(handle), lock.stat()):
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.unlink(missing_ok=True)
+        handle = lock(path)
+    except BlockingIOError:
+        handle = None
+    try:
+        yield handle is not None
     finally:
-        os.close(handle)
+        if handle is not None:
+            path.unlink(missing_ok=True)
+            os.close(handle)
 
 
 @contextmanager
@@ -94,8 +87,8 @@ def _new_name(home: Path, prefix: str) -> Path:
 
 def _remove_leftovers(home: Path, prefix: str) -> None:
     """Remove the folders of processes that have ended. One without a lock, or of another user, stays."""
-    for lock in home.glob(f"{prefix}*.lock"):
-        folder = lock.with_suffix("")
+    for held in home.glob(f"{prefix}*.lock"):
+        folder = held.with_suffix("")
         with suppress(OSError), locked(folder) as free:
             if free:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
 import h5py
 import numpy as np
 import numpy.typing as npt
 
 from corpus.errors import DataError, explain_full_disk
+from corpus.files import partial_path
 from corpus.layout import SPLITS, ArraysDigest, Column, RowBlock, columns, layout_version
 from corpus.packing import FILTERS, ChunkWriter
 from corpus.settings import Settings
@@ -38,7 +38,7 @@ class DatasetWriter:
         self._tokens = dict.fromkeys(SPLITS, 0)
         self._packed = packed
         self._option = option
-        self._partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
+        self._partial = partial_path(path)
         self._digest = ArraysDigest(settings)
         self._columns = columns(settings)
         self._step = min(column.chunk_rows for column in self._columns)

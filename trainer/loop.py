@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from corpus.files import indented_json
 from trainer import start
 from trainer.asynchronous import AsynchronousSteps
 from trainer.clock import Activity, Clock, step_timer
@@ -27,7 +28,7 @@ from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
-from trainer.output.files import CHECKPOINTS, SUMMARY, write_json
+from trainer.output.files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
@@ -216,6 +217,6 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         if ranks.is_first:
             if (tested or task.saves_when_stopped) and not config.sleep:
                 task.save(config.output, epoch=progress.epoch, tested=tested or {})
-            write_json(config.output / SUMMARY, summary)
+            write_whole(config.output / SUMMARY, indented_json(summary))
         reporter.write("end", **summary)
     return summary

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from bootstrap.aws.paths import path_below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from corpus.files import whole_file
 from corpus.reading import s3
 from corpus.reading.s3 import Place as Place
 from corpus.reading.s3 import list_objects as list_objects
@@ -136,16 +137,12 @@ def save(
 
     `count` is called with the bytes copied since the last call. Raises ShoalError where it cannot write.
     """
-    partial = path.with_name(f"{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with whole_file(path) as partial:
             s3.download(client, place, partial, chunk_bytes=_CHUNK_BYTES, count=count)
             if changed is not None:
                 os.utime(partial, (changed, changed))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
     except OSError as error:
         raise ShoalError(
             f"cannot write {path}: {error.strerror or error}; free some space, or choose another folder"

@@ -4,7 +4,6 @@ The lock ends with the process, however that ends. Do not fail where a file syst
 folders: there only a warning is possible.
 """
 
-import fcntl
 import os
 import shlex
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import print_warning
 from bootstrap.errors import ShoalError
 from corpus.display import printable
+from corpus.files import lock
 from corpus.reading.s3 import is_s3
 
 _LONGEST_COMMAND = 100
@@ -50,25 +50,17 @@ def _locked(folder: Path) -> int | None:
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), folder.stat()):
-                return handle
+            handle = lock(folder, is_folder=True)
         except BlockingIOError:
-            os.close(handle)
             raise ShoalError(
                 f"{folder} is being written by {_holder(folder)}; wait until it ends, or choose another --output"
             ) from None
-        except FileNotFoundError:
-            pass  # who held the lock has removed the folder
         except OSError as error:
-            os.close(handle)
-            print_warning(f"{folder} cannot be locked ({error.strerror}); run no other command on it meanwhile")
+            if os.access(folder, os.R_OK) and folder.is_dir():
+                print_warning(f"{folder} cannot be locked ({error.strerror}); run no other command on it meanwhile")
             return None
-        os.close(handle)
+        if handle is not None:
+            return handle
 
 
 def _holder(folder: Path) -> str:

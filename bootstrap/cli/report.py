@@ -51,8 +51,8 @@ def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool, as_j
 
 
 def _write(folders: Sequence[Path], output: Path, *, as_json: bool) -> int:
+    from corpus.files import write_whole
     from experiments.report.writing import report
-    from trainer.output.files import write_whole
 
     found = report(folders, now=time.time())
     content = found.page.encode()

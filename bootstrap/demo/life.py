@@ -29,6 +29,7 @@ from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.training.remote import train_on_deployment
 from corpus.display import plural
+from corpus.files import indented_json
 from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
@@ -39,7 +40,7 @@ from experiments.report.writing import report
 from infra import cost, topology
 from jobs.merge import MergeResult
 from trainer.config import Slowdown, TrainConfig
-from trainer.output.files import write_json, write_whole
+from trainer.output.files import write_whole
 
 TOPOLOGY = "demo"
 # With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word
@@ -203,7 +204,7 @@ def _predict_and_report(result: DemoResult, texts: Sequence[str], output: Path, 
         result.report = output / "report.html"
         data = output / _DATA / result.digest
         data.mkdir(parents=True, exist_ok=True)
-        write_json(data / COUNTS_NAME, result.counts)
+        write_whole(data / COUNTS_NAME, indented_json(result.counts))
         write_whole(result.report, report([output / _MODEL, data], now=time.time()).page.encode())
 
 

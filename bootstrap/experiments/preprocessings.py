@@ -17,6 +17,7 @@ from bootstrap.experiments.places import Deployments, digest_of_files
 from bootstrap.progress import Bars
 from corpus.cores import cores
 from corpus.errors import explain_full_disk
+from corpus.files import indented_json
 from corpus.layout import DATASET_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.compression import DamagedArchiveError, compression
@@ -32,7 +33,7 @@ from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import RunPrice, preprocessing_price, price_of_cores
 from infra import catalog
 from infra.parts import PreprocessingSpec
-from trainer.output.files import read_json, write_json
+from trainer.output.files import read_json, write_whole
 
 _SHARES = ".input"
 """The folder of the shares of the input, in the output."""
@@ -162,10 +163,8 @@ def _write(run: PlannedRun, inputs: Inputs, seconds: float, workers: int, digest
     """Keep what a run took."""
     size = sum(each.size for each in find_files(inputs).files)
     rows = {name: counts[name] for name in ("lines", "distinct", "train", "test")}
-    write_json(
-        run.folder / PREPROCESSING,
-        {"seconds": seconds, "bytes": size, "workers": workers, "digest": digest, **rows},
-    )
+    told = {"seconds": seconds, "bytes": size, "workers": workers, "digest": digest, **rows}
+    write_whole(run.folder / PREPROCESSING, indented_json(told))
 
 
 def _share(file: InputFile, share: float, folder: Path, place: int) -> str:

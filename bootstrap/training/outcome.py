@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
+from corpus.files import indented_json, write_whole
 from experiments.runs import LAUNCH
 from trainer.classification.metrics import CALIBRATION, MEASURES, MEASURES_OF_TWO
-from trainer.output.files import SUMMARY, read_json, write_json
+from trainer.output.files import SUMMARY, read_json
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
@@ -43,7 +44,7 @@ def write_launch(folder: Path, *, goes_on: bool, **content: Any) -> None:
         earlier = before.pop("earlier", [])
         content["earlier"] = [*(earlier if isinstance(earlier, list) else ()), before]
     with suppress(OSError):  # a report says of what is missing that it is not known
-        write_json(folder / LAUNCH, content)
+        write_whole(folder / LAUNCH, indented_json(content))
 
 
 def _required_fields(content: Mapping[str, Any]) -> Mapping[str, Callable[[Any], bool]]:

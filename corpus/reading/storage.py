@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
-from uuid import uuid4
 
 from corpus.errors import DataError
+from corpus.files import whole_file
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
 from corpus.reading.s3 import Place, is_s3
@@ -142,13 +142,8 @@ def writable(address: str) -> Iterator[Path]:
         return
     final = Path(address)
     final.parent.mkdir(exist_ok=True)  # not its parents: they may have been removed on purpose
-    # Two attempts of one task may write the same file at once, so each has its own partial file.
-    partial = final.with_name(f".{final.name}.{uuid4().hex}.partial")
-    try:
+    with whole_file(final) as partial:
         yield partial
-        partial.replace(final)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def write_text(address: str, text: str) -> None:

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import zipfile
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus.errors import DataError
+from corpus.files import write_whole
 from corpus.json_values import parse_json_object, require_fields
 
 ROW_TOKENS = 128
@@ -90,7 +90,7 @@ def part_numbers(folder: Path) -> list[int]:
 
 
 def write_part(folder: Path, part: Part) -> None:
-    """Write a part to its reader's folder, as `put_part` does."""
+    """Write a part to its reader's folder, whole or not at all. Raises OSError."""
     told = {"format": _FORMAT, "number": part.number, "after": asdict(part.after)}
     content = io.BytesIO()
     np.savez(
@@ -100,23 +100,7 @@ def write_part(folder: Path, part: Part) -> None:
         counts=part.counts.astype("<i8"),
         tokens=part.tokens.astype("<i4"),
     )
-    put_part(folder, part.number, content.getbuffer())
-
-
-def put_part(folder: Path, number: int, content: bytes | memoryview) -> None:
-    """Write the content of a part's file, whole or not at all. Raises OSError."""
-    path = part_path(folder, number)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
+    write_whole(part_path(folder, part.number), content.getbuffer())
 
 
 def read_part(path: Path) -> Part:

@@ -5,7 +5,6 @@ and readers that are another number would take other files.
 """
 
 import json
-import os
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import isfinite
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from corpus.errors import DataError
+from corpus.files import partial_path
 from corpus.json_values import parse_json_object, require_fields
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
@@ -121,7 +121,7 @@ def write_settings(stream: Path, settings: StreamSettings) -> None:
     path = stream / SETTINGS_NAME
     try:
         stream.mkdir(parents=True, exist_ok=True)
-        partial = stream / f".{SETTINGS_NAME}.{os.getpid()}.partial"
+        partial = partial_path(path)
         partial.write_text(settings.to_json() + "\n", "utf-8")
         try:
             path.hardlink_to(partial)  # unlike a rename, it fails where another process was first

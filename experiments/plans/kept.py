@@ -11,6 +11,7 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from corpus.files import write_whole
 from experiments.errors import ExperimentError
 from experiments.plans.parts import Arm, Experiment
 from experiments.plans.planned import run_folder
@@ -62,11 +63,9 @@ def read_kept(output: Path) -> Kept | None:
 
 def write_kept(output: Path, kept: Kept) -> None:
     """Write it, whole or not at all. Raises ExperimentError."""
-    partial = output / f".{NAME}.partial"
     try:
         output.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(orjson.dumps(kept.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
-        partial.replace(output / NAME)
+        write_whole(output / NAME, orjson.dumps(kept.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise ExperimentError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
 

@@ -12,7 +12,6 @@ those of another dataset. Only files of these names are removed.
 from __future__ import annotations
 
 import errno
-import fcntl
 import io
 import math
 import os
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corpus.errors import DataError, explain_full_disk
+from corpus.files import lock
 from corpus.layout import ArraysDigest, RowBlock, is_digest
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def _remove(dataset: Dataset, folder: Path) -> None:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which is created if necessary. A link is not followed."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    while (handle := lock(path, wait=True)) is None:
+        pass
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)

@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from corpus.errors import DataError
+from corpus.files import indented_json
 from corpus.json_values import parse_json_object
 from corpus.version import VERSION
 from trainer.classification.model_card import model_card
@@ -53,7 +54,7 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
             save_file(state, new / WEIGHTS)
             (new / VOCABULARY).write_text("".join(f"{word}\n" for word in model.ids), "utf-8")
             measures = {name: value for name, value in model.about.items() if name not in _ORIGIN}
-            _write_json(new / MEASURES, measures)
+            (new / MEASURES).write_bytes(indented_json(measures))
             if onnx:
                 from trainer.classification.onnx_file import write_onnx
 
@@ -61,7 +62,7 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
             files = {path.name: _stored(path) for path in sorted(new.iterdir())}
             config = _config(model, files)
             (new / CARD).write_text(model_card(model, config, onnx=onnx), "utf-8")
-            _write_json(new / CONFIG, config)
+            (new / CONFIG).write_bytes(indented_json(config))
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TrainingError(
@@ -196,7 +197,3 @@ def _require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
         raise TrainingError(
             f"{shown} is not the file that {CONFIG} names, or is damaged; copy or export the model again"
         )
-
-
-def _write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")

@@ -14,11 +14,12 @@ import numpy as np
 from safetensors import SafetensorError
 
 from corpus.errors import DataError
+from corpus.files import indented_json
 from corpus.reading.storage import exists, join, readable
 from corpus.version import VERSION
 from trainer.embeddings.vectors import WordVectors, open_vectors, vectors_folder, write_binary, write_text
 from trainer.errors import TrainingError
-from trainer.output.files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, whole_folder, write_json
+from trainer.output.files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, whole_folder
 
 if TYPE_CHECKING:
     from trainer.embeddings.encoder import WordEncoder
@@ -64,9 +65,10 @@ def write_vectors(
             write_text(str(new / TEXT_VECTORS), vectors)
             if encoder is not None:
                 encoder.write(new / ENCODER)
-            write_json(new / MEASURES, dict(measures))
+            (new / MEASURES).write_bytes(indented_json(dict(measures)))
             count, size = vectors.matrix.shape
-            write_json(new / CONFIG, {"format": FORMAT, "shoal": VERSION, "words": count, "size": size, **config})
+            told = {"format": FORMAT, "shoal": VERSION, "words": count, "size": size, **config}
+            (new / CONFIG).write_bytes(indented_json(told))
     except (OSError, DataError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TrainingError(f"cannot write {folder}: {reason}; free some space, then go on with --resume") from error

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from corpus.errors import DataError
-from corpus.stream.parts import part_numbers, put_part
+from corpus.files import write_whole
+from corpus.stream.parts import part_numbers, part_path
 from corpus.stream.progress import TAKEN_NAME, write_taken
 from trainer.embeddings.stream_rows import last_parts, parts_done
 from trainer.errors import TrainingError
@@ -32,7 +33,7 @@ def put_back(output: Path, stream: Path) -> None:
         folder, number = stream / name, state["taken"][name] - 1
         if not [there for there in part_numbers(folder) if there >= number]:
             folder.mkdir(parents=True, exist_ok=True)
-            put_part(folder, number, content)
+            write_whole(part_path(folder, number), content)
     if not (stream / TAKEN_NAME).exists():
         write_taken(stream, parts_done(state))
 

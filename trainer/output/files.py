@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from corpus import files
 from corpus.display import printable
 from trainer.errors import TrainingError
 
@@ -110,23 +111,10 @@ def prepare_output(folder: Path) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write `content` to `path`, replacing the old file. Raises TrainingError, and then keeps the old file."""
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.unlink(missing_ok=True)  # of a killed writer, or a link that would be followed
-        with partial.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        files.write_whole(path, content)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         raise TrainingError(f"cannot write {path}: {error.strerror}; free some space, then --resume") from error
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write an object to `path` as indented JSON, in the same way."""
-    write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bootstrap.aws.paths import path_below
 from bootstrap.errors import ShoalError
+from corpus.files import whole_file
 
 parts = st.one_of(
     st.sampled_from(
@@ -50,8 +51,8 @@ def test_a_path_is_below_its_folder_and_can_be_written_or_the_name_is_refused(us
         assert path.relative_to(used).as_posix() == name
         assert path.resolve() == used.resolve() / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_name(f"{path.name}.partial").touch()
-        path.with_name(f"{path.name}.partial").replace(path)
+        with whole_file(path) as partial:
+            partial.touch()
         path.unlink()
     assert said.isprintable()
 

@@ -364,7 +364,10 @@ def test_runs_of_different_data_are_warned_of(tmp_path: Path, capsys: pytest.Cap
         (["one", "--reference"], "give DIR..., the folders of runs, or --reference alone"),
         (["--reference", "--output", "page.html"], "--output goes with DIR..."),
         (["counted"], "counted/counts.json is not what `shoal preprocess` counts: ratings.before"),
-        (["one", "--output", "none/page.html"], "cannot write none/page.html: No such file or directory"),
+        (
+            ["one", "--output", "none/page.html"],
+            "cannot write none/page.html: No such file or directory; choose another --output",
+        ),
     ],
 )
 def test_wrong_use_is_a_sentence(

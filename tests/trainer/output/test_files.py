@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap.cli.train import rows
+from corpus.files import indented_json
 from trainer.errors import TrainingError
 from trainer.output.files import (
     finished_summary,
@@ -13,7 +14,6 @@ from trainer.output.files import (
     require_free_output,
     was_stopped,
     whole_folder,
-    write_json,
     write_whole,
 )
 
@@ -213,8 +213,8 @@ def test_a_model_beside_a_stopped_run_is_one_that_its_run_may_replace(tmp_path: 
 
 def test_a_run_whose_ranks_slept_ends_without_a_model(tmp_path: Path) -> None:
     summary = {"stopped": False, "slept": True}
-    write_json(tmp_path / "summary.json", summary)
+    write_whole(tmp_path / "summary.json", indented_json(summary))
     assert finished_summary(tmp_path) == summary
     assert rows({**summary, "finished_before": True}, tmp_path)[0] == ("model", "none, because the ranks slept")
-    write_json(tmp_path / "summary.json", {**summary, "slept": False})
+    write_whole(tmp_path / "summary.json", indented_json({**summary, "slept": False}))
     assert finished_summary(tmp_path) is None
