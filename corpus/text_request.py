@@ -11,7 +11,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -19,10 +18,10 @@ from typing import Any, Self, TypeVar
 from corpus.display import plural
 from corpus.errors import DataError
 from corpus.json_values import parse_json_object, require_fields
-from corpus.reading import s3
 from corpus.reading.formats import Format
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source
+from corpus.reading.storage import open_range, write_text
 from corpus.settings import Settings
 
 REQUEST_NAME = "texts.json"
@@ -125,8 +124,8 @@ def _made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
 
 def encode_request(request: str, output: Path, progress: str) -> None:
     """Do what the object `request` asks for. Raises DataError where it asks for nothing that can be done."""
-    with s3.explained_errors(request, "read"), closing(s3.get(s3.client(), s3.place_of(request))) as body:
-        content = body.read()
+    with open_range(request) as file:
+        content = file.read()
     try:
         asked = TextRequest.from_json(content.decode("utf-8", "replace"))
     except DataError as error:
@@ -134,9 +133,7 @@ def encode_request(request: str, output: Path, progress: str) -> None:
     read, told = 0, time.monotonic()
 
     def tell(**counts: int) -> None:
-        with s3.explained_errors(progress, "write"):
-            said = json.dumps(asdict(TextProgress(read=read, **counts)))
-            s3.put(s3.client(), s3.place_of(progress), said.encode())
+        write_text(progress, json.dumps(asdict(TextProgress(read=read, **counts))))
 
     def report(size: int) -> None:
         nonlocal read, told

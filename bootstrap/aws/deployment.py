@@ -9,11 +9,11 @@ from typing import Literal
 
 import boto3
 
-from bootstrap.aws import objects, stacks
+from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
-from bootstrap.aws.objects import Place
 from bootstrap.aws.ownership import Ownership
 from bootstrap.errors import ShoalError
+from corpus.reading.s3 import Place, place_of
 from infra import addresses, topology
 from infra.caller import emulated
 
@@ -53,9 +53,9 @@ class Deployment:
         `own` are the outputs that name those buckets, `under` the prefixes that the nodes read of them. The cluster
         reads all of the raw and the data bucket, GPU nodes only datasets and runs in the data bucket, and texts only
         within `inputs`, with which they get the libraries for that. Raises ShoalError, which says what to add to
-        `inputs`, for any other address.
+        `inputs`, for any other address, and DataError for what is none.
         """
-        place = objects.parse(address)
+        place = place_of(address)
         read = [Place(self.output(name), prefix) for name in own for prefix in under]
         named = self.outputs.get(topology.OUTPUT_INPUTS, "").split()
         ours = any(place.bucket == each.bucket and place.key.startswith(each.key) for each in read)

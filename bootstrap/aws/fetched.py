@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import objects
-from bootstrap.aws.objects import Place
+from corpus.reading.s3 import Place, list_objects
 from infra import topology
 from infra.handlers import cleanup
 
@@ -22,7 +21,7 @@ def unfetched(s3: "S3Client", bucket: str) -> list[str]:
 
 def etags(s3: "S3Client", folder: Place) -> dict[str, str]:
     """The objects of a run's folder, by name. List them before they are fetched: what then changes counts as new."""
-    return {each["Key"].removeprefix(folder.key): each["ETag"] for each in objects.list_objects(s3, folder)}
+    return {each["Key"].removeprefix(folder.key): each["ETag"] for each in list_objects(s3, folder)}
 
 
 def mark(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> None:

@@ -9,7 +9,6 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,11 +18,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from corpus.files import whole_file
 from corpus.reading import s3
-from corpus.reading.s3 import Place as Place
-from corpus.reading.s3 import list_objects as list_objects
-from corpus.reading.s3 import put_new as put_new
-from corpus.reading.s3 import read_from as read_from
-from corpus.reading.s3 import read_text as read_text
+from corpus.reading.s3 import Place
 from infra.handlers import cleanup
 
 if TYPE_CHECKING:
@@ -39,17 +34,9 @@ _MOST_AT_ONCE = 1000
 _CHUNK_BYTES = 64 << 20
 
 
-def parse(address: str) -> Place:
-    """The bucket and the key of an s3:// address. Raises ShoalError for any other text."""
-    place = s3.place_of(address)
-    if not s3.is_s3(address) or not place.bucket:
-        raise ShoalError(f"'{address}' is not an address of S3; it must look like s3://bucket/name")
-    return place
-
-
 def sizes(client: "S3Client", place: Place) -> dict[str, int]:
     """The keys that start with the place's key, and the size of each in bytes."""
-    return {found["Key"]: found["Size"] for found in list_objects(client, place)}
+    return {found["Key"]: found["Size"] for found in s3.list_objects(client, place)}
 
 
 def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> list[str]:
@@ -153,28 +140,11 @@ def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
     """Write small objects, by their addresses."""
 
     def one(address: str) -> None:
-        s3.put(client, parse(address), contents[address])
+        s3.put(client, s3.place_of(address), contents[address])
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for done in [pool.submit(one, address) for address in contents]:
             done.result()
-
-
-def exists(client: "S3Client", place: Place) -> bool:
-    """Whether the object exists."""
-    return s3.head_if_there(client, place) is not None
-
-
-def state(client: "S3Client", place: Place) -> tuple[str, int] | None:
-    """An object's ETag, which changes with its content, and its size in bytes; None when there is none."""
-    found = s3.head_if_there(client, place)
-    return None if found is None else (found["ETag"], found["ContentLength"])
-
-
-def written(client: "S3Client", place: Place) -> datetime | None:
-    """When an object was written; None when there is none."""
-    found = s3.head_if_there(client, place)
-    return None if found is None else found["LastModified"]
 
 
 def unpacked(packed: bytes) -> str:

@@ -20,7 +20,6 @@ import boto3
 
 from bootstrap.aws import cdk, objects
 from bootstrap.aws.deployment import Deployment, find_deployment
-from bootstrap.aws.objects import Place
 from bootstrap.demo.reviews import WrittenReviews, write_reviews
 from bootstrap.errors import ShoalError
 from bootstrap.prediction.texts import held_out
@@ -33,6 +32,7 @@ from corpus.files import indented_json
 from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
+from corpus.reading.s3 import Place, place_of
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
@@ -239,7 +239,7 @@ def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeR
         stored = s3.head_object(Bucket=raw.bucket, Key=raw.key + objects.safe_name(path.name))["ContentLength"]
         if stored != path.stat().st_size:
             raise ShoalError(f"the raw bucket holds {stored} bytes of {path.name}, not its {path.stat().st_size}")
-    dataset = objects.parse(merged.dataset)
+    dataset = place_of(merged.dataset)
     s3.head_object(Bucket=dataset.bucket, Key=dataset.key)
 
 

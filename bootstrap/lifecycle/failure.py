@@ -15,12 +15,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.account import Account
-from bootstrap.aws.objects import Place
 from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
+from corpus.reading.s3 import Place, read_from
 
 LOG_SECONDS = 360.0
 """EMR uploads a node's logs every five minutes."""
@@ -122,7 +122,7 @@ def _logs(account: Account, nodes: Place) -> dict[Place, str]:
     """The standard error of the bootstrap actions of all nodes, without empty ones."""
     s3 = account.client("s3")
     places = [Place(nodes.bucket, key) for key in sorted(objects.sizes(s3, nodes)) if _is_log(key)]
-    return {place: text for place in places if (text := objects.unpacked(objects.read_from(s3, place, 0)))}
+    return {place: text for place in places if (text := objects.unpacked(read_from(s3, place, 0)))}
 
 
 def _is_log(key: str) -> bool:

@@ -14,12 +14,12 @@ from botocore.exceptions import ClientError
 from bootstrap.aws import fetched, names, objects, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
-from bootstrap.aws.objects import Place
 from bootstrap.aws.paths import path_below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_buckets
 from corpus.display import printable
+from corpus.reading.s3 import Place, list_objects
 from infra import topology
 from trainer.output.files import CHECKPOINTS
 
@@ -65,7 +65,7 @@ def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
 
 def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
     try:
-        yield from objects.list_objects(s3, Place(bucket, topology.RUNS_PREFIX))
+        yield from list_objects(s3, Place(bucket, topology.RUNS_PREFIX))
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise

@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws import objects
 from bootstrap.aws.account import Account
-from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle.status import Status
 from bootstrap.nodes import boot_report
 from corpus.display import printable
+from corpus.reading.s3 import Place, read_from
 from infra import topology
 
 _DAY_MS = 86_400_000
@@ -106,7 +106,7 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
         now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""),
         f"{topology.EMR_LOGS_PREFIX}{cluster}/steps/{step['Id']}/stderr.gz",
     )
-    packed = objects.read_from(account.client("s3"), log, 0) if log.bucket else b""
+    packed = read_from(account.client("s3"), log, 0) if log.bucket else b""
     lines = objects.unpacked(packed).splitlines()[-tail:] if packed else []
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"

@@ -7,10 +7,9 @@ import json
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws import objects
 from bootstrap.aws.account import Account
-from bootstrap.aws.objects import Place
 from bootstrap.aws.ownership import reason_of
+from corpus.reading.s3 import Place, read_text
 from infra import topology
 
 UNREADABLE = "unreadable"
@@ -37,7 +36,7 @@ def of_node(account: Account, bucket: str | None, instance: str) -> dict[str, st
     if bucket is None:
         return {}
     try:
-        text = objects.read_text(account.client("s3"), Place(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
+        text = read_text(account.client("s3"), Place(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
     except ClientError as error:
         if error.response["Error"]["Code"] == "NoSuchBucket":  # deleted with its stack
             return {}

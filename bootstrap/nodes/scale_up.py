@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import boot_report, capacity, fleet, scaling_group
@@ -22,6 +20,7 @@ from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scaling_group import ScalingGroup
 from bootstrap.progress import Bars
 from corpus.display import printable
+from corpus.reading.s3 import Place, read_text
 from infra import catalog, topology
 from infra.errors import TopologyError
 
@@ -173,7 +172,7 @@ def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
     """Whether a node's first boot reported that it is ready. Raises ShoalError when it reported a failure."""
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     place = Place(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
-    report = retrying(partial(objects.read_text, s3, place))
+    report = retrying(partial(read_text, s3, place))
     if report is None:
         return False
     fields = boot_report.parse(report)

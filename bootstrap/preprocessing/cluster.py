@@ -16,13 +16,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import clusters, names, objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.preprocessing.step_arguments import WorkerResources, step_name, workers
 from bootstrap.progress import note
 from corpus.errors import DataError
+from corpus.reading.s3 import Place, read_from, read_text
 from infra import catalog, topology
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class EmrCluster:
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
     def _explained(self, step: "DescribeStepOutputTypeDef", failure: Place) -> Exception:
-        if sentence := objects.read_text(self._s3, failure):
+        if sentence := read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
             return ShoalError(f"the cluster {self.id} ended ({end}); its log is in {self._logs}")
@@ -148,7 +148,7 @@ class EmrCluster:
         place = Place(log.bucket, f"{log.key}stderr.gz")
         deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            if packed := objects.read_from(self._s3, place, 0):
+            if packed := read_from(self._s3, place, 0):
                 lines = objects.unpacked(packed).splitlines()
                 return lines[-1] if lines else None
             time.sleep(2)

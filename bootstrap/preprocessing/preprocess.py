@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned
 from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.cluster import EmrCluster
@@ -22,7 +21,7 @@ from bootstrap.preprocessing.step_arguments import command_arguments, spark_argu
 from bootstrap.preprocessing.work import ClusterWork
 from bootstrap.progress import Bars
 from corpus.errors import DataError
-from corpus.reading.s3 import is_s3
+from corpus.reading.s3 import Place, is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.settings import Settings
 from infra import topology

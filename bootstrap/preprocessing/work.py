@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bootstrap.aws import objects
-from bootstrap.aws.objects import Place
+from corpus.reading.s3 import Place, head_if_there, place_of, put, put_new
 from jobs.steps import CommandStep, JobStep, Plan
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class ClusterWork:
         steps = self.plan.steps()
         oldest = datetime.now(UTC) - _MARKER_LIFETIME
         for number, step in enumerate(steps):
-            finished = objects.written(self.s3, objects.parse(step.done_file))
-            if finished is None or finished < oldest:
+            marker = head_if_there(self.s3, place_of(step.done_file))
+            if marker is None or marker["LastModified"] < oldest:
                 return steps[number:]
         return []
 
     def claim(self) -> bool:
         """Whether this command may submit the work; of several commands only one may, until `release`."""
-        return objects.put_new(self.s3, self._claim, self._own_name)
+        return put_new(self.s3, self._claim, self._own_name)
 
     def release(self) -> None:
         """Remove the claim, whichever command has it."""
@@ -67,19 +67,19 @@ class ClusterWork:
         stale = {address.rpartition("/")[0] for address in files}
         stale |= {step.output for step in steps if isinstance(step, JobStep)}
         for folder in sorted(stale):
-            objects.remove(self.s3, objects.parse(f"{folder}/"))
-        for place in (*(objects.parse(step.done_file) for step in steps), self.failure, self._followed):
+            objects.remove(self.s3, place_of(f"{folder}/"))
+        for place in (*(place_of(step.done_file) for step in steps), self.failure, self._followed):
             objects.remove(self.s3, place)
         objects.put(self.s3, {**files, **self.beside})
 
     def follow(self) -> None:
         """Ask the command that finishes the work to keep its summary for this command."""
-        objects.put(self.s3, {str(self._followed): b""})
+        put(self.s3, self._followed, b"")
 
     def finish(self) -> None:
         """Delete the work's files; its summary stays where other commands follow the work."""
-        others = objects.exists(self.s3, self._followed)
-        kept = (objects.parse(self.plan.summary), self._followed) if others else ()
+        others = head_if_there(self.s3, self._followed)
+        kept = () if others is None else (place_of(self.plan.summary), self._followed)
         objects.remove(self.s3, self._folder, but=kept)
 
     def remove(self) -> None:
@@ -88,7 +88,7 @@ class ClusterWork:
 
     @property
     def _folder(self) -> Place:
-        return objects.parse(f"{self.plan.work}/")
+        return place_of(f"{self.plan.work}/")
 
     @property
     def _claim(self) -> Place:

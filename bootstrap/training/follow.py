@@ -12,9 +12,7 @@ from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import mark_handled
@@ -24,6 +22,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.readers import Readers
 from bootstrap.training.run_view import RunView
+from corpus.reading.s3 import Place, head_if_there, read_from
 from trainer.config import TrainConfig
 from trainer.output.files import RECORD
 from trainer.rank_processes import STOP_SECONDS
@@ -94,12 +93,13 @@ class RemoteRecord:
         if (found := self._state()) is not None and found != self._known:
             if found[1] < self._view.offset:
                 self._view.begin_again()
-            more = retrying(partial(objects.read_from, self._s3, self._place, self._view.offset))
+            more = retrying(partial(read_from, self._s3, self._place, self._view.offset))
             self._known = found
         self._view.feed(more)
 
     def _state(self) -> tuple[str, int] | None:
-        return retrying(partial(objects.state, self._s3, self._place))
+        found = retrying(partial(head_if_there, self._s3, self._place))
+        return None if found is None else (found["ETag"], found["ContentLength"])
 
 
 class RankWatch:

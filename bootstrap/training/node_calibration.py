@@ -11,7 +11,6 @@ from typing import Any
 
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
@@ -21,6 +20,7 @@ from bootstrap.training.node_prediction import dollars_of, nodes_of
 from bootstrap.training.remote import Started, new_name, require_no_other_training, train_on_deployment
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
+from corpus.reading.s3 import Place, head_if_there
 from experiments.prediction.estimate import Estimate
 from experiments.prediction.nodes import NODES_START
 from experiments.prediction.rates import Node
@@ -71,7 +71,7 @@ def _train(deployment: Deployment, nodes: list[GpuNode], config: TrainConfig, *,
     name = new_name(deployment)
     with open_dataset(config.data) as dataset:
         uploaded = Place(bucket, f"{topology.DATASETS_PREFIX}{dataset.digest}/{DATASET_NAME}")
-    of_the_user = objects.exists(s3, uploaded)
+    of_the_user = head_if_there(s3, uploaded) is not None
     try:
         return train_on_deployment(
             deployment,

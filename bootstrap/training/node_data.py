@@ -14,7 +14,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import shared_folder
@@ -28,7 +27,7 @@ from corpus.dataset import open_dataset
 from corpus.display import printable
 from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
-from corpus.reading.s3 import is_s3
+from corpus.reading.s3 import Place, is_s3, list_objects, place_of, read_text
 from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextProgress, TextRequest, describe_left_out
 from infra import topology
@@ -131,7 +130,7 @@ def _progress(deployment: Deployment, run: TrainingRun, node: GpuNode) -> TextPr
     """What a node has reported for this run; None where it has reported nothing that can be read."""
     if not isinstance(run.dataset, str):
         return None
-    found = retrying(partial(objects.read_text, deployment.session.client("s3"), run.progress(node)))
+    found = retrying(partial(read_text, deployment.session.client("s3"), run.progress(node)))
     try:
         return None if found is None else TextProgress.from_json(found)
     except DataError:
@@ -141,7 +140,7 @@ def _progress(deployment: Deployment, run: TrainingRun, node: GpuNode) -> TextPr
 def newest_dataset(deployment: Deployment, bars: Bars) -> Place | None:
     """The deployment's newest dataset; None where it has none."""
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    below = objects.list_objects(deployment.session.client("s3"), Place(bucket, topology.DATASETS_PREFIX))
+    below = list_objects(deployment.session.client("s3"), Place(bucket, topology.DATASETS_PREFIX))
     found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
     made = [each for each in found if names.is_dataset(each["Key"])]
     if len(made) < len(found):
@@ -165,4 +164,4 @@ def _upload(deployment: Deployment, path: Path, bars: Bars) -> Place:
         raise ShoalError(f"a dataset to upload must be named {DATASET_NAME}, but this is {path}; rename it")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     folder = Place(bucket, f"{topology.DATASETS_PREFIX}{digest}/")
-    return objects.parse(objects.upload(deployment.session.client("s3"), [path], folder, bars)[0])
+    return place_of(objects.upload(deployment.session.client("s3"), [path], folder, bars)[0])

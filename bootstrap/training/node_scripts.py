@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from bootstrap.aws import names
-from bootstrap.aws.objects import Place
 from bootstrap.nodes.fleet import GpuNode
+from corpus.reading.s3 import Place
 from corpus.stream.settings import SETTINGS_NAME
 from corpus.text_request import REQUEST_NAME
 from infra import topology

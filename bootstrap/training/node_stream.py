@@ -11,7 +11,6 @@ from pathlib import Path
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
-from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
@@ -19,7 +18,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import STREAM, TrainingRun
 from corpus.errors import DataError
 from corpus.reading.inputs.finding import files_for_now
-from corpus.reading.s3 import is_s3
+from corpus.reading.s3 import Place, is_s3, read_text
 from corpus.stream.settings import StreamSettings, differing, is_socket
 from infra import topology
 from trainer.config import TrainConfig
@@ -59,7 +58,7 @@ def as_before(deployment: Deployment, run: TrainingRun, settings: StreamSettings
 
     Raises ShoalError where the run had others, or left none that can be read.
     """
-    written = objects.read_text(deployment.session.client("s3"), run.settings)
+    written = read_text(deployment.session.client("s3"), run.settings)
     if written is None:
         raise ShoalError(f"{run.folder} is no run on a text: it has no {run.settings}; leave out --resume to start one")
     try:

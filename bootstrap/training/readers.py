@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet
@@ -27,6 +25,7 @@ from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import TrainingRun
 from corpus.errors import DataError
+from corpus.reading.s3 import Place, list_objects, read_text
 from corpus.stream.progress import Status, sum_of
 from infra import topology
 from trainer.rank_processes import STOP_SECONDS
@@ -57,14 +56,14 @@ def count_readers(deployment: Deployment) -> int:
 def read_so_far(s3: "S3Client", run: TrainingRun, readers: int) -> Status:
     """What so many readers of a run have done, as far as they have told."""
     names = (f"{run.folder.key}reader-{each}.json" for each in range(readers))
-    return _sum([objects.read_text(s3, Place(run.bucket, name)) for name in names])
+    return _sum([read_text(s3, Place(run.bucket, name)) for name in names])
 
 
 def reading_now(s3: "S3Client", bucket: str, deployment: str) -> Status | None:
     """What the readers of a deployment have done that read now, by its data bucket; None where none does."""
     found = [
         each
-        for each in objects.list_objects(s3, Place(bucket, f"{topology.RUNS_PREFIX}{deployment}."))
+        for each in list_objects(s3, Place(bucket, f"{topology.RUNS_PREFIX}{deployment}."))
         if _TOLD.fullmatch(each["Key"])
     ]
     if not found:
@@ -73,9 +72,7 @@ def reading_now(s3: "S3Client", bucket: str, deployment: str) -> Status | None:
     if datetime.now(UTC) - newest["LastModified"] > _ALIVE:
         return None
     folder = newest["Key"].rpartition("/")[0]
-    texts = [
-        objects.read_text(s3, Place(bucket, each["Key"])) for each in found if each["Key"].startswith(f"{folder}/")
-    ]
+    texts = [read_text(s3, Place(bucket, each["Key"])) for each in found if each["Key"].startswith(f"{folder}/")]
     return _sum(texts)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import name_of
 from bootstrap.nodes import fleet
@@ -35,6 +34,7 @@ from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending, Stages
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.display import printable
+from corpus.reading.s3 import Place, list_objects, read_text
 from corpus.stream.lines import describe_malformed
 from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextRequest
@@ -241,7 +241,7 @@ def require_no_other_training(deployment: Deployment) -> None:
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     runs = f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"
-    for found in objects.list_objects(s3, Place(bucket, runs)):
+    for found in list_objects(s3, Place(bucket, runs)):
         if found["Key"].endswith(RECORD) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
             raise ShoalError(
                 f"a training uses the nodes of '{deployment.name}' (s3://{bucket}/{found['Key']} has just grown); "
@@ -258,7 +258,7 @@ def _unfinished(deployment: Deployment, bars: Bars) -> str:
     if others := sorted(filterfalse(names.is_run, found)):
         bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(map(printable, others))}")
     for name in sorted(filter(names.is_run, found), reverse=True):
-        summary = objects.read_text(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
+        summary = read_text(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
         if summary is None or '"stopped": true' in summary:
             return name
     raise ShoalError(f"no training of '{deployment.name}' was stopped; leave out --resume to start one")

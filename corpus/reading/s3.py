@@ -26,6 +26,8 @@ CHUNK_BYTES = 8 << 20
 _SCHEME = "s3://"
 _ATTEMPTS = 10
 _MOST_TEXT = 1 << 20
+_NO_BUCKET = "404", "NoSuchBucket"
+_NO_OBJECT = "404", "NoSuchKey", "NotFound"
 
 
 class Place(NamedTuple):
@@ -44,8 +46,10 @@ def is_s3(address: str) -> bool:
 
 
 def place_of(address: str) -> Place:
-    """The bucket and the key of an address of S3, either of which may be empty."""
+    """The bucket and the key of an address of S3; the key may be empty. Raises DataError for any other text."""
     bucket, _, key = address.removeprefix(_SCHEME).partition("/")
+    if not is_s3(address) or not bucket:
+        raise DataError(f"'{address}' is not an address of S3; it must look like s3://bucket/name")
     return Place(bucket, key)
 
 
@@ -85,7 +89,7 @@ def _client_error(error: "ClientError", address: str, verb: str) -> DataError:
     code = _error_code(error)
     if code == "NoSuchBucket":
         return DataError(f"cannot {verb} {address}: there is no bucket {place_of(address).bucket}; check the address")
-    if code in ("404", "NoSuchKey"):
+    if code in _NO_OBJECT:
         return DataError(f"there is nothing at {address}; check the address")
     if code in ("412", "PreconditionFailed"):
         return DataError(f"{address} was replaced while it was read; run it again")
@@ -108,7 +112,7 @@ def check_bucket(address: str) -> None:
             f"cannot write to {address}: '{bucket}' is not a valid bucket name; check the address"
         ) from error
     except ClientError as error:
-        if _error_code(error) in ("404", "NoSuchBucket"):
+        if _error_code(error) in _NO_BUCKET:
             raise DataError(
                 f"cannot write to {address}: there is no bucket {bucket}; make it first, or check the address"
             ) from error
@@ -135,7 +139,7 @@ def head_if_there(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | No
     try:
         return head(s3, place)
     except s3.exceptions.ClientError as error:
-        if _error_code(error) in ("404", "NoSuchKey", "NotFound"):
+        if _error_code(error) in _NO_OBJECT:
             return None
         raise
 
@@ -171,7 +175,7 @@ def read_from(s3: "S3Client", place: Place, offset: int) -> bytes:
     try:
         return get(s3, place, offset).read()
     except s3.exceptions.ClientError as error:
-        if _error_code(error) in ("InvalidRange", "416", "NoSuchKey", "404"):
+        if _error_code(error) in ("InvalidRange", "416", *_NO_OBJECT):
             return b""
         raise
 

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws import names
-from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import shared_folder
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.preprocessing import cluster
 from bootstrap.training.node_scripts import TrainingRun
+from corpus.reading.s3 import Place
 from embedded.nodes import commands
 from tests.bash import Bash
 from trainer.config import TrainConfig

@@ -217,8 +217,6 @@ def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
 def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
     """The same, where there may be none."""
     bucket, key = s3.place_of(given)
-    if not bucket:
-        raise DataError(f"'{given}' is not an address of S3; it should look like s3://bucket/name")
     exact = next(_list_s3(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
     if exact and exact[0] == f"s3://{bucket}/{key}":
         return [exact]

@@ -5,6 +5,7 @@ import pytest
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.errors import ShoalError
+from corpus.errors import DataError
 from infra import topology
 
 RAW, DATA = topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET
@@ -50,5 +51,5 @@ def test_what_is_read_within_inputs_alone_is_not_to_be_copied_into_the_deploymen
 
 
 def test_an_address_that_is_not_of_s3_is_refused() -> None:
-    with pytest.raises(ShoalError, match="'reviews' is not an address of S3"):
+    with pytest.raises(DataError, match="'reviews' is not an address of S3"):
         deployed("s3://more").readable("reviews", DATA)

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws import objects
-from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
+from corpus.errors import DataError
+from corpus.reading.s3 import Place, head_if_there, place_of, put_new, read_from
 from embedded.aws import EmbeddedAws
 
 BUCKET = "pile"
@@ -48,7 +49,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 def stored(client, address: str) -> bytes:
-    place = objects.parse(address)
+    place = place_of(address)
     return client.get_object(Bucket=place.bucket, Key=place.key)["Body"].read()
 
 
@@ -98,12 +99,12 @@ def test_an_ordinary_name_stays_unchanged() -> None:
 
 def test_a_growing_object_is_read_from_an_offset(client) -> None:
     place = Place(BUCKET, "record")
-    assert objects.read_from(client, place, 0) == b""
+    assert read_from(client, place, 0) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one")
-    assert objects.read_from(client, place, 0) == b"one"
-    assert objects.read_from(client, place, 3) == b""
+    assert read_from(client, place, 0) == b"one"
+    assert read_from(client, place, 3) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one two")
-    assert objects.read_from(client, place, 3) == b" two"
+    assert read_from(client, place, 3) == b" two"
 
 
 def test_a_folder_comes_back_and_can_be_removed(client, tmp_path: Path) -> None:
@@ -136,24 +137,22 @@ def test_an_object_that_s3_does_not_delete_is_an_error(client) -> None:
 
 def test_only_one_of_many_writes_a_new_object_and_learns_that_also_after_a_retry(client) -> None:
     place = Place(BUCKET, "claims/one")
-    assert objects.written(client, place) is None
     with ThreadPoolExecutor(8) as pool:
-        won = list(pool.map(lambda n: objects.put_new(client, place, b"%d" % n), range(8)))
+        won = list(pool.map(lambda n: put_new(client, place, b"%d" % n), range(8)))
     assert sum(won) == 1
     assert stored(client, str(place)) == b"%d" % won.index(True)
-    assert objects.put_new(client, place, b"%d" % won.index(True))
-    assert objects.written(client, place) is not None
+    assert put_new(client, place, b"%d" % won.index(True))
 
 
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
 def test_text_that_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ShoalError, match="is not an address of S3"):
-        objects.parse(address)
+    with pytest.raises(DataError, match="is not an address of S3"):
+        place_of(address)
 
 
 def test_small_objects_are_written_by_their_addresses(client) -> None:
     contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
     objects.put(client, contents)
     assert {address: stored(client, address) for address in contents} == contents
-    assert objects.exists(client, Place(BUCKET, "tasks/00007"))
-    assert not objects.exists(client, Place(BUCKET, "tasks/0000"))
+    assert head_if_there(client, Place(BUCKET, "tasks/00007"))
+    assert head_if_there(client, Place(BUCKET, "tasks/0000")) is None

@@ -9,11 +9,11 @@ import boto3
 import pytest
 
 from bootstrap.aws import fetched, names, objects
-from bootstrap.aws.objects import Place
 from bootstrap.cli.main import main
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle.fetch import fetch_runs
 from bootstrap.progress import Bars
+from corpus.reading.s3 import Place
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 

@@ -8,10 +8,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.preprocessing.cluster import EmrCluster
+from corpus.reading.s3 import Place
 from embedded.aws import EmbeddedAws
 from infra import topology
 

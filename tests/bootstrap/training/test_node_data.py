@@ -8,7 +8,6 @@ from pathlib import Path
 import boto3
 import pytest
 
-from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
@@ -18,6 +17,7 @@ from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.raw_input import RawTexts
 from corpus.dataset import open_dataset
 from corpus.reading.formats import Format
+from corpus.reading.s3 import Place
 from corpus.reading.sources import Inputs, Source
 from corpus.settings import Settings
 from corpus.text_request import TextRequest

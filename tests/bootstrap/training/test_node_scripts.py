@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.aws.objects import Place
 from bootstrap.training.node_scripts import TrainingRun
+from corpus.reading.s3 import Place
 from tests.bash import Bash
 from tests.bootstrap.test_shell import CONFIG, DATASET, NODE, RUN
 

@@ -12,8 +12,6 @@ import boto3
 import psutil
 import pytest
 
-from bootstrap.aws import objects
-from bootstrap.aws.objects import Place
 from bootstrap.cli.words_preview import describe_reading
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet as nodes_of_fleets
@@ -25,6 +23,7 @@ from bootstrap.training import node_scripts
 from bootstrap.training import readers as readers_module
 from bootstrap.training.node_scripts import STREAM, TrainingRun
 from bootstrap.training.readers import ReaderCommand, Readers, count_readers, reading, reading_now
+from corpus.reading.s3 import Place, read_text
 from corpus.stream.progress import Status
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet, report
@@ -100,7 +99,7 @@ class Cluster:
 
     def log(self, reader: int) -> str | None:
         place = Place(BUCKET, f"{self.run.folder.key}reader-{reader}.log")
-        return objects.read_text(boto3.Session().client("s3"), place)
+        return read_text(boto3.Session().client("s3"), place)
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from bootstrap.aws import fetched, objects
-from bootstrap.aws.objects import Place
+from bootstrap.aws import fetched
 from bootstrap.cli.train import rows as summary_rows
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
@@ -23,6 +22,7 @@ from bootstrap.training.node_prediction import predict_launch
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.remote import train_on_deployment
 from corpus.dataset import RowBlock, write_dataset
+from corpus.reading.s3 import Place, place_of
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from experiments.prediction.rates import Node, rates_of, read_rates
@@ -96,7 +96,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
             patch.setenv(name, value)
         s3 = boto3.Session().client("s3")
         s3.create_bucket(Bucket=BUCKET)
-        s3.upload_file(str(folder / "dataset.h5"), BUCKET, objects.parse(DATASET).key)
+        s3.upload_file(str(folder / "dataset.h5"), BUCKET, place_of(DATASET).key)
         s3.upload_file(str(folder / "code.zip"), BUCKET, "code.zip")
         s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
         s3.upload_file(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
@@ -136,7 +136,7 @@ class View:
 def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
     name = "followed.20260102T030405-0a1b"
     place = Place(BUCKET, f"runs/{name}/record.jsonl")
-    run = TrainingRun(name=name, dataset=objects.parse(DATASET), bucket=BUCKET, region="us-east-1", share=None)
+    run = TrainingRun(name=name, dataset=place_of(DATASET), bucket=BUCKET, region="us-east-1", share=None)
     s3, view = boto3.Session().client("s3"), View()
 
     def written(content: bytes) -> bytes:
@@ -307,7 +307,7 @@ def test_what_nobody_can_predict_is_noted_and_no_error(
     one = Fleet().add("one", "g5.xlarge", 1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
     with Bars() as bars:
-        assert predict_launch(one.deployment, config, objects.parse(DATASET), None, bars) is None
+        assert predict_launch(one.deployment, config, place_of(DATASET), None, bars) is None
     assert part in " ".join(capsys.readouterr().err.split())
 
 
@@ -316,12 +316,12 @@ def test_a_missing_dataset_and_other_gpus_are_no_error_either(
 ) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path)
-    missing = objects.parse(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
+    missing = place_of(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
     rates = rates_of([a_run(tmp_path / "rates", batch=64, rows=5_000)])
     with Bars() as bars:
         assert predict_launch(one.deployment, config, missing, None, bars) is None
-        assert predict_launch(one.deployment, config, objects.parse(DATASET), rates, bars) is None
-        found = predict_launch(one.deployment, config, objects.parse(DATASET), None, bars)
+        assert predict_launch(one.deployment, config, place_of(DATASET), rates, bars) is None
+        found = predict_launch(one.deployment, config, place_of(DATASET), None, bars)
     said = " ".join(capsys.readouterr().err.split())
     assert said.count("not predicted: ") == 2
     assert "runs of this machine" in said
