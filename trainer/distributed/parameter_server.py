@@ -11,7 +11,7 @@ connection. Do not use gloo's or NCCL's messages for this: both sides would have
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from threading import Lock, Thread
 from typing import Any
@@ -53,14 +53,33 @@ class Staleness:
         self.pushes, self.total, self.most = self.pushes + 1, self.total + between, max(self.most, between)
 
 
-@dataclass
 class _Shard:
-    """The rows of this rank."""
+    """The rows of this rank, which one thread at a time reads or changes."""
 
-    tables: list[Tensor]
-    version: int = 0
-    staleness: Staleness = field(default_factory=Staleness)
-    lock: Lock = field(default_factory=Lock)
+    def __init__(self, tables: list[Tensor]) -> None:
+        self.tables = tables
+        self.staleness = Staleness()
+        self._version = 0
+        self._lock = Lock()
+
+    def require(self, rows: Sequence[Tensor]) -> None:
+        """Raise ValueError unless it has these rows of each table."""
+        for own, table in zip(rows, self.tables, strict=True):
+            if len(own) and not 0 <= int(own.min()) <= int(own.max()) < len(table):
+                raise ValueError("a row is asked for that there is not")
+
+    def pull(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
+        """The number of pushes until now, and rows of each table."""
+        with self._lock:
+            return self._version, [table[own] for table, own in zip(self.tables, rows, strict=True)]
+
+    def push(self, rows: Sequence[Tensor], values: Sequence[Tensor], pulled: int) -> None:
+        """Add values to rows of each table, pulled after so many pushes."""
+        with self._lock:
+            for table, own, each in zip(self.tables, rows, values, strict=True):
+                table.index_add_(0, own, each)
+            self.staleness.add(self._version - pulled)
+            self._version += 1
 
 
 def common_secret(ranks: Ranks, *, trusts_network: bool) -> bytes:
@@ -113,7 +132,7 @@ class ParameterServer:
         parts = [self._of_owner(rows, owner) for owner in range(self._ranks)]
         for owner, connection in self._asked.items():
             self._send(connection, _Kind.PULL, parts[owner][1])
-        answers = [self._pulled(local) if owner == self._rank else None for owner, (_, local) in enumerate(parts)]
+        answers = [self._shard.pull(local) if owner == self._rank else None for owner, (_, local) in enumerate(parts)]
         for owner, connection in self._asked.items():
             version, values = bytearray(_NUMBER.size), self._room(list(map(len, parts[owner][1])))
             connection.receive_into(version, *map(_bytes, values))
@@ -137,7 +156,7 @@ class ParameterServer:
             asked.append((local, mine))
         for owner, connection in self._asked.items():
             self._send(connection, _Kind.PUSH, *asked[owner], version=versions[owner])
-        self._pushed(*asked[self._rank], versions[self._rank])
+        self._shard.push(*asked[self._rank], versions[self._rank])
         for connection in self._asked.values():
             connection.receive(_NUMBER)
         self._count([[*local, *mine] for local, mine in asked])
@@ -215,22 +234,17 @@ class ParameterServer:
         rows = [torch.empty(count, dtype=torch.int64) for count in counts]
         if kind == _Kind.PULL:
             connection.receive_into(*map(_bytes, rows))
-            self._require_there(rows)
-            now, values = self._pulled(rows)
+            self._shard.require(rows)
+            now, values = self._shard.pull(rows)
             connection.send(_NUMBER.pack(now), *map(_bytes, values))
         elif kind == _Kind.PUSH:
             values = self._room(counts)
             connection.receive_into(*map(_bytes, (*rows, *values)))
-            self._require_there(rows)
-            self._pushed(rows, values, version)
+            self._shard.require(rows)
+            self._shard.push(rows, values, version)
             connection.send(_NUMBER.pack(0))
         else:
             raise ValueError(f"there is no request {kind}")
-
-    def _require_there(self, rows: Sequence[Tensor]) -> None:
-        for own, table in zip(rows, self._shard.tables, strict=True):
-            if len(own) and not 0 <= int(own.min()) <= int(own.max()) < len(table):
-                raise ValueError("a row is asked for that there is not")
 
     def _taken(self, rank: int, stop: bool, has_finished: bool, step: int, loss: float, rows: int, took: float) -> int:
         if self.deal is None:
@@ -238,19 +252,6 @@ class ParameterServer:
         last = Finished(rank=rank, step=step, loss=loss, rows=rows, seconds=took) if has_finished else None
         found = self.deal(last, stop)
         return _NONE if found is None else found
-
-    def _pulled(self, rows: Sequence[Tensor]) -> tuple[int, list[Tensor]]:
-        shard = self._shard
-        with shard.lock:
-            return shard.version, [table[own] for table, own in zip(shard.tables, rows, strict=True)]
-
-    def _pushed(self, rows: Sequence[Tensor], values: Sequence[Tensor], pulled: int) -> None:
-        shard = self._shard
-        with shard.lock:
-            for table, own, each in zip(shard.tables, rows, values, strict=True):
-                table.index_add_(0, own, each)
-            shard.staleness.add(shard.version - pulled)
-            shard.version += 1
 
 
 def _bytes(tensor: Tensor) -> Any:
