@@ -10,6 +10,7 @@ measured in an epoch before. Differences to the defaults are of the same folds, 
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
@@ -23,10 +24,10 @@ from torch.nn import functional
 from benchmarks.record import Log
 from benchmarks.rows import columns_of, learnable_dataset, write_parts
 from corpus.dataset import open_dataset
-from trainer.classification import models
 from trainer.command_line import parse_arguments
 from trainer.distributed.ranks import join_process_group
 from trainer.loop import train
+from trainer.registry import MODELS
 
 
 class Variant(NamedTuple):
@@ -34,7 +35,7 @@ class Variant(NamedTuple):
 
     options: Sequence[str] = ()
     """Of `shoal train`."""
-    model: str = models.MODULES["lstm"]
+    model: str = MODELS["lstm"].module
     """The module that builds it."""
     smoothing: float = 0.0
     """Of the labels of cross-entropy (Szegedy et al. 2016, section 7)."""
@@ -131,7 +132,7 @@ def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int |
     config, start = parse_arguments(asked), time.perf_counter()
     smooth = partial(functional.cross_entropy, label_smoothing=choice.smoothing)
     with (
-        mock.patch.dict(models.MODULES, lstm=choice.model),
+        mock.patch.dict(MODELS, lstm=replace(MODELS["lstm"], module=choice.model)),
         mock.patch.object(functional, "cross_entropy", smooth),
         join_process_group(config.threads) as ranks,
     ):

@@ -28,9 +28,9 @@ from bootstrap.progress import Bars
 from bootstrap.training.local import train_locally
 from corpus.reading.storage import open_blocks
 from corpus.tokens import tokens
-from trainer.classification.models import MODULES
 from trainer.command_line import parse_arguments
 from trainer.output.files import MODEL
+from trainer.registry import CLASSIFIERS
 
 _GENERATED = 2_000
 _RANDOM, _AS_LONG, _LEARNT = "random", "random, as long", "learnt before"
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--text", nargs="+", default=[], metavar="FILE", help="more text to learn vectors of")
     parser.add_argument("--seeds", type=int, default=5, help="runs of each model, in turns (default: %(default)s)")
-    parser.add_argument("--models", nargs="+", choices=tuple(MODULES), default=list(MODULES), help="(default: all)")
+    parser.add_argument("--models", nargs="+", choices=CLASSIFIERS, default=CLASSIFIERS, help="(default: all)")
     parser.add_argument("--words", type=int, default=100, help="of a row at most (default: %(default)s)")
     parser.add_argument("--labelled", type=float, default=1.0, help="share of the rows (default: %(default)s)")
     parser.add_argument("--size", type=int, default=100, help="dimensions of a vector (default: %(default)s)")

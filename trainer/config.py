@@ -5,12 +5,14 @@ environment of a rank must be set before its process starts: whoever launches ra
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from trainer.balancing.balancers import parse_balance
+from trainer.classification.options import ClassifierOptions
+from trainer.embeddings.options import EmbeddingOptions
 from trainer.errors import TrainingError
 from trainer.optimisation_options import OptimisationOptions
 from trainer.options import (
@@ -25,7 +27,7 @@ from trainer.options import (
     shown_options,
 )
 from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, ON_ENDLESS_TEXT, PRESETS, WITH_EMBEDDINGS, WITHOUT_END
-from trainer.registry import MODELS, WORD_MODELS, TaskOptions
+from trainer.registry import MODELS, Model, models_that
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -261,7 +263,8 @@ class TrainConfig(
     DataOptions,
     OutputOptions,
     ModelOptions,
-    TaskOptions,
+    ClassifierOptions,
+    EmbeddingOptions,
     OptimisationOptions,
     BalanceOptions,
     ComputeOptions,
@@ -271,36 +274,47 @@ class TrainConfig(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.char_ngrams and self.model != "fasttext":
+        kind = MODELS[self.model]
+        if self.char_ngrams and "char_ngrams" not in kind.settings:
             raise TrainingError(
                 f"--char-ngrams is {self.char_ngrams}, but --model {self.model} has none; leave it out, or take "
-                "--model fasttext"
+                f"{_any_of(lambda model: 'char_ngrams' in model.settings)}"
             )
-        if self.mode != "sync" and self.model != "skipgram":
+        if self.mode != "sync" and not kind.has_modes:
             raise TrainingError(
                 f"--mode is {self.mode}, and --model {self.model} learns by --mode sync alone; leave it out, or take "
-                "--model skipgram"
+                f"{_any_of(lambda model: model.has_modes)}"
             )
         if self.local_steps and self.optimiser == "adam":
             raise TrainingError(
                 f"--mode is {self.mode}, in which ranks cannot bring their moments of adam together; take --optimiser "
                 "adagrad or sgd, or --mode sync"
             )
-        if self.embeddings is not None and self.model in WORD_MODELS:
+        if self.embeddings is not None and kind.learns_words:
             raise TrainingError(
                 f"--embeddings is what a model of texts starts from, and --model {self.model} learns such vectors; "
                 "leave it out"
             )
-        if self.exchange == "ddp" and self.model not in ("lstm", "char-lstm"):
+        if self.exchange == "ddp" and not kind.has_small_tables:
             raise TrainingError(
                 f"--exchange ddp sends whole tables of vectors, and those of --model {self.model} are too large for "
-                "that; leave it out, or take --model lstm or char-lstm"
+                f"that; leave it out, or take {_any_of(lambda model: model.has_small_tables)}"
             )
-        if self.sleep and (self.model != "lstm" or self.exchange == "ddp"):
+        if self.sleep and (not kind.can_sleep or self.exchange == "ddp"):
             raise TrainingError(
-                "--sleep goes with --model lstm and --exchange rows: ranks that sleep would send nothing of the tables "
-                "of other models, and ddp sends while it computes; leave it out, or take these"
+                f"--sleep goes with {_any_of(lambda model: model.can_sleep)} and --exchange rows: ranks that sleep "
+                "would send nothing of the tables of other models, and ddp sends while it computes; leave it out, or "
+                "take these"
             )
+
+    @property
+    def batch_follows_texts(self) -> bool:
+        """Whether the rows of a global batch follow from the length of the texts (`sgd_batch`)."""
+        return MODELS[self.model].rows_follow_texts and self.optimiser == "sgd" and not self.requested_batch(1)
+
+
+def _any_of(holds: Callable[[Model], object]) -> str:
+    return f"--model {' or '.join(models_that(holds))}"
 
 
 def chosen_model(given: Mapping[str, Any]) -> str:

@@ -1,30 +1,77 @@
-"""The registry of tasks: `--model` chooses a model, and with it the task that the model belongs to.
+"""The registry of models: what the rest of the program asks about each without importing torch.
 
-This is the only module outside a task's package that knows a task. A new kind of task is a package beside
-`classification/`, with a subclass of Task (task.py), a line in `MODELS`, and its options among `TaskOptions`. Classes
-are named here and imported when a run needs them, so that `--help` does not import torch.
+A new model of texts is a module in `classification/models/` and an entry here. A new kind of learning is a package
+beside `classification/`, with a subclass of Task (task.py), and its options among those of `TrainConfig` (config.py).
+Modules are named here and imported when a run needs them, so that `--help` does not import torch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-from trainer.classification import models as classifiers
-from trainer.classification.options import ClassifierOptions
-from trainer.embeddings.options import EmbeddingOptions
-
-_CLASSIFICATION = "trainer.classification.task", "Classification"
-
-MODELS: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(classifiers.MODULES, _CLASSIFICATION),
-    "skipgram": ("trainer.embeddings.task", "Embedding"),
-    "char-lstm": ("trainer.embeddings.char_task", "CharacterEmbedding"),
-}
-"""For each model the module of its task, and the class in it."""
-
-WORD_MODELS = ("skipgram", "char-lstm")
-"""Models of words, which learn from a stream of text and not from a dataset."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskOptions(ClassifierOptions, EmbeddingOptions):
-    """The options of all tasks."""
+class Model:
+    """A kind of model, as `--model` chooses it."""
+
+    task: tuple[str, str] = ("trainer.classification.task", "Classification")
+    """The module of its task, and the class in it."""
+    module: str = ""
+    """Of a model of texts: the module that builds it."""
+    settings: tuple[str, ...] = ()
+    """Of a model of texts: the options that it is built from."""
+    learns_words: bool = False
+    """From a stream of text, and not from a dataset."""
+    reads_whole_texts: bool = False
+    rows_follow_texts: bool = False
+    """By SGD it takes few rows a step, fewer of longer texts (`sgd_batch`)."""
+    rows_of_a_step: tuple[int, int] = (0, 0)
+    """Of a model of words, on a CPU and on a GPU. Where steps are short, calls take most of their time. 256 rows of
+    skip-gram learn much less, 64 a little (docs/training.md)."""
+    has_modes: bool = False
+    """Ranks can learn apart, too (`--mode`)."""
+    has_small_tables: bool = False
+    """Ranks can send whole tables of vectors (`--exchange ddp`)."""
+    can_sleep: bool = False
+    has_known_rates: bool = False
+    """The catalogue of instance types has the rates of GPUs in it."""
+
+
+_OF_THE_LSTM = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+
+MODELS: Mapping[str, Model] = {
+    "lstm": Model(
+        module="trainer.classification.models.lstm",
+        settings=_OF_THE_LSTM,
+        has_small_tables=True,
+        can_sleep=True,
+        has_known_rates=True,
+    ),
+    "fasttext": Model(
+        module="trainer.classification.models.fasttext",
+        settings=("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
+        reads_whole_texts=True,
+        rows_follow_texts=True,
+    ),
+    "both": Model(
+        module="trainer.classification.models.both",
+        settings=(*_OF_THE_LSTM, "ngrams", "buckets"),
+    ),
+    "skipgram": Model(
+        task=("trainer.embeddings.task", "Embedding"), learns_words=True, rows_of_a_step=(16, 64), has_modes=True
+    ),
+    "char-lstm": Model(
+        task=("trainer.embeddings.char_task", "CharacterEmbedding"),
+        learns_words=True,
+        rows_of_a_step=(8, 8),
+        has_small_tables=True,
+    ),
+}
+
+
+def models_that(holds: Callable[[Model], object]) -> tuple[str, ...]:
+    """The names of the models of which something holds."""
+    return tuple(name for name, model in MODELS.items() if holds(model))
+
+
+CLASSIFIERS = models_that(lambda model: model.module)
+WORD_MODELS = models_that(lambda model: model.learns_words)

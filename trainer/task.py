@@ -166,6 +166,6 @@ class Task(ABC, Generic[DataT]):
 
 def task_class(model: str) -> type[Task[Any]]:
     """The task class of a model. Raises KeyError for an unknown model."""
-    module, name = MODELS[model]
+    module, name = MODELS[model].task
     kind: type[Task[Any]] = getattr(import_module(module), name)
     return kind

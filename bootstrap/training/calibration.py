@@ -26,6 +26,7 @@ from corpus.layout import DATASET_NAME
 from corpus.rules import VALIDATION_SHARE
 from corpus.settings import Settings
 from trainer.config import TrainConfig
+from trainer.registry import MODELS
 
 _BATCHES = (64, 256, 1024)
 """Global batches of the runs."""
@@ -100,7 +101,7 @@ def brief_datasets(source: str | None, batches: Sequence[int], *, model: str) ->
             path = Path(name) / str(batch) / DATASET_NAME
             path.parent.mkdir()
             if source is None:
-                _write_random(path, rows, whole_texts=model == "fasttext")
+                _write_random(path, rows, whole_texts=MODELS[model].reads_whole_texts)
             else:
                 with opened_dataset(source) as dataset:
                     rows = _write_part(path, dataset, rows)

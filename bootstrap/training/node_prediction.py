@@ -25,6 +25,7 @@ from experiments.prediction.rates import Node, Rates
 from infra import catalog, cost
 from infra.errors import TopologyError
 from trainer.config import TrainConfig
+from trainer.registry import MODELS
 
 _FIRST_WORDS = Estimate(5.0, 60.0, 600.0)
 """Seconds until readers have left the words of which a vocabulary is made; not measured."""
@@ -74,7 +75,7 @@ def _predict(deployment: Deployment, config: TrainConfig, data: NodeData, rates:
         raise ShoalError("how many texts there are is known when the nodes have read them")
     if rates is not None:
         require_model(config, rates)
-    elif config.model != "lstm":
+    elif not MODELS[config.model].has_known_rates:
         raise ShoalError(
             f"the catalogue has rates of the LSTM alone; for {config.model} give --rates, the output of `shoal "
             f"calibrate --deployment {deployment.name} --model {config.model}`"

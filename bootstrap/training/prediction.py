@@ -53,8 +53,7 @@ def work_of(config: TrainConfig, address: str, ranks: int) -> TrainingWork:
     """The training on the dataset at an address. Raises DataError for one that cannot be used."""
     with opened_dataset(address) as dataset:
         every, test = len(dataset.train), len(dataset.test)
-        of_fasttext = config.model == "fasttext" and config.optimiser == "sgd" and not config.requested_batch(ranks)
-        batch = sgd_batch(_mean_words(dataset)) if of_fasttext else config.batch_for(ranks)
+        batch = sgd_batch(_mean_words(dataset)) if config.batch_follows_texts else config.batch_for(ranks)
     validation = max(1, int(every * VALIDATION_SHARE))
     rows = max(1, round(config.train_share * (every - validation)))
     return TrainingWork(

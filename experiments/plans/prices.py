@@ -18,6 +18,7 @@ from infra.errors import TopologyError
 from infra.topology import Topology
 from trainer.config import TrainConfig
 from trainer.order import steps_per_epoch
+from trainer.registry import MODELS
 
 _WORDS = 100
 """Of a row."""
@@ -56,7 +57,7 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
     """A training on a topology's GPUs, from the start of its nodes to their end."""
     if not topology.training:
         return cannot_tell(f"{topology.name} has no GPUs")
-    if config.model != "lstm":
+    if not MODELS[config.model].has_known_rates:
         return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
     if config.embedding is None:
         return cannot_tell("the size of the vectors in --embeddings is not known")

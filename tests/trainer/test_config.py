@@ -67,6 +67,13 @@ def test_a_schedule_of_a_run_without_an_end_is_a_sentence(options: dict) -> None
     configured({**WORDS, "model": "skipgram", "words": 1000, **options}, endless=True)
 
 
+def test_the_rows_of_a_step_follow_from_the_texts_only_of_fasttexts_model_by_sgd_and_unless_they_are_given() -> None:
+    sgd = {"data": Path("d"), "output": Path("o"), "model": "fasttext", "optimiser": "sgd"}
+    assert configured(sgd).batch_follows_texts
+    others = {"model": "lstm"}, {"optimiser": "adam"}, {"global_batch": 64}, {"rank_batch": 64}
+    assert not any(configured({**sgd, **each}).batch_follows_texts for each in others)
+
+
 @pytest.mark.parametrize("mode", ["average:5", "async:5"])
 def test_a_mode_that_a_model_has_not_is_a_sentence(mode: str) -> None:
     with pytest.raises(TrainingError, match=f"--mode is {mode}, and --model char-lstm learns by --mode sync alone"):

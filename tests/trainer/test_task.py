@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from tests.trainer.conftest import Launch
-from trainer.classification import models
 from trainer.classification.task import Classification
 from trainer.embeddings.char_task import CharacterEmbedding
 from trainer.embeddings.task import Embedding
-from trainer.registry import MODELS
+from trainer.registry import CLASSIFIERS, MODELS
 from trainer.task import task_class
 
 PAIRS = ("-m", "tests.trainer.pairs", "--model", "pairs", "--data", "none", "--threads", "1", "--global-batch", "100")
@@ -27,7 +26,7 @@ def trained(launch: Launch, output: Path, ranks: int, *options: str) -> dict[str
 
 
 def test_every_model_belongs_to_one_kind_of_task() -> None:
-    of_texts = dict.fromkeys(models.MODULES, Classification)
+    of_texts = dict.fromkeys(CLASSIFIERS, Classification)
     of_words = {"skipgram": Embedding, "char-lstm": CharacterEmbedding}
     assert {name: task_class(name) for name in MODELS} == {**of_texts, **of_words}
 

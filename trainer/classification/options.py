@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trainer.options import ABOVE_0, SHARE, Bound, Section, from_1_to, option
+from trainer.registry import MODELS
 
 _WIDEST, _DEEPEST = 8192, 64
 """The largest models. A model file with a false claim must not fill the memory, and nobody trains a larger model on
@@ -19,13 +20,6 @@ _SGD_BATCH, _SGD_BATCH_OF_SHORT_TEXTS, _SHORT_TEXTS = 64, 192, 20
 """Rows of a step of fastText's model by SGD: few, because SGD learns less of a larger batch; and more of texts that
 have fewer than so many words on average, of which it learns as much, and 64 would take longer to begin than to
 compute. `python -m benchmarks fasttext quality` compares the accuracy with that of a step after each row."""
-
-_OF_THE_LSTM = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
-_OF_THE_MODEL = {
-    "lstm": _OF_THE_LSTM,
-    "fasttext": ("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
-    "both": (*_OF_THE_LSTM, "ngrams", "buckets"),
-}
 
 
 def char_lengths(text: str) -> range:
@@ -117,5 +111,5 @@ class ClassifierOptions(Section):
     def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
         """The settings of a model for `models.build`, for so many ids and outputs per row; without those that are
         None."""
-        values = {name: getattr(self, name) for name in _OF_THE_MODEL[model]}
+        values = {name: getattr(self, name) for name in MODELS[model].settings}
         return {"words": words, "outputs": outputs, **{name: each for name, each in values.items() if each is not None}}

@@ -50,7 +50,7 @@ class Classification(Task[TextData]):
 
     @staticmethod
     def begun(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
-        if config.model == "fasttext" and config.optimiser == "sgd" and not config.requested_batch(1):
+        if config.batch_follows_texts:
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
         if config.embeddings is None:
             return config, data, []

@@ -22,6 +22,7 @@ from trainer.classification.models.classifier import Classifier
 from trainer.classification.options import ClassifierOptions
 from trainer.output import archive
 from trainer.output.archive import DamagedError
+from trainer.registry import CLASSIFIERS
 
 _TWO = ("negative", "positive")
 _FIELDS = {
@@ -42,7 +43,7 @@ class TrainedModel:
     """A trained classifier, with all that it needs to read texts."""
 
     name: str
-    """One of `models.MODULES`."""
+    """One of `CLASSIFIERS`."""
     settings: Mapping[str, Any]
     """Of `models.build`."""
     classifier: Classifier
@@ -121,8 +122,8 @@ def fill(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
 
 def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """A model's settings. Those that are options of a run must satisfy the options' rules."""
-    if name not in models.MODULES:
-        raise DamagedError(f"its model is {name}, but must be one of {', '.join(models.MODULES)}")
+    if name not in CLASSIFIERS:
+        raise DamagedError(f"its model is {name}, but must be one of {', '.join(CLASSIFIERS)}")
     given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
     require_fields(ClassifierOptions, given)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))

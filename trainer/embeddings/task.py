@@ -34,12 +34,9 @@ from trainer.optimisation_options import notes_of_mode
 from trainer.order import IntArray
 from trainer.output.files import MODEL, STREAM
 from trainer.presets import ENDLESS
+from trainer.registry import MODELS
 from trainer.task import TEST, Coming, Task
 
-_ROWS_OF_A_STEP: Mapping[str, int] = {"skipgram": 16, "char-lstm": 8}
-_ROWS_ON_A_GPU: Mapping[str, int] = {"skipgram": 64, "char-lstm": 8}
-"""Where steps are short, calls take most of their time. 256 rows of skip-gram learn much less, 64 a little
-(docs/training.md)."""
 _EPOCHS = 5
 _JUDGING_SHARE = 0.05
 """The share of the time that judging takes at most, where a part of a stream takes less time than judging."""
@@ -285,7 +282,7 @@ class Embedding(Task[TextData]):
 
 
 def _rows_of_a_step(model: str, device: torch.device) -> int:
-    return (_ROWS_OF_A_STEP if device.type == "cpu" else _ROWS_ON_A_GPU)[model]
+    return MODELS[model].rows_of_a_step[device.type != "cpu"]
 
 
 def _reference(config: TrainConfig, data: TextData) -> Pairs | None:

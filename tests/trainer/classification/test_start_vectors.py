@@ -16,6 +16,7 @@ from trainer.command_line import as_arguments, parse_arguments
 from trainer.config import TrainConfig, configured
 from trainer.embeddings.vectors import WordVectors, write_binary, write_text
 from trainer.errors import TrainingError
+from trainer.registry import CLASSIFIERS
 from trainer.resume import resumed_config
 
 PLACES = {"data": Path("d.h5"), "output": Path("out")}
@@ -39,7 +40,7 @@ def test_words_get_their_vectors_by_their_name_from_a_file_or_a_folder(dataset: 
     assert sentence.startswith("2 of 60 words start with the vectors in v; they are ")
 
 
-@pytest.mark.parametrize("name", models.MODULES)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_they_keep_what_sets_them_apart_and_are_as_long_as_random_ones(name: str) -> None:
     config = configured({**PLACES, "model": name, "embedding": 20, "buckets": 50})
     torch.manual_seed(0)

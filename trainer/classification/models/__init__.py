@@ -1,8 +1,8 @@
 """The models that `--model` can name: modules that classify rows of word ids, built from settings.
 
 A model is a module of this package with two functions: `build(settings)`, and `weights(settings)`, which returns how
-many numbers it has, so that nothing is built for a file that is too small. One line in `MODULES` registers it. Models
-are imported when they are built, so that `--help` does not import torch.
+many numbers it has, so that nothing is built for a file that is too small. An entry in trainer/registry.py names it.
+Models are imported when they are built, so that `--help` does not import torch.
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from trainer.registry import MODELS
+
 if TYPE_CHECKING:
     from trainer.classification.models.classifier import Classifier
-
-MODULES = {
-    "lstm": "trainer.classification.models.lstm",
-    "fasttext": "trainer.classification.models.fasttext",
-    "both": "trainer.classification.models.both",
-}
 
 
 def build(name: str, settings: Mapping[str, Any]) -> Classifier:
     """A new model with random weights drawn from torch's generator. Raises KeyError for an unknown name."""
-    return cast("Classifier", import_module(MODULES[name]).build(settings))
+    return cast("Classifier", import_module(MODELS[name].module).build(settings))
 
 
 def weights(name: str, settings: Mapping[str, Any]) -> int:
     """The number of weights of such a model. Raises KeyError for an unknown name."""
-    return int(import_module(MODULES[name]).weights(settings))
+    return int(import_module(MODELS[name].module).weights(settings))

@@ -21,6 +21,7 @@ from trainer.classification.rows import RaggedRows
 from trainer.computing.dropout import Dropout
 from trainer.computing.row_gradients import mean_of_rows, new_table
 from trainer.order import IntArray
+from trainer.registry import MODELS
 
 
 class TextMeans(NamedTuple):
@@ -35,7 +36,7 @@ class TextMeans(NamedTuple):
 class FastText(Classifier):
     """A row of `vectors` for each id, then one for each bucket of n-grams."""
 
-    reads_whole_texts = True
+    reads_whole_texts = MODELS["fasttext"].reads_whole_texts
     hashes: Tensor
     rows: Tensor
     starts: Tensor
