@@ -37,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup inputs demo test test-slow test-all lint format hooks lock bench gpu clean
+.PHONY: help setup inputs demo test test-slow test-all lint format hooks lock bench gpu prices clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -90,6 +90,9 @@ bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmark
 
 gpu: ## check and measure on this machine's GPU, without setup; PARTS="tests nccl": some parts of it alone
 	@$(PYTHON) -m benchmarks gpu $(PARTS)
+
+prices: .venv/.ready ## ask AWS for today's prices, and add them to the catalogue; REGION=eu-west-1: those of that region
+	@python -m tools.refresh_prices $(if $(REGION),--region $(REGION))
 
 clean: ## remove what setup and the tests made
 	rm -rf .venv node_modules $(BROWSER)/node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*

@@ -129,7 +129,7 @@ class PriceList(_Entry):
         except KeyError:
             raise TopologyError(
                 f"{name} has no {what} in the list of {self.date} for {self.region}: AWS may not offer it there; "
-                f"run `shoal catalog --refresh --region {self.region}` to ask."
+                f"run `make prices REGION={self.region}` to ask."
             ) from None
 
 
@@ -181,7 +181,7 @@ def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICE
         regions = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
         raise TopologyError(
             f"there is no price list for {region}, only for {regions}; with AWS credentials "
-            f"`shoal catalog --refresh --region {region}` makes one."
+            f"`make prices REGION={region}` makes one."
         )
     valid = [each for each in lists if on is None or each.date <= on]
     if not valid:

@@ -61,6 +61,7 @@ def test_help_lists_what_make_can_do() -> None:
         "lock",
         "bench",
         "gpu",
+        "prices",
     ):
         assert f"make {target} " in listed
 

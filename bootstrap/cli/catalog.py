@@ -1,15 +1,12 @@
 """`shoal catalog`: the instance types that a topology may name, and what they cost."""
 
-import datetime
 from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, say, show, summary, table
+from bootstrap.cli.output import json_option, say, show, table
 from bootstrap.errors import UsageError
-from corpus.display import plural
 
 if TYPE_CHECKING:
-    from bootstrap.lifecycle.catalog_refresh import PriceRefresh
     from infra.catalog import InstanceType, PriceList
 
 _COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h")
@@ -25,35 +22,18 @@ _RETIRED = ("retired", "since", "take instead")
 @option("--region", default="us-east-1", metavar="R", help="the region of the prices (default: us-east-1)")
 @option("--gpu", is_flag=True, help="only types with a GPU, for training")
 @option("--emr", is_flag=True, help="only types for preprocessing")
-@option(
-    "--refresh",
-    is_flag=True,
-    help="ask AWS for today's prices and offerings, and add them to infra/prices/R.yaml (free; needs credentials)",
-)
-@option("--dry-run", is_flag=True, help="with --refresh: print what differs, write nothing")
 @json_option
-def run(region: str, gpu: bool, emr: bool, refresh: bool, dry_run: bool, as_json: bool) -> int:
+def run(region: str, gpu: bool, emr: bool, as_json: bool) -> int:
     """Run `shoal catalog`."""
+    from infra import catalog
     from infra.parts import known_region
 
     if gpu and emr:
         raise UsageError("--gpu and --emr contradict each other; give one of them")
-    if dry_run and not refresh:
-        raise UsageError("--dry-run goes with --refresh; without it nothing is written anyway")
     try:
         known_region(region)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if refresh:
-        _refresh(region, dry_run=dry_run, as_json=as_json)
-    else:
-        _list(region, gpu=gpu, emr=emr, as_json=as_json)
-    return 0
-
-
-def _list(region: str, *, gpu: bool, emr: bool, as_json: bool) -> None:
-    from infra import catalog
-
     prices = catalog.prices(region)
     types = [
         each
@@ -74,6 +54,7 @@ def _list(region: str, *, gpu: bool, emr: bool, as_json: bool) -> None:
         parts.append(table(gone, _RETIRED))
     show(content, "\n\n".join(parts), as_json=as_json)
     say(f"prices of {prices.region}, {prices.date} ({prices.source})")
+    return 0
 
 
 def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
@@ -87,43 +68,6 @@ def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
         _price(prices.instances.get(found.name)),
         _price(prices.emr.get(found.name)),
     )
-
-
-def _refresh(region: str, *, dry_run: bool, as_json: bool) -> None:
-    from bootstrap.aws.account import connect
-    from bootstrap.lifecycle import catalog_refresh
-    from infra.catalog import PRICES
-
-    say(f"asking AWS for the prices of {region} ...")
-    today = datetime.datetime.now(datetime.UTC).date()
-    found = catalog_refresh.ask_aws(connect(), region, today=today, folder=PRICES)
-    changes = found.changes
-    path = catalog_refresh.append(found.today, folder=PRICES) if changes and not dry_run else None
-    content = {
-        "region": region,
-        "date": today,
-        "before": found.before.date if found.before else None,
-        "changes": [{"item": each.item, "before": each.before, "after": each.after} for each in changes],
-        "kept": list(found.kept),
-        "written": path,
-    }
-    rows = [(each.item, f"{_price(each.before) or 'none'} -> {_price(each.after) or 'none'}") for each in changes]
-    summary(content, rows, as_json=as_json)
-    say(_outcome(found, len(changes)))
-    for name in found.kept:
-        say(f"AWS reported no price for {name}; the earlier price stays")
-    if path:
-        say(f"written to {path}")
-    elif changes:
-        say("nothing was written (--dry-run)")
-
-
-def _outcome(found: "PriceRefresh", changes: int) -> str:
-    if found.before is None:
-        return f"the first list for {found.today.region}: {plural(changes, 'price')}"
-    if not changes:
-        return f"the list of {found.before.date} is still right; nothing was written"
-    return f"{plural(changes, 'price')} differ{'s' if changes == 1 else ''} from the list of {found.before.date}"
 
 
 def _price(dollars: float | None) -> str:

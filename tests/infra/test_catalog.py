@@ -185,10 +185,10 @@ def test_the_reference_had_prices_of_its_own_time_and_retired_types_keep_them() 
 def test_a_type_without_a_price_says_where_and_when_and_how_to_ask() -> None:
     then = catalog.prices("us-east-1", on=datetime.date(2019, 5, 31))
     with pytest.raises(
-        TopologyError, match=r"p5\.48xlarge has no price in the list of 2019-05-01 for us-east-1: .*`sh"
+        TopologyError, match=r"p5\.48xlarge has no price in the list of 2019-05-01 for us-east-1: .*`make prices"
     ):
         then.hourly("p5.48xlarge")
-    with pytest.raises(TopologyError, match=r"g5\.xlarge has no EMR price .* run `shoal catalog --refresh --region us"):
+    with pytest.raises(TopologyError, match=r"g5\.xlarge has no EMR price .* run `make prices REGION=us-east-1`"):
         catalog.prices("us-east-1").emr_hourly("g5.xlarge")
 
 
@@ -199,7 +199,7 @@ def test_a_misspelt_type_has_no_price_but_a_nearest_name() -> None:
 
 def test_a_region_without_a_list_names_those_that_have_one() -> None:
     with pytest.raises(
-        TopologyError, match=r"no price list for eu-north-1, only for us-east-1; .*--region eu-north-1`"
+        TopologyError, match=r"no price list for eu-north-1, only for us-east-1; .*`make prices REGION=eu-north-1`"
     ):
         catalog.prices("eu-north-1", folder=catalog.PRICES)
 

@@ -1,4 +1,4 @@
-"""AWS as `shoal catalog --refresh` asks it: its price list and what it offers, taken from the newest list."""
+"""AWS as `make prices` asks it: its price list and what it offers, taken from the newest list."""
 
 import datetime
 import json

@@ -1,17 +1,19 @@
 """Renewing prices: what is asked of AWS, what is made of its answers, and that a file changes only when it should."""
 
 import datetime
+import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from bootstrap.aws import account
 from bootstrap.errors import ShoalError
-from bootstrap.lifecycle import catalog_refresh
 from infra import catalog
 from infra.errors import TopologyError
-from tests.bootstrap.lifecycle.pricing import ASKED_OF_EC2, NEWEST, OTHERS, TODAY, Aws, machines, product, same
+from tests.tools.pricing import ASKED_OF_EC2, NEWEST, NO_CREDENTIALS, OTHERS, TODAY, Aws, machines, product, same
+from tools import refresh_prices
 
 
 @pytest.fixture
@@ -23,26 +25,26 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def answered(
     region: str, instances: Mapping[str, float], emr: Mapping[str, float], *, folder: Path, without: str = ""
-) -> catalog_refresh.PriceRefresh:
+) -> refresh_prices.PriceRefresh:
     """What is made of these answers, all of the types being offered."""
     with Aws(region) as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, machines(instances))
         aws.offers(list(instances))
         aws.sells("ElasticMapReduce", {"softwareType": "EMR"}, machines(emr))
         aws.sells_the_rest(without=without)
-        return catalog_refresh.ask_aws(aws, region, today=TODAY, folder=folder)  # type: ignore[arg-type]
+        return refresh_prices.ask_aws(aws, region, today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
 def test_a_new_price_is_seen_and_written_and_valid_from_today(folder: Path) -> None:
     emr = NEWEST.emr
     found = answered("us-east-1", same(g5_xlarge=0.9), emr, folder=folder)
     machine, *others = found.changes
-    assert machine == catalog_refresh.PriceChange(item="g5.xlarge", before=NEWEST.hourly("g5.xlarge"), after=0.9)
+    assert machine == refresh_prices.PriceChange(item="g5.xlarge", before=NEWEST.hourly("g5.xlarge"), after=0.9)
     assert [(each.item, each.before, each.after) for each in others][:2] == [
         ("interface_endpoint_hour", NEWEST.other.interface_endpoint_hour, 0.011),
         ("nat_gateway_hour", NEWEST.other.nat_gateway_hour, 0.048),
     ]
-    catalog_refresh.append(found.today, folder=folder)
+    refresh_prices.append(found.today, folder=folder)
     assert catalog.prices("us-east-1", folder=folder) == found.today
     assert catalog.prices("us-east-1", folder=folder).hourly("g5.xlarge") == 0.9
     before = catalog.prices("us-east-1", on=TODAY - datetime.timedelta(days=1), folder=folder)
@@ -52,7 +54,7 @@ def test_a_new_price_is_seen_and_written_and_valid_from_today(folder: Path) -> N
 def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
     path = folder / "us-east-1.yaml"
     before = path.read_text()
-    catalog_refresh.append(answered("us-east-1", same(), {}, folder=folder).today, folder=folder)
+    refresh_prices.append(answered("us-east-1", same(), {}, folder=folder).today, folder=folder)
     assert path.read_text().startswith(before)
     assert len(catalog.price_lists("us-east-1", folder)) == len(catalog.price_lists("us-east-1")) + 1
     assert list(folder.iterdir()) == [path]
@@ -60,7 +62,7 @@ def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
 
 def test_a_second_list_of_a_day_replaces_the_first(folder: Path) -> None:
     for price in (0.9, 0.8):
-        catalog_refresh.append(answered("us-east-1", same(g5_xlarge=price), {}, folder=folder).today, folder=folder)
+        refresh_prices.append(answered("us-east-1", same(g5_xlarge=price), {}, folder=folder).today, folder=folder)
     lists = catalog.price_lists("us-east-1", folder)
     assert [each.date for each in lists].count(TODAY) == 1
     assert lists[-1].hourly("g5.xlarge") == 0.8
@@ -71,7 +73,7 @@ def test_a_region_that_had_no_list_gets_a_file_of_its_own(folder: Path) -> None:
     assert found.before is None
     assert found.kept == []
     assert list(found.today.other.model_dump().values()) == [steps[0] for *_, steps in OTHERS]
-    catalog_refresh.append(found.today, folder=folder)
+    refresh_prices.append(found.today, folder=folder)
     made = catalog.prices("eu-west-1", folder=folder)
     assert (made.hourly("m5.xlarge"), made.emr_hourly("m5.xlarge")) == (0.214, 0.0535)
     assert (folder / "eu-west-1.yaml").read_text().startswith("# What machines cost in eu-west-1")
@@ -89,7 +91,7 @@ def test_all_pages_are_read_and_other_products_of_a_type_are_left_out(folder: Pa
         aws.offers(["m5.xlarge", "p5.48xlarge"])
         aws.sells("ElasticMapReduce", {"softwareType": "EMR"}, machines({"m5.xlarge": 0.05, "p5.48xlarge": 0.27}))
         aws.sells_the_rest()
-        found = catalog_refresh.ask_aws(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
+        found = refresh_prices.ask_aws(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
     assert found.today.instances == {"m5.xlarge": 0.2, "p5.48xlarge": 60.0}
     assert found.today.emr == {"m5.xlarge": 0.05}
 
@@ -100,12 +102,12 @@ def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keep
         aws.offers(["m5.xlarge"])
         aws.sells("ElasticMapReduce", {"softwareType": "EMR"}, machines({"m4.xlarge": 0.06, "m5.xlarge": 0.048}))
         aws.sells_the_rest()
-        found = catalog_refresh.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
+        found = refresh_prices.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
     retired = {name for name, row in catalog.catalog().types.items() if row.retired}
     assert set(found.today.instances) == {"m5.xlarge", *retired}
     assert found.today.hourly("p2.xlarge") == 0.90
-    assert catalog_refresh.PriceChange(item="m4.xlarge", before=0.2, after=None) in found.changes
-    assert catalog_refresh.PriceChange(item="EMR on m4.xlarge", before=0.06, after=None) in found.changes
+    assert refresh_prices.PriceChange(item="m4.xlarge", before=0.2, after=None) in found.changes
+    assert refresh_prices.PriceChange(item="EMR on m4.xlarge", before=0.06, after=None) in found.changes
 
 
 def test_a_price_that_is_not_found_stays_and_the_list_says_so(folder: Path) -> None:
@@ -120,7 +122,7 @@ def test_a_region_without_any_of_the_types_is_reported(folder: Path) -> None:
         aws.sells("AmazonEC2", ASKED_OF_EC2, [])
         aws.offers([])
         with pytest.raises(ShoalError, match="AWS offers none of the catalogue's types in eu-west-1"):
-            catalog_refresh.ask_aws(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
+            refresh_prices.ask_aws(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["no JSON", '{"product": {}}', '{"terms": {"OnDemand": {"a": {}}}}'])
@@ -128,9 +130,99 @@ def test_an_answer_in_another_form_is_reported_in_one_sentence(folder: Path, tex
     with Aws("us-east-1") as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, [text])
         with pytest.raises(ShoalError, match="AWS's price list of AmazonEC2 has an unknown format"):
-            catalog_refresh.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
+            refresh_prices.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
 def test_a_file_that_cannot_be_written_is_reported_in_one_sentence(folder: Path) -> None:
     with pytest.raises(ShoalError, match=r"cannot write .*us-east-1\.yaml: No such file or directory"):
-        catalog_refresh.append(NEWEST, folder=folder / "none")
+        refresh_prices.append(NEWEST, folder=folder / "none")
+
+
+@pytest.fixture
+def refresh(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[str, str]]:
+    """Runs the program on a copy of the lists, with AWS asking so much for a g5.xlarge; returns what it printed."""
+    monkeypatch.setattr(catalog, "PRICES", folder)
+
+    def run(*options: str, price: float) -> tuple[str, str]:
+        with Aws("us-east-1") as aws:
+            aws.sells("AmazonEC2", ASKED_OF_EC2, machines(same(g5_xlarge=price)))
+            aws.offers(list(same()))
+            aws.sells(
+                "ElasticMapReduce", {"softwareType": "EMR"}, machines(catalog.prices("us-east-1", folder=folder).emr)
+            )
+            aws.sells_the_rest()
+            monkeypatch.setattr(account, "connect", lambda: aws)
+            assert refresh_prices.main(options) == 0
+        said = capsys.readouterr()
+        return said.out, said.err
+
+    return run
+
+
+def test_a_dry_run_shows_what_differs_and_writes_nothing(refresh: Callable[..., tuple[str, str]], folder: Path) -> None:
+    before = (folder / "us-east-1.yaml").read_bytes()
+    found, said = refresh("--dry-run", price=0.9)
+    assert f"g5.xlarge                {NEWEST.hourly('g5.xlarge'):g} -> 0.9" in found
+    assert said.endswith("nothing was written (--dry-run)\n")
+    assert (folder / "us-east-1.yaml").read_bytes() == before
+
+
+def test_a_refresh_writes_what_differs_and_a_second_one_nothing(
+    refresh: Callable[..., tuple[str, str]], folder: Path
+) -> None:
+    _, said = refresh(price=0.9)
+    assert f" differences from the list of {NEWEST.date} of us-east-1\n" in said
+    assert said.endswith(f"written to {folder / 'us-east-1.yaml'}\n")
+    written = (folder / "us-east-1.yaml").read_bytes()
+    assert catalog.prices("us-east-1", folder=folder).hourly("g5.xlarge") == 0.9
+    found, said = refresh(price=0.9)
+    assert found.strip() == ""
+    assert "is still right; nothing was written" in said
+    assert (folder / "us-east-1.yaml").read_bytes() == written
+
+
+def test_a_refusal_of_aws_is_one_sentence_and_nothing_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(catalog, "PRICES", folder)
+    before = (folder / "us-east-1.yaml").read_bytes()
+    with Aws("us-east-1") as aws:
+        aws.refuses_prices()
+        monkeypatch.setattr(account, "connect", lambda: aws)
+        assert refresh_prices.main([]) == 1
+    assert "AccessDeniedException" in capsys.readouterr().err
+    assert (folder / "us-east-1.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({}, "prices need them; run `aws configure`"),
+        (
+            {
+                "AWS_ACCESS_KEY_ID": "test",
+                "AWS_SECRET_ACCESS_KEY": "test",
+                "AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
+            },
+            "http://127.0.0.1:4566 is an emulator, which has no prices; unset AWS_ENDPOINT_URL to ask AWS",
+        ),
+    ],
+)
+def test_without_aws_a_refresh_fails_with_a_sentence(
+    environment: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in {**NO_CREDENTIALS, **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert refresh_prices.main([]) == 1
+    assert capsys.readouterr().err.rstrip().endswith(sentence)
+
+
+def test_a_region_that_aws_does_not_have_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        refresh_prices.main(["--region", "us-est-1"])
+    assert ended.value.code == 2
+    assert "'us-est-1' is not an AWS region; did you mean us-" in capsys.readouterr().err

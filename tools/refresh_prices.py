@@ -1,12 +1,14 @@
-"""Reads today's prices and offerings from AWS, and adds them to a region's file as another dated list.
+"""`make prices`: reads today's prices and offerings from AWS, and adds them to a region's file as another dated list.
 
 Keep all filters: AWS prices the same type also as dedicated, as reserved and unused, with Windows, and as a capacity
 block at zero dollars. Only all filters together leave the price that a deployment pays.
 """
 
+import argparse
 import datetime
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import yaml
+from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap.aws import account
+from bootstrap.cli.aws_errors import sentence
+from bootstrap.cli.output import print_error, say, table
 from bootstrap.errors import ShoalError
+from corpus.display import plural
 from infra import caller, catalog
 from infra.catalog import PriceList, Prices
+from infra.errors import TopologyError
+from infra.parts import known_region
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -36,7 +45,7 @@ _MACHINE = {
 }
 _HEADER = """\
 # What machines cost in {region}: dollars an hour, on demand, Linux. One document a list, from the oldest to the newest;
-# a list is valid from its date until the next one's. `shoal catalog --refresh --region {region}` adds today's.
+# a list is valid from its date until the next one's. `make prices REGION={region}` adds today's.
 """
 
 
@@ -92,6 +101,45 @@ class PriceRefresh:
             for item in items
             if old.get(item) != new.get(item)
         ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask AWS, print what differs, and write it. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.refresh_prices", description=__doc__.partition("\n")[0])
+    parser.add_argument("--region", default=_HOME, help="the region of the prices (default: %(default)s)")
+    parser.add_argument("--dry-run", action="store_true", help="print what differs, write nothing")
+    options = parser.parse_args(arguments)
+    try:
+        known_region(options.region)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        _refresh(options.region, dry_run=options.dry_run)
+    except (ShoalError, TopologyError) as error:
+        print_error(str(error))
+        return 1
+    except (BotoCoreError, ClientError) as error:
+        print_error(sentence(error))
+        return 1
+    return 0
+
+
+def _refresh(region: str, *, dry_run: bool) -> None:
+    today = datetime.datetime.now(datetime.UTC).date()
+    found = ask_aws(account.connect(), region, today=today, folder=catalog.PRICES)
+    print(table([(each.item, f"{_price(each.before)} -> {_price(each.after)}") for each in found.changes]))
+    for name in found.kept:
+        say(f"AWS reported no price for {name}; the earlier price stays")
+    before = f"the list of {found.before.date}" if found.before else "no list"
+    if not found.changes:
+        say(f"{before} is still right; nothing was written")
+        return
+    say(f"{plural(len(found.changes), 'difference')} from {before} of {region}")
+    say("nothing was written (--dry-run)" if dry_run else f"written to {append(found.today, folder=catalog.PRICES)}")
+
+
+def _price(dollars: float | None) -> str:
+    return "none" if dollars is None else f"{dollars:g}"
 
 
 def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceRefresh:
@@ -228,3 +276,7 @@ def _offered(ec2: "EC2Client", names: list[str]) -> set[str]:
 def _flat(prices: PriceList) -> dict[str, float]:
     added = {f"EMR on {name}": price for name, price in prices.emr.items()}
     return {**prices.instances, **added, **prices.other.model_dump()}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Programs for whoever maintains Shoal; they are not installed with it."""
