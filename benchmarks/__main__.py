@@ -15,13 +15,26 @@ from types import ModuleType
 from benchmarks.record import KEPT, OWN, Log
 from bootstrap.errors import ShoalError
 from corpus.errors import DataError
+from experiments.errors import ExperimentError
+from infra.errors import TopologyError
 from trainer.errors import TrainingError
 
 TABLES = ("hdf5", "streaming")
 """Modules of this package with WHAT, FIGURES and measure(run), which returns the figures of every case."""
 PROGRAMS = (
     *("balance", "quality", "choices", "training", "reading", "link", "large_batch", "preprocess", "regression"),
-    *("growth", "prediction", "predict", "plan", "fasttext", "embeddings", "downstream", "growing", "report"),
+    *(
+        "growth",
+        "prediction",
+        "predict",
+        "plan",
+        "simulate",
+        "fasttext",
+        "embeddings",
+        "downstream",
+        "growing",
+        "report",
+    ),
     *("mutants", "gpu"),
 )
 """Modules with main(arguments), which have options of their own."""
@@ -76,5 +89,5 @@ def _tabulate(name: str, benchmark: ModuleType, repeats: int) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (DataError, ShoalError, TrainingError) as error:
+    except (DataError, ExperimentError, ShoalError, TopologyError, TrainingError) as error:
         sys.exit(f"benchmarks: {error}")

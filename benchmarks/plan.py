@@ -23,6 +23,9 @@ from benchmarks.fitting import fit_line
 from benchmarks.generated import write_reviews
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
+from benchmarks.simulation.cluster import Troubles, simulate
+from benchmarks.simulation.comparing import balancer_maker
+from benchmarks.simulation.making import cluster_of_rates
 from bootstrap.progress import Bars
 from bootstrap.training.calibration import calibrate_locally
 from bootstrap.training.local import train_locally
@@ -30,9 +33,6 @@ from corpus.reading.sources import Inputs
 from experiments.prediction.rates import Rates, rates_of
 from experiments.prediction.training import TrainingWork, predict_training
 from experiments.runs import read_run
-from experiments.simulation.cluster import Troubles, simulate
-from experiments.simulation.comparing import balancer_maker
-from experiments.simulation.making import cluster_of_rates
 from jobs.pipeline import preprocess_locally
 from trainer.config import Slowdown, TrainConfig
 from trainer.order import BatchOrder

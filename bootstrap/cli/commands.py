@@ -28,7 +28,6 @@ from trainer.errors import TrainingError
 
 COMMANDS = (
     "plan",
-    "simulate",
     "deploy",
     "preprocess",
     "train",

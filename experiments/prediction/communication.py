@@ -15,18 +15,16 @@ _INSIDE_GB = 8.0
 _USED = 0.8
 """The share of a network's bandwidth that TCP connections use."""
 
-_WHOLE_BYTES = 4.1e6
+WHOLE_BYTES = 4.1e6
 """Of all gradients of the reference's model: most are the word table's, of 10,000 words."""
 _TOUCHED_BYTES, _TOUCHED_BATCH = 2.0e6, 512
 """Of those that a batch of so many rows touches, as `python -m benchmarks link` has measured them."""
 
 
-def gradient_bytes(global_batch: int, *, whole_tables: bool = False) -> float:
+def gradient_bytes(global_batch: int) -> float:
     """Bytes of the gradients of the reference's model that a rank sends in a step, in 32 bits: of the word table only
-    the rows that the batch touches, whose number grows with the root of its rows, or all of them."""
-    if whole_tables:
-        return _WHOLE_BYTES
-    return min(_WHOLE_BYTES, _TOUCHED_BYTES * math.sqrt(global_batch / _TOUCHED_BATCH))
+    the rows that the batch touches, whose number grows with the root of its rows."""
+    return min(WHOLE_BYTES, _TOUCHED_BYTES * math.sqrt(global_batch / _TOUCHED_BATCH))
 
 
 @dataclass(frozen=True, kw_only=True)

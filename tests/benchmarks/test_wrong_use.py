@@ -16,6 +16,17 @@ import pytest
         ("fasttext.quality", ["imdb"], "imdb is not NAME=OPTIONS"),
         ("fasttext.both", ["=--input"], "=--input is not NAME=OPTIONS"),
         ("fasttext.tables", ["--rows", "9999"], "--rows must be at least 10,000"),
+        ("simulate", ["--nodes", "g5.xlarge:1", "--rates", "results"], "--rates: not allowed with argument --nodes"),
+        ("simulate", ["--rank-batch", "9", "--global-batch", "9"], "not allowed with argument --rank-batch"),
+        ("simulate", ["--nodes", "g5.xlarge:5", "--scale", "256"], "1,280 GPUs, but at most 1,024"),
+        ("simulate", ["--steps", "100000", "--epochs", "11"], "is 1,100,000, but at most 1,000,000"),
+        ("simulate", ["--epochs", "0"], "'0' is not a whole number from 1 on"),
+        ("simulate", ["--failures", "nan"], "'nan' is not a number from 0 on"),
+        ("simulate", ["--gradients", "much"], "not a size"),
+        ("simulate", ["--nodes", "g5.xlarge:4", "--balance", "3,1,1"], "3 shares for 4 GPUs"),
+        ("simulate", ["--nodes", "g5.xlarge:none"], "'g5.xlarge:none' is not INSTANCE_TYPE:NODES"),
+        ("simulate", ["--nodes", "m5.xlarge:1"], "m5.xlarge, which has no GPU"),
+        ("simulate", ["--balance", "magic"], "or lb-bsp or cannikin"),
     ],
 )
 def test_wrong_use_ends_with_a_sentence(

@@ -9,7 +9,7 @@ from experiments import reference
 from experiments.errors import ExperimentError
 from experiments.prediction.choosing import fitting, pareto_front
 from experiments.prediction.cluster import ClusterWork, Prediction, Stage, predict_cluster
-from experiments.prediction.communication import Links, gradient_bytes
+from experiments.prediction.communication import WHOLE_BYTES, Links, gradient_bytes
 from experiments.prediction.estimate import Estimate
 from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
 from experiments.prediction.nodes import NODES_START, ROW_BYTES
@@ -160,7 +160,7 @@ def test_all_ranks_of_a_node_send_through_its_network() -> None:
 @given(st.integers(1, 10**7), st.integers(1, 10**7))
 def test_larger_batches_touch_more_rows_of_the_word_table_at_most_all(one: int, other: int) -> None:
     small, large = (gradient_bytes(batch) for batch in sorted((one, other)))
-    assert 0 < small <= large <= gradient_bytes(one, whole_tables=True)
+    assert 0 < small <= large <= WHOLE_BYTES
 
 
 def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:

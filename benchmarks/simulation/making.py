@@ -6,11 +6,11 @@ or an all-reduce on top of that.
 
 from collections.abc import Sequence
 
-from experiments.prediction.communication import Links, gradient_bytes
+from benchmarks.simulation.cluster import Cluster, Troubles
+from experiments.prediction.communication import WHOLE_BYTES, Links, gradient_bytes
 from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
 from experiments.prediction.nodes import STEP_SECONDS
 from experiments.prediction.rates import Rates
-from experiments.simulation.cluster import Cluster, Troubles
 from infra import catalog
 from trainer.balancing.speed import TimeModel
 
@@ -33,7 +33,7 @@ def cluster_of_nodes(
         ranks=len(lines),
         gbits=min(catalog.find(name).network for name in instance_types),
     )
-    size = gradients or gradient_bytes(global_batch, whole_tables=overlapping)
+    size = gradients or (WHOLE_BYTES if overlapping else gradient_bytes(global_batch))
     return Cluster(
         lines=lines,
         all_reduce=links.all_reduce_seconds(size),

@@ -1,6 +1,6 @@
 """Balancers of other systems, as their papers describe them, for comparison in the simulator.
 
-Both adapt the ranks' rows between steps, as ours do, and do not move rows within a step. What is simplified is said.
+Both adapt the ranks' rows between steps, as ours do. What is simplified is said.
 """
 
 import numpy as np

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulation.cluster import Cluster, Simulated, Troubles, simulate
+from benchmarks.simulation.comparing import balancer_maker, growing
+from benchmarks.simulation.making import cluster_of_nodes
+from benchmarks.simulation.published import EpochModelBalancer, SpeedBalancer
 from experiments.prediction.communication import Links
-from experiments.simulation.cluster import Cluster, Simulated, Troubles, simulate
-from experiments.simulation.comparing import balancer_maker, growing, largest_loss
-from experiments.simulation.making import cluster_of_nodes
-from experiments.simulation.published import EpochModelBalancer, SpeedBalancer
 from trainer.balancing.speed import TimeModel
 from trainer.order import BatchOrder
 
@@ -126,11 +126,6 @@ def test_sizes_double_up_to_the_one_that_is_asked_for() -> None:
     assert growing(2) == [1, 2]
     assert growing(256) == [1 << power for power in range(9)]
     assert growing(100) == [1, 2, 4, 8, 16, 32, 64, 100]
-
-
-def test_what_costs_most_is_named() -> None:
-    assert largest_loss(run(MIXED, "off")) == "waiting"
-    assert largest_loss(run([MIXED[0]] * 4, "off", all_reduce=0.1)) == "all-reduce"
 
 
 LINES = st.builds(TimeModel, st.floats(0, 0.01), st.floats(1e-6, 1e-3))

@@ -94,10 +94,9 @@ def simulate(
     *,
     epochs: int,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda _steps: None,
 ) -> Simulated:
     """Train on modelled ranks. `make_balancer`: makes it from the ranks' rates (ranks,), in rows a second at equal
-    shares. `progress` is called with the steps done so far."""
+    shares."""
     lines, troubles = cluster.lines, cluster.troubles
     generator = np.random.default_rng(seed)
     fixed, per_row = np.array(lines, dtype=np.float64).T.copy()
@@ -143,5 +142,4 @@ def simulate(
             sums["checkpoints"] += troubles.checkpoint_seconds
             clock += troubles.checkpoint_seconds
             saved_at = clock
-        progress(step + 1)
     return Simulated(**sums, failures=failures, steps=total, rows=rows)
