@@ -7,8 +7,8 @@ Parts:
 - `computing`: one fast and one slow rank train; the slow one sleeps after its share.
 - `sleeping`: three fast ranks and a slow one sleep instead of computing, because there may be too few cores, and sum
   by gloo.
-- `jitter`: ranks that sleep, whose times vary from step to step by 1, 5 and 12%, with and without claims: two of the
-  same speed, and three with a slow one.
+- `jitter`: ranks that sleep, whose times vary from step to step by 1, 5 and 12%: two of the same speed, and three
+  with a slow one.
 
 Speeds are 1 and .56 (an M60 and a K80). The global batch, or the time of sleep, determines the share of the all-reduce
 in a step: about 1, 5, 20%; in `jitter` 1%. If speeds do not change, the balancers are compared with the best fixed
@@ -53,8 +53,8 @@ _TEAMS = {"1 + 1": [1.0, 1.0], "3 + 1": [1.0, 1.0, 1.0, SLOW]}
 _TEAM_FLOATS = {"1 + 1": 400_000, "3 + 1": 100_000}
 """How many numbers they sum: a step then takes some hundred ms, and the all-reduce is 1% of it."""
 _JITTERS = (1, 5, 12)
-_PIECE = 0.005
-"""The time that a rank needs to begin, and again for each piece that it claims, as a share of such a step."""
+_FIXED = 0.005
+"""The time that a rank needs to begin, as a share of such a step."""
 
 COMPUTING, SLEEPING, JITTER = "computing", "sleeping", "jitter"
 
@@ -96,11 +96,11 @@ def main(arguments: Sequence[str]) -> None:
             rates = [median(rank) for rank in zip(*own_rates[percent], strict=True)]
             for each in runs:
                 each["share"] = ideal_seconds(each["rows"], rates, _CHANGES[change]) / each["seconds"]
-    shown = ("share", "balanced", "communication", "imbalance", "rest", "claimed")
+    shown = ("share", "balanced", "communication", "imbalance", "rest")
     log.table(
         [
             *("ranks", "speeds", "all-reduce, about %", "balance"),
-            *("share of ideal", "balanced", "all-reduce", "imbalance", "rest", "claimed", "runs"),
+            *("share of ideal", "balanced", "all-reduce", "imbalance", "rest", "runs"),
         ],
         [
             [*case, *(f"{median(run[figure] for run in runs):.1%}" for figure in shown), str(len(runs))]
@@ -127,11 +127,10 @@ def _cases(
                     figures = _slept(_TEAMS["3 + 1"], percent, how, seed, options.epochs, halves=halves)
                     yield ("3 + 1, sleeping", change, f"{percent}", how), figures, None
     if JITTER in parts:
-        for (team, speeds), percent, claims in product(_TEAMS.items(), _JITTERS, (False, True)):
-            more = {"floats": _TEAM_FLOATS[team], "jitter": percent / 100, "fixed": _PIECE, "claims": claims}
+        for (team, speeds), percent in product(_TEAMS.items(), _JITTERS):
+            more = {"floats": _TEAM_FLOATS[team], "jitter": percent / 100, "fixed": _FIXED}
             figures = _slept(speeds, 1, "steps", seed, options.epochs, **more)
-            how = "steps, claims" if claims else "steps"
-            yield (f"{team}, sleeping", f"vary by {percent}%", "1", how), figures, None
+            yield (f"{team}, sleeping", f"vary by {percent}%", "1", "steps"), figures, None
 
 
 def _compare(log: Log, found: dict[_Case, list[Figures]]) -> None:
@@ -182,7 +181,6 @@ def _trained(
         "seconds": summary["seconds"],
         "balanced": summary["balanced"],
         **summary["lost"],
-        "claimed": sum(summary["rows_claimed"]) / summary["rows_seen"],
     }
     return figures, summary["own_rates"], ",".join(map(str, summary["rows_of_ranks"]))
 
@@ -192,7 +190,6 @@ def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: i
     asked = {
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,
-        "claims": how == "steps",
         "reducing": percent / 100,
         "floats": _FLOATS[percent],
         "epochs": epochs,

@@ -1,13 +1,10 @@
-"""One rank of several that sleep instead of computing, with the real balancer, claims and a real all-reduce by gloo.
+"""One rank of several that sleep instead of computing, with the real balancer and a real all-reduce by gloo.
 
-Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, whether they may claim (`claims`), the
-share of the all-reduce in a step (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether
-the last rank `halves` its speed midway, by how much a rank's speed varies from step to step (`jitter`), what share of a
-step is needed to begin (`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds
-as they are on average), what the time went to (efficiency.py), and the share of the rows that was `claimed`.
-
-A rank takes fixed + rows / speed for its share, and again for each piece that it claims. In a step, jitter makes all
-these times longer or shorter by the same factor.
+Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, the share of the all-reduce in a step
+(`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether the last rank `halves` its speed
+midway, by how much a rank's speed varies from step to step (`jitter`), what share of a step is needed to begin
+(`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds as they are on average),
+and what the time went to (efficiency.py).
 """
 
 import json
@@ -19,12 +16,10 @@ import torch
 import torch.distributed as dist
 
 from trainer.balancing.balancers import make_balancer
-from trainer.balancing.claims import ClaimPlanner, StepTimes
 from trainer.clock import ALL_REDUCE, BACKWARD, ComputeStats, StepTimer
 from trainer.computing.sleeping import sleep_until
 from trainer.distributed.ranks import batch_scheduling
 from trainer.output.efficiency import Efficiency
-from trainer.step_planner import ClaimCounter
 
 _BATCH = 512
 _TRIALS = 40
@@ -50,38 +45,27 @@ def main() -> None:
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
     splitting = make_balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
-    claims, counter = ClaimPlanner(enabled=asked["claims"]), ClaimCounter(dist.distributed_c10d._get_default_store(), 0)
-    efficiency, timer, late, claimed = Efficiency(rates.tolist()), StepTimer(), None, 0
-
-    def compute(rows: int) -> None:
-        if rows:
-            sleep_until(time.perf_counter() + (fixed + per_row * rows / speed) * noise[step])
-            timer.end_phase(BACKWARD)
+    efficiency, timer, late = Efficiency(rates.tolist()), StepTimer(), None
 
     dist.barrier()
     start = time.perf_counter()
     for step in range(steps):
         speed = speeds[rank] / (2 if step >= change and rank == len(speeds) - 1 else 1)
-        plan = claims.plan(splitting.split(_BATCH))
-        timer.begin(int(plan.share[rank]))
-        compute(int(plan.share[rank]))
-        if plan.pieces:
-            for number in counter.claim_pieces(plan, rank, f"at step {step}"):
-                timer.begin_piece(plan.pieces[number])
-                compute(plan.pieces[number])
-            timer.begin_piece(0)
+        own = int(splitting.split(_BATCH)[rank])
+        timer.begin(own)
+        if own:
+            sleep_until(time.perf_counter() + (fixed + per_row * own / speed) * noise[step])
+            timer.end_phase(BACKWARD)
         told.zero_()
         told[:, rank] = torch.tensor(timer.latest_stats())
         timer.end_phase("pack")
         dist.all_reduce(gradients)
         timer.end_phase(ALL_REDUCE)
         if late is not None:  # as the trainer, which knows of a step when it has done the next
-            splitting.observe(late.rows, late.seconds)
-            claims.observe(late)
-        rows, seconds, more, more_seconds, pieces, claiming = told.double().numpy().copy()
-        late = StepTimes(rows=rows, seconds=seconds, claimed=more, pieces=pieces, claiming=claiming)
-        efficiency.add((rows + more).astype(np.int64), seconds + more_seconds)
-        claimed += int(more.sum())
+            splitting.observe(*late)
+        rows, seconds = told.double().numpy().copy()
+        late = rows.astype(np.int64), seconds
+        efficiency.add(*late)
     timer.finish()
     elapsed = time.perf_counter() - start
     phases: list[dict[str, float]] = [{}] * len(speeds)
@@ -90,7 +74,7 @@ def main() -> None:
         slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)
         ideal = change * step_seconds + (steps - change) * (fixed + per_row * _BATCH / slower.sum())
         shares = efficiency.shares(rows=steps * _BATCH, seconds=elapsed, phases=phases, checkpoints=0.0, awaited=0.0)
-        found = {"share": ideal / elapsed, **shares, "claimed": claimed / steps / _BATCH, "step": elapsed / steps}
+        found = {"share": ideal / elapsed, **shares, "step": elapsed / steps}
         print(json.dumps(found))  # noqa: T201
     dist.destroy_process_group()
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from trainer.balancing.claims import StepTimes
 from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures
 from trainer.distributed.channel import Connections
@@ -119,7 +118,7 @@ class AsynchronousSteps:
         means = run.compute.take_means()
         self._server.push([each.ids.long() for each in means], [-each.gradients for each in means], versions)
         timer.end_phase(ALL_REDUCE)
-        run.throughput.add_own_rows(size, claimed=0)
+        run.throughput.add_own_rows(size)
         return Finished(rank=run.ranks.rank, step=step, loss=float(loss), rows=size, seconds=seconds)
 
 
@@ -153,7 +152,6 @@ class _Reports:
         for each in finished:
             rows[each.rank] += each.rows
             seconds[each.rank] += each.seconds
-        none = np.zeros(ranks, np.int64)
         return StepReport(
             step=self._run.done - 1,
             size=int(rows.sum()),
@@ -163,7 +161,6 @@ class _Reports:
             save=False,
             rows=rows,
             seconds=seconds,
-            shares=StepTimes(rows=rows, seconds=seconds, claimed=none, pieces=none, claiming=np.zeros(ranks)),
-            pieces=none,
+            pieces=np.zeros(ranks, np.int64),
             computed=rows,
         )

@@ -17,24 +17,16 @@ import torch
 ROWS, FORWARD, BACKWARD, SLOWED = "rows", "forward", "backward", "slowed"
 COMPUTE = (ROWS, FORWARD, BACKWARD, SLOWED)
 """The phases of a rank's own computing: loading its rows, their loss, their gradients, and the sleep of --slow."""
-ORDER, CLAIM, PACK, ALL_REDUCE, UPDATE = "order", "claim", "pack", "all_reduce", "update"
-"""Finding the next rows and their words; asking for pieces of the pool (claims.py); copying gradients into one buffer
-and back; their sum over the ranks, with the wait for the last rank; the optimiser's step."""
+ORDER, PACK, ALL_REDUCE, UPDATE = "order", "pack", "all_reduce", "update"
+"""Finding the next rows and their words; copying gradients into one buffer and back; their sum over the ranks, with the
+wait for the last rank; the optimiser's step."""
 
 
 class ComputeStats(NamedTuple):
     """The rows that a rank computed in a step, and the seconds that it took."""
 
-    rows: int = 0
-    """Of its share."""
-    seconds: float = 0.0
-    claimed: int = 0
-    """Rows that it claimed in addition."""
-    claimed_seconds: float = 0.0
-    pieces: int = 0
-    """The number of claimed pieces."""
-    claiming: float = 0.0
-    """Seconds of asking for pieces and computing them."""
+    rows: int
+    seconds: float
 
 
 class Activity(StrEnum):
@@ -102,15 +94,12 @@ class StepTimer:
         """Seconds a phase, over all steps whose times are known."""
         self._rows = 0
         self._now = _seconds()
-        self._share: ComputeStats | None = None
-        self._claimed = self._pieces = 0
         self._since = time.perf_counter()
 
     def begin(self, rows: int) -> None:
         """Begin a step of `rows` own rows, with its first phase."""
         self._add(self._now)
         self._now, self._rows = _seconds(), rows
-        self._share, self._claimed, self._pieces = None, 0, 0
         self._since = time.perf_counter()
 
     def end_phase(self, phase: str) -> None:
@@ -119,15 +108,6 @@ class StepTimer:
         self._now[phase] += now - self._since
         self._since = now
 
-    def begin_piece(self, rows: int) -> None:
-        """End the phase of asking for the next piece, which has `rows` rows; 0 if no piece is left. The rank has
-        computed its share, or the piece before."""
-        if self._share is None:
-            self._share = self.latest_stats()
-        self.end_phase(CLAIM)
-        self._claimed += rows
-        self._pieces += rows > 0
-
     def finish(self) -> None:
         """End the last step."""
         self._add(self._now)
@@ -135,12 +115,7 @@ class StepTimer:
 
     def latest_stats(self) -> ComputeStats:
         """What was computed in the latest step whose times are known; zeros before the first one."""
-        seconds = sum(self._now.get(phase, 0.0) for phase in COMPUTE)
-        if self._share is None:
-            return ComputeStats(self._rows, seconds)
-        more = seconds - self._share.seconds
-        asking = self._now.get(CLAIM, 0.0)
-        return ComputeStats(*self._share[:2], self._claimed, more, self._pieces, asking + more)
+        return ComputeStats(self._rows, sum(self._now.get(phase, 0.0) for phase in COMPUTE))
 
     def _add(self, phases: Mapping[str, float]) -> None:
         for phase, seconds in phases.items():

@@ -1,6 +1,6 @@
 """A training run from beginning to end, the same on every rank and for every task (task.py).
 
-Each step takes a global batch (order.py), splits it over the ranks (step_planner.py), computes the gradients of each
+Each step takes a global batch (order.py), splits it over the ranks (balancers.py), computes the gradients of each
 rank's rows (gradients.py), sums them by one all-reduce (exchange.py), and updates the weights (optimiser.py). What
 ranks must agree on (the split, when to stop or to save) follows from what the all-reduce brought (run_control.py). Do
 not let one rank decide by what only it knows, such as its clock: the others would wait for it for ever.
@@ -33,7 +33,6 @@ from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.run_control import RunControl
-from trainer.step_planner import StepPlanner
 from trainer.steps import EpochSteps, Run, SynchronousSteps
 from trainer.task import TEST, TRAINING, VALIDATION, Coming, task_class
 
@@ -93,10 +92,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     done = steps_done()
     with clock.during(Activity.RATES):
         rates = measure_initial_rates(alone, optimiser, config, total=order.size(0), slowness=slowdown.at(steps_done()))
-    planner, throughput = (
-        StepPlanner(config, ranks, order, rates, claims=not overlapping),
-        Throughput(progress, clock, rates),
-    )
+    balancer = start.make_balancer(config, ranks, order, rates)
+    throughput = Throughput(progress, clock, rates)
 
     def state() -> dict[str, Any]:
         return {
@@ -115,7 +112,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         """The loss and measures on a part of the rows, the same on all ranks. Returns None, and stops the run, if it is
         asked to stop; the resumed run then evaluates this part."""
         with clock.during(Activity.EVALUATION):
-            found = task.evaluate(part, split=planner.split(data.sizes[part]), stop=lambda: stop.made)
+            found = task.evaluate(part, split=balancer.split(data.sizes[part]), stop=lambda: stop.made)
         if found is None:
             control.stopped = True
         else:
@@ -137,7 +134,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         checkpointer = Checkpointer(config, state, reporter, clock, throughput, done if saved else None)
         steps = epochs * order.steps
         control = RunControl(
-            progress, planner, throughput, reporter, checkpointer, steps=steps, precision=task.precision
+            progress, balancer, throughput, reporter, checkpointer, steps=steps, precision=task.precision
         )
         reporter.start(
             config, ranks, data, order, precision=task.precision, epochs=epochs, done=done, rates=rates, notes=notes
@@ -166,7 +163,9 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                 run, connections, bound=config.staleness or _STALENESS_A_RANK * ranks.world_size
             )
         else:
-            epoch_steps = SynchronousSteps(run, exchange=exchange, optimiser=optimiser, planner=planner, sparse=sparse)
+            epoch_steps = SynchronousSteps(
+                run, exchange=exchange, optimiser=optimiser, balancer=balancer, sparse=sparse
+            )
         failures.mark_begun()
         while progress.epoch < epochs and not control.stopped:
             with clock.during(Activity.WAITING):
@@ -195,7 +194,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             reporter.notes(task.closing_notes())
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
-                split, slowness = planner.split(order.size(0)), slowdown.at(steps_done())
+                split, slowness = balancer.split(order.size(0)), slowdown.at(steps_done())
                 throughput.add_final_rates(measure_own_rates(alone, optimiser, config, split=split, slowness=slowness))
         summary = {
             **task.summary_measures(tested),
@@ -208,7 +207,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "steps": steps_done(),
             "global_batch": order.global_batch,
             "world_size": ranks.world_size,
-            "split": planner.split(order.size(0)).tolist(),
+            "split": balancer.split(order.size(0)).tolist(),
             **task.summary_settings(),
             "digest": data.digest,
             "slept": bool(config.sleep),

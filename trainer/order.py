@@ -3,7 +3,7 @@
 The training rows are cut into blocks. An epoch takes the blocks in a random order and shuffles the rows inside a window
 of consecutive blocks. So a reader that streams needs only one window in memory, and a reader that holds all rows sees
 the same order. The number of ranks must never enter here: every rank computes the whole global batch and takes its own
-part of it (step_planner.py).
+part of it (balancers.py).
 """
 
 from bisect import bisect_left, bisect_right

@@ -6,13 +6,13 @@ All ranks must handle a report at the same point. Otherwise they would split the
 import numpy as np
 
 from corpus.display import plural
+from trainer.balancing.balancers import Balancer
 from trainer.distributed.exchange import StepReport
 from trainer.errors import SAME_SPLIT_ADVICE, TrainingError
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
-from trainer.step_planner import StepPlanner
 
 
 class RunControl:
@@ -21,7 +21,7 @@ class RunControl:
     def __init__(
         self,
         progress: RunProgress,
-        planner: StepPlanner,
+        balancer: Balancer,
         throughput: Throughput,
         reporter: Reporter,
         checkpointer: Checkpointer,
@@ -30,7 +30,7 @@ class RunControl:
         precision: str,
     ) -> None:
         """`steps`: of the whole run. `precision`: that of the layers."""
-        self._progress, self._planner, self._throughput = progress, planner, throughput
+        self._progress, self._balancer, self._throughput = progress, balancer, throughput
         self._reporter, self._checkpointer = reporter, checkpointer
         self._steps, self._precision = steps, precision
         self.stopped = False
@@ -46,7 +46,7 @@ class RunControl:
         self.require_finite("gradient's length", report.norm, report.step)
         self._require_whole(report)
         self._progress.loss_sum += report.loss * report.size
-        self._planner.observe(report)
+        self._balancer.observe(report.rows, report.seconds)
         self._throughput.add(report)
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save

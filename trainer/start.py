@@ -9,8 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from corpus.display import plural
 from trainer import resume
+from trainer.balancing import balancers
 from trainer.config import TrainConfig
 from trainer.distributed import failures, memory
 from trainer.distributed.ranks import Ranks
@@ -115,6 +118,24 @@ def make_order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str,
                 f"{more}start fewer ranks"
             )
     return found
+
+
+def make_balancer(config: TrainConfig, ranks: Ranks, order: BatchOrder, rates: list[float]) -> balancers.Balancer:
+    """The balancer of a run. `rates` (ranks,): the ranks' own, in rows per second.
+
+    Raises TrainingError on all ranks if `config.balance` does not fit the number of ranks.
+    """
+    with ranks.agreement():
+        try:
+            return balancers.make_balancer(
+                config.balance,
+                np.array(rates),
+                every=config.rebalance_every,
+                steps_per_epoch=order.steps,
+                total=order.size(0),
+            )
+        except ValueError as error:
+            raise TrainingError(f"--balance {config.balance}: {error}") from error
 
 
 def _require_ranks(config: TrainConfig, ranks: int) -> None:

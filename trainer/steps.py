@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from trainer.balancing.balancers import Balancer
+from trainer.balancing.split import stratified_rows
 from trainer.clock import ORDER, UPDATE, StepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser
@@ -22,7 +24,6 @@ from trainer.output.checkpoint_schedule import Checkpointer
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.run_control import RunControl
-from trainer.step_planner import StepPlanner
 from trainer.task import Coming, Task
 
 
@@ -94,10 +95,10 @@ class SynchronousSteps:
     """All ranks take each step together: each computes its share, and the gradients are summed."""
 
     def __init__(
-        self, run: Run, *, exchange: GradientExchange, optimiser: Optimiser, planner: StepPlanner, sparse: bool
+        self, run: Run, *, exchange: GradientExchange, optimiser: Optimiser, balancer: Balancer, sparse: bool
     ) -> None:
         """`sparse`: whether only the touched rows of tables are sent."""
-        self._run, self._exchange, self._optimiser, self._planner = run, exchange, optimiser, planner
+        self._run, self._exchange, self._optimiser, self._balancer = run, exchange, optimiser, balancer
         self._sparse = sparse
 
     def take_all(self) -> None:
@@ -119,38 +120,30 @@ class SynchronousSteps:
     def _take_one(self) -> None:
         run, timer, done = self._run, self._run.timer, self._run.done
         size = run.order.size(run.progress.step)
-        plan = self._planner.plan(size)
-        timer.begin(int(plan.share[run.ranks.rank]))
+        split = self._balancer.split(size)
+        timer.begin(int(split[run.ranks.rank]))
         rows = run.order.batch(run.progress.epoch, run.progress.step)  # (global batch,)
-        lengths = run.task.lengths(rows)
-        own = rows[plan.own_rows(lengths, run.ranks.rank)]  # (share,)
+        own = rows[stratified_rows(run.task.lengths(rows), split, run.ranks.rank)]  # (share,)
         touched = run.task.touched_rows(rows) if self._sparse else None
         self._optimiser.clear()
         timer.end_phase(ORDER)
         slowness = run.slowdown.at(done)
         rate = run.task.step_rate(run.config, done, run.steps, run.order.size(0))
-        loss, computed = run.compute(own, size, done, slowness), len(own)
-        for number in self._planner.claim_pieces(plan, f"at step {done + 1}"):
-            piece = rows[plan.piece_rows(lengths, number)]
-            timer.begin_piece(len(piece))
-            loss += run.compute(piece, size, done, slowness)
-            computed += len(piece)
-        if plan.pieces:
-            timer.begin_piece(0)
+        loss = run.compute(own, size, done, slowness)
         report = self._exchange.reduce(
             step=done,
             size=size,
             touched=touched,
             means=run.compute.take_means(),
             loss=loss,
-            rows=computed,
+            rows=len(own),
             piece=run.compute.piece_rows,
             stop=run.stop.made,
             save=run.ranks.is_first and run.checkpointer.is_due(epoch_ends=run.progress.step + 1 == run.order.steps),
         )
         self._optimiser.step(rate)
         timer.end_phase(UPDATE)
-        run.throughput.add_own_rows(computed, claimed=computed - len(own))
+        run.throughput.add_own_rows(len(own))
         run.progress.step += 1
         run.progress.rows_seen += size
         run.reporter.advance(size)

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
 
-from trainer.balancing.claims import Lengths
+from trainer.balancing.split import Lengths
 from trainer.clock import StepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import learning_rate

@@ -71,10 +71,8 @@ def profile_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def rows_of_ranks(result: dict[str, Any]) -> str:
-    """The rows that each rank computed, and how many of them it claimed."""
-    rows_text = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
-    claimed = sum(result["rows_claimed"])
-    return f"{rows_text}, of them {claimed:,} claimed as ranks became free" if claimed else rows_text
+    """The rows that each rank computed."""
+    return " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
 
 
 def speed_rows(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -87,9 +87,7 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "stopped": lambda value: isinstance(value, bool),
     **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size"), _is_count),
     **dict.fromkeys(("seconds", "samples_per_second"), _is_number),
-    **dict.fromkeys(
-        ("rows_of_ranks", "rows_claimed"), lambda value: isinstance(value, list) and all(map(_is_count, value))
-    ),
+    "rows_of_ranks": lambda value: isinstance(value, list) and all(map(_is_count, value)),
     **dict.fromkeys(("share_of_ideal", "balanced"), lambda value: value is None or _is_number(value)),
     "lost": lambda value: value is None or (_are_numbers(value) and "communication" in value),
     "times": _are_numbers,

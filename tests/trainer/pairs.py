@@ -22,7 +22,7 @@ from trainer import registry
 registry.MODELS["pairs"] = registry.Model(task=("tests.trainer.pairs", "Pairs"))  # type: ignore[index]
 
 from trainer.__main__ import main
-from trainer.balancing.claims import Lengths
+from trainer.balancing.split import Lengths
 from trainer.clock import ROWS, StepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.config import TrainConfig

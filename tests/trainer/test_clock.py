@@ -1,4 +1,4 @@
-"""The times of a run, and of a step, add up: each moment counts once. Claimed rows are counted separately."""
+"""The times of a run, and of a step, add up: each moment counts once."""
 
 from contextlib import suppress
 
@@ -57,33 +57,13 @@ def test_what_an_error_ends_counts_for_what_it_was(now: Now) -> None:
     assert (spent.times[Activity.EVALUATION], spent.times[Activity.LOADING]) == (4, 1)
 
 
-def test_what_is_claimed_in_a_step_is_told_apart_from_the_share(now: Now) -> None:
+def test_the_phases_of_a_step_are_told_at_once_and_add_up_over_steps(now: Now) -> None:
     timer = StepTimer()
     for _ in range(2):
         timer.begin(100)
-        for phase, seconds in ((ORDER, 1.0), (BACKWARD, 10.0)):
+        for phase, seconds in ((ORDER, 1.0), (BACKWARD, 10.0), (ALL_REDUCE, 3.0), (BACKWARD, 2.5)):
             now.seconds += seconds
             timer.end_phase(phase)
-        assert timer.latest_stats() == ComputeStats(rows=100, seconds=10.0)
-        for rows in (20, 5, 0):
-            now.seconds += 0.5
-            timer.begin_piece(rows)
-            if rows:
-                now.seconds += rows / 10
-                timer.end_phase(BACKWARD)
-        now.seconds += 3
-        timer.end_phase(ALL_REDUCE)
-        expected = ComputeStats(rows=100, seconds=10.0, claimed=25, claimed_seconds=2.5, pieces=2, claiming=4.0)
-        assert timer.latest_stats() == expected
+        assert timer.latest_stats() == ComputeStats(rows=100, seconds=12.5)
     timer.finish()
-    assert timer.sums == {"order": 2.0, "backward": 25.0, "claim": 3.0, "all_reduce": 6.0}
-
-
-def test_a_rank_that_finds_nothing_to_claim_has_asked(now: Now) -> None:
-    timer = StepTimer()
-    timer.begin(7)
-    now.seconds += 2
-    timer.end_phase(BACKWARD)
-    now.seconds += 0.25
-    timer.begin_piece(0)
-    assert timer.latest_stats() == ComputeStats(rows=7, seconds=2.0, claiming=0.25)
+    assert timer.sums == {"order": 2.0, "backward": 25.0, "all_reduce": 6.0}

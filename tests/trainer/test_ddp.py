@@ -39,7 +39,6 @@ def test_ddp_changes_neither_what_is_learnt_nor_what_the_balancer_sees(
     if "--balance" in options:
         assert {split[0] for split in splits} == {0}
     found = summary(tmp_path)
-    assert found["rows_claimed"] == [0] * ranks
     assert all(phases["all_reduce"] > 0 for phases in found["profile"])
     whole = sum(each.nbytes for each in weights(tmp_path).values()) if ranks > 1 else 0
     assert whole <= found["bytes_a_step"] <= whole + 100  # and what ranks tell each other

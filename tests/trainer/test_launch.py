@@ -191,7 +191,6 @@ def advance(output: Path, lost: str) -> None:
     ("how", "lost"),
     [
         ("kill", "rank 1 was ended by signal 9 (SIGKILL)"),
-        ("claim", "rank 1 was ended by signal 9 (SIGKILL)"),
         ("error", "rank 1 failed by KeyError ('what is not there')"),
     ],
 )

@@ -35,8 +35,6 @@ LEARNING = (
     "--metric", "macro-f1",
 )  # fmt: skip
 
-CLAIMING = Path(__file__).with_name("claiming.py")
-
 
 def finish(process: "subprocess.Popen[str]") -> str:
     """What it said on stderr, once it has ended well."""
@@ -238,11 +236,9 @@ def test_the_models_folder_stands_alone(alone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_whose_ranks_claim_rows_and_that_is_stopped_goes_on_as_if_undisturbed(
-    launch, dataset: Path, alone: Path, tmp_path: Path
-) -> None:
+def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING]
-    first = launch(2, CLAIMING, *arguments[2:], "--slow", "0:9", "1:12")
+    first = launch(2, *arguments, "--slow", "0:9", "1:12")
     record = tmp_path / "record.jsonl"
     while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 35):
         time.sleep(0.05)
@@ -252,7 +248,6 @@ def test_a_run_whose_ranks_claim_rows_and_that_is_stopped_goes_on_as_if_undistur
     assert 35 <= summary(tmp_path)["steps"] < 90
     assert summary(tmp_path)["accuracy"] is None
     assert sum(summary(tmp_path)["rows_of_ranks"]) == summary(tmp_path)["rows_seen"]
-    assert min(summary(tmp_path)["rows_claimed"]) > 0
     assert {sum(line["split"]) for line in lines(tmp_path, "step")} == {64, 44}  # the last of an epoch is short
 
     (tmp_path / "checkpoints" / "step-000000089.pt").write_bytes(b"half a checkpoint")
@@ -261,25 +256,6 @@ def test_a_run_whose_ranks_claim_rows_and_that_is_stopped_goes_on_as_if_undistur
     assert summary(tmp_path)["rows_seen"] == 5700
     assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
     assert summary(tmp_path)["accuracy"] == pytest.approx(summary(alone)["accuracy"], abs=0.01)
-
-
-@pytest.mark.slow
-def test_ranks_that_claim_rows_go_on_with_what_others_claimed(
-    launch, dataset: Path, alone: Path, tmp_path: Path
-) -> None:
-    arguments = ["--data", dataset, "--output", tmp_path, *LEARNING]
-    first = launch(3, CLAIMING, *arguments, "--slow", "0:9", "1:12", "2:9")
-    record = tmp_path / "record.jsonl"
-    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 20):
-        time.sleep(0.05)
-    first.send_signal(signal.SIGTERM)
-    _, errors = first.communicate(timeout=60)
-    assert summary(tmp_path)["stopped"], errors
-    finish(launch(2, CLAIMING, *arguments, "--resume"))
-    assert min(summary(tmp_path)["rows_claimed"]) > 0
-    assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
-    for name, expected in weights(alone).items():
-        assert torch.allclose(weights(tmp_path)[name], expected, atol=2e-3), name
 
 
 @pytest.fixture(scope="module")

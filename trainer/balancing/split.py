@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Lengths = npt.NDArray[np.unsignedinteger]
 
 
 def proportional_split(total: int, weights: FloatArray) -> IntArray:
@@ -56,7 +57,7 @@ def finish_time(split: IntArray, fixed: FloatArray, per_row: FloatArray) -> floa
     return float(np.max(np.where(split > 0, fixed + per_row * split, 0.0)))
 
 
-def stratified_rows(lengths: npt.NDArray[np.unsignedinteger], split: IntArray, rank: int) -> IntArray:
+def stratified_rows(lengths: Lengths, split: IntArray, rank: int) -> IntArray:
     """(split[rank],): the positions of a rank's rows in a global batch of texts of `lengths` (rows,).
 
     Rows are dealt to the ranks in turn, the shortest first, so that every rank gets the same mixture of short and long

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from trainer.balancing.claims import Lengths
+from trainer.balancing.split import Lengths
 from trainer.classification.word_dropout import WordDropout
 from trainer.devices import moved_to
 from trainer.order import IntArray

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD, word_ids
-from trainer.balancing.claims import Lengths
-from trainer.balancing.split import proportional_split
+from trainer.balancing.split import Lengths, proportional_split
 from trainer.classification import models
 from trainer.classification.calibration import MACRO_F1, MOST_LOGITS, calibrated
 from trainer.classification.data import TextData, load_data, place_rows

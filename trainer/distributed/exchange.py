@@ -25,7 +25,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer.balancing.claims import StepTimes
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
 from trainer.computing.row_gradients import Means, row_gradient, rows_of_means
 from trainer.devices import moved_to
@@ -62,8 +61,6 @@ class StepReport:
     """(ranks,): the rows that each rank computed in `seconds` (on a GPU, those of two steps before)."""
     seconds: npt.NDArray[np.float64]
     """(ranks,): each rank's own compute time; 0 while none is known."""
-    shares: StepTimes
-    """The same, separately for the ranks' shares and the rows that they claimed."""
     pieces: IntArray
     """(ranks,): the rows of the pieces in which a rank computes its share if it does not fit into memory; else 0."""
     computed: IntArray
@@ -250,8 +247,7 @@ class GradientExchange:
         with collectives.convert_errors(f"at step {step + 1}"):
             numbers = self._arrived(tail, arrival).to(torch.float64).numpy()
         times = numbers[_TIMES : _TIMES + _A_RANK * self._ranks].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
-        _, seconds, _, claimed_seconds, _, claiming, _, _ = times
-        rows, _, claimed, _, claims, _, pieces, computed = times.astype(np.int64)
+        rows, _, pieces, computed = times.astype(np.int64)
         return StepReport(
             step=step,
             size=size,
@@ -259,15 +255,8 @@ class GradientExchange:
             norm=float(numbers[_NORM]),
             stop=bool(numbers[_STOP] > 0),
             save=bool(numbers[_SAVE] > 0),
-            rows=rows + claimed,
-            seconds=seconds + claimed_seconds,
-            shares=StepTimes(
-                rows=rows,
-                seconds=seconds,
-                claimed=claimed,
-                pieces=claims,
-                claiming=claiming,
-            ),
+            rows=rows,
+            seconds=times[1],
             pieces=pieces,
             computed=computed,
         )

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -32,14 +32,6 @@ _ERROR_FILE = re.compile(r"(.+)/attempt_\d+/\d+/error\.json")
 `DefaultLogsSpecs`)."""
 
 
-class Store(Protocol):
-    """A store of counters for all ranks, such as torch's TCPStore."""
-
-    def add(self, key: str, amount: int) -> int:
-        """Add `amount` to a number, which is 0 at first; returns the sum."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
     """This process among `world_size` ranks."""
@@ -51,8 +43,6 @@ class Ranks:
     """The number of ranks on this machine."""
     threads: Threads
     """The threads that compute on a CPU; on a GPU only the main thread."""
-    store: Store
-    """The store of counters for all ranks."""
     loading_group: dist.ProcessGroup | None = None
     """A second group of all ranks, with a time-out as long as reading a dataset may take."""
     launchers: frozenset[str] = frozenset()
@@ -153,9 +143,7 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
         dist.init_process_group(backend, timeout=collectives.TIMEOUT, store=store, rank=rank, world_size=size)
         loading_group = dist.new_group(backend="gloo", timeout=collectives.LOADING_TIMEOUT)
     try:
-        ranks = Ranks(
-            rank=rank, world_size=size, device=device, threads=Threads(1), store=store, loading_group=loading_group
-        )
+        ranks = Ranks(rank=rank, world_size=size, device=device, threads=Threads(1), loading_group=loading_group)
         machines, launchers = zip(*ranks.gather((_machine(), _launcher())), strict=True)
         here = machines.count(machines[rank])
         torch.set_num_threads(1)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from corpus.stream.settings import read_settings
 from corpus.text import FIRST_WORD
-from trainer.balancing.claims import Lengths
+from trainer.balancing.split import Lengths
 from trainer.clock import StepTimer
 from trainer.computing.dropout import hashes
 from trainer.computing.gradients import GradientComputer

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from trainer.clock import ALL_REDUCE, CLAIM, COMPUTE, ORDER
+from trainer.clock import ALL_REDUCE, COMPUTE, ORDER
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -82,7 +82,7 @@ class Efficiency:
         spent = {
             "balanced": ideal,
             "imbalance": longest - ideal,
-            "communication": float(reducing.min()) - wait + last.get(CLAIM, 0.0),
+            "communication": float(reducing.min()) - wait,
             "data": last.get(ORDER, 0.0),
             "checkpoints": checkpoints,
         }

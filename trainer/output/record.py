@@ -36,8 +36,7 @@ so that there is no model, and the measures are of an untrained one). Since its 
   `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, where the rest of it went
   (`imbalance`, `communication`, `data`, `checkpoints`, `rest`; with `balanced` they add up to 1). These three are null
   without a step.
-- `split` (of a full step, as it was last), `rows_of_ranks`, and `rows_claimed`: the rows of these beyond the ranks'
-  shares (claims.py).
+- `split` (of a full step, as it was last), and `rows_of_ranks`.
 - `bytes_a_step`: what a rank sends to the others for a step of its own, with what it pulls of them (`--mode async`);
   of a sum over the ranks what a ring sends; null without a step.
 - `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is in

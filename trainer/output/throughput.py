@@ -22,13 +22,12 @@ class Throughput:
         self._progress, self._clock, self.rates = progress, clock, rates
         self._rows_before, self._seconds_before = progress.rows_seen, progress.seconds
         self._efficiency = Efficiency(rates)
-        self._own_rows = self._claimed = 0
+        self._own_rows = 0
         self._awaited = 0.0
 
-    def add_own_rows(self, rows: int, *, claimed: int) -> None:
-        """Add the rows that this rank computed, of which it `claimed` some beyond its share."""
+    def add_own_rows(self, rows: int) -> None:
+        """Add the rows that this rank computed."""
         self._own_rows += rows
-        self._claimed += claimed
 
     def add_wait(self, seconds: float) -> None:
         """Add seconds that the other ranks wait, in the all-reduce of the next step, for this rank's other work."""
@@ -87,7 +86,6 @@ class Throughput:
             "wall": sum(times.values()),
             "own_rates": self.rates,
             "rows_of_ranks": ranks.gather(self._own_rows),
-            "rows_claimed": ranks.gather(self._claimed),
         }
 
     @property

@@ -24,7 +24,6 @@ def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
         "seconds": 100.0,
         "samples_per_second": 10_000.0,
         "rows_of_ranks": [100] * len(ranks),
-        "rows_claimed": [0] * len(ranks),
         "stopped": False,
         "share_of_ideal": 0.7,
         "balanced": 0.8,
@@ -73,10 +72,8 @@ def test_both_figures_of_speed_are_shown_with_their_reference_and_the_losses() -
     assert found["share of ideal"] == "70.0% of the sum of their speeds in bursts before and after"
 
 
-def test_claimed_rows_are_shown_by_themselves() -> None:
+def test_the_rows_of_each_rank_are_shown() -> None:
     assert dict(told(summary([QUICK, SLOW])))["rows of each rank"] == "100 + 100"
-    found = dict(told(summary([QUICK, SLOW], rows_claimed=[20, 5])))
-    assert found["rows of each rank"] == "100 + 100, of them 25 claimed as ranks became free"
 
 
 def test_the_times_of_the_run_are_shown() -> None:

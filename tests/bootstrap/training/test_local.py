@@ -127,7 +127,6 @@ SUMMARY: dict[str, Any] = {
     **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds"), 1),
     "samples_per_second": 1.5,
     "rows_of_ranks": [1],
-    "rows_claimed": [0],
     "share_of_ideal": None,
     "balanced": None,
     "lost": None,
@@ -157,6 +156,12 @@ def test_a_finished_run_has_the_measures_of_its_classes(tmp_path: Path) -> None:
     for finished in (FINISHED, {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": three}):
         (tmp_path / "summary.json").write_text(json.dumps(finished))
         assert read_summary(tmp_path) == finished
+
+
+def test_a_summary_of_an_earlier_version_is_read_with_what_is_no_longer_written(tmp_path: Path) -> None:
+    older = {**FINISHED, "rows_claimed": [0], "profile": [{"order": 0.1, "claim": 0.1}]}
+    (tmp_path / "summary.json").write_text(json.dumps(older))
+    assert read_summary(tmp_path) == older
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ SUMMARY = {
     "stopped": True,
     **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds", "samples_per_second"), 1),
     "rows_of_ranks": [1],
-    "rows_claimed": [0],
     "share_of_ideal": None,
     "balanced": None,
     "lost": None,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer.balancing.claims import StepPlan, piece_sizes
+from trainer.balancing.split import stratified_rows
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
@@ -25,7 +25,6 @@ from trainer.clock import StepTimer
 from trainer.computing.threads import Threads
 from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange
-from trainer.step_planner import ClaimCounter
 
 SETTINGS = {
     "words": 300,
@@ -64,7 +63,6 @@ def gradients(
     timer: StepTimer,
     *,
     by_word: bool = True,
-    claimed: bool = False,
     ddp_bits: int | None = None,
 ) -> torch.Tensor:
     model.zero_grad()
@@ -82,16 +80,8 @@ def gradients(
             assert norm > 4 * clip_norm
     else:
         rank = dist.get_rank()
-        plan = StepPlan(share=np.array(split))
-        if claimed:
-            share = np.array(split) * 4 // 5
-            plan = StepPlan(share=share, pieces=piece_sizes(64 - int(share.sum()), 3, 1.0), claiming=np.full(3, True))
-        timer.begin(int(plan.share[rank]))
-        loss = compute(plan.own_rows(rows.lengths, rank), 64, 0)
-        for number in COUNTER.claim_pieces(plan, rank, "in the test"):
-            piece = plan.piece_rows(rows.lengths, number)
-            timer.begin_piece(len(piece))
-            loss += compute(piece, 64, 0)
+        timer.begin(split[rank])
+        loss = compute(stratified_rows(rows.lengths, np.array(split), rank), 64, 0)
         exchange.reduce(
             step=0,
             size=64,
@@ -129,31 +119,28 @@ def summed_by_ddp(rows: TextRows) -> dict[str, float]:
 
 def main() -> None:
     dist.init_process_group("gloo")
-    global COUNTER
-    COUNTER = ClaimCounter(dist.distributed_c10d._get_default_store(), 0)
     torch.set_num_threads(1)
     rows, found = some_rows(), {}
     for dtype in (torch.float32, torch.float64):
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
-        ways = ((32, True, False), (16, True, False), (32, False, False), (32, True, True))
-        for split, clip_norm, (bits, by_word, claimed) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
+        ways = ((32, True), (16, True), (32, False))
+        for split, clip_norm, (bits, by_word) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
             timer = StepTimer()
             exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm, bits=bits)
             expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
-            found_here = gradients(shared, rows, split, exchange, clip_norm, timer, by_word=by_word, claimed=claimed)
+            found_here = gradients(shared, rows, split, exchange, clip_norm, timer, by_word=by_word)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
             report = exchange.drain()
             assert report is not None
             assert report.stop
             assert report.rows.sum() == report.computed.sum() == 64
-            assert claimed or report.rows.tolist() == list(split)
-            assert bool(report.shares.pieces.any()) == claimed
+            assert report.rows.tolist() == list(split)
             assert report.is_complete
             worst = torch.tensor([float(deviation)])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
-            name += " claimed" if claimed else f" in {bits}" if by_word else " of all words"
+            name += f" in {bits}" if by_word else " of all words"
             found[name.removeprefix("torch.")] = float(worst)
     found |= summed_by_ddp(rows)
     for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):

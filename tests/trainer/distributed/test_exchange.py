@@ -12,7 +12,6 @@ import torch.distributed as dist
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trainer.balancing.claims import StepTimes
 from trainer.clock import StepTimer
 from trainer.computing.row_gradients import no_means
 from trainer.distributed import collectives, exchange
@@ -37,7 +36,6 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
 ) -> None:
     assert deviations[f"{dtype} {split} {gradient} in 32"] < tolerance
     assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
-    assert deviations[f"{dtype} {split} {gradient} claimed"] < tolerance
     assert deviations[f"{dtype} {split} {gradient} by ddp in 32"] < tolerance
 
 
@@ -102,7 +100,6 @@ def told(shares: list[int], size: int) -> StepReport:
         save=False,
         rows=none,
         seconds=nothing,
-        shares=StepTimes(rows=none, seconds=nothing, claimed=none, pieces=none, claiming=nothing),
         pieces=none,
         computed=np.array(shares, dtype=np.float32).astype(np.int64),
     )

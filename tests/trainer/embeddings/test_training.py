@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from corpus.stream.reader import read_stream
 from corpus.stream.settings import StreamSettings, read_settings, write_settings
@@ -106,7 +105,7 @@ def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
 
 def test_a_run_begins_with_a_note_on_ranks_that_meet_too_seldom(text: Path, tmp_path: Path) -> None:
     config = configured({"data": text, "output": tmp_path, "model": "skipgram", "mode": "average:20"})
-    ranks = Ranks(rank=0, world_size=8, device=torch.device("cpu"), threads=Threads(1), store=dist.HashStore())
+    ranks = Ranks(rank=0, world_size=8, device=torch.device("cpu"), threads=Threads(1))
     data = read_rows(text, read_settings(text), min_count=1)
     _, _, (note,) = Embedding.begun(config, ranks, data)
     assert "average:20 on 8 ranks each takes its steps without knowing 140 steps of the others" in note

@@ -149,14 +149,6 @@ def test_a_checkpoint_that_no_all_reduce_waited_for_takes_nothing_from_communica
     assert (shares["communication"], shares["rest"]) == pytest.approx((4 / 99, 0.0))
 
 
-def test_asking_for_pieces_is_communication() -> None:
-    efficiency = Efficiency([1.0])
-    efficiency.add(np.array([1]), np.array([8.0]))
-    phases = [{"backward": 8.0, "claim": 1.5, "all_reduce": 0.5}]
-    shares = efficiency.shares(rows=1, seconds=10.0, phases=phases, checkpoints=0.0, awaited=0.0)
-    assert shares["communication"] == pytest.approx(0.2)
-
-
 def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
     efficiency = Efficiency([1.0, 1.0])
     phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, who left late before is the last to arrive
