@@ -101,7 +101,7 @@ def summed_by_ddp(rows: TextRows) -> dict[str, float]:
         alone, shared = new_model(dtype, seed=0), new_model(dtype, seed=dist.get_rank())
         for split, clip_norm, bits in itertools.product(SPLITS, (0.0, CLIP_NORM), (32, 16)):
             timer = StepTimer()
-            exchange = GradientExchange(shared, [], timer=timer, clip_norm=clip_norm, summed=True)
+            exchange = GradientExchange(shared, [], timer=timer, clip_norm=clip_norm, bits=bits, summed=True)
             expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
             for _ in range(3):  # from the second step on buckets are in the order in which gradients are ready
                 found_here = gradients(shared, rows, split, exchange, clip_norm, timer, ddp_bits=bits)
@@ -110,10 +110,12 @@ def summed_by_ddp(rows: TextRows) -> dict[str, float]:
             assert report.stop
             assert report.is_complete
             assert (report.seconds > 0).all()
+            assert not report.pieces.any()
             worst = torch.tensor([float((found_here - expected).abs().max() / expected.abs().max())])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'} by ddp in {bits}"
             found[name.removeprefix("torch.")] = float(worst)
+            found[f"{name.removeprefix('torch.')}, bytes"] = exchange.traffic.bytes / exchange.traffic.steps
     return found
 
 
@@ -143,6 +145,7 @@ def main() -> None:
             name += f" in {bits}" if by_word else " of all words"
             found[name.removeprefix("torch.")] = float(worst)
     found |= summed_by_ddp(rows)
+    found["float64, bytes"] = sum(parameter.nbytes for parameter in shared.parameters())
     for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
         for parameter in shared.parameters():
             parameter.grad = torch.full_like(parameter, gradient)

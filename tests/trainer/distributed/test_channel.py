@@ -20,7 +20,7 @@ import torch.distributed as dist
 from trainer.distributed import channel, collectives, objects
 from trainer.distributed.channel import Connections
 from trainer.distributed.dealer import Finished
-from trainer.distributed.parameter_server import ParameterServer, common_secret
+from trainer.distributed.parameter_server import ParameterServer, common_secret, joined
 from trainer.errors import TrainingError
 
 ROWS, COLUMNS = 5, 3
@@ -75,6 +75,20 @@ def test_ranks_that_know_the_secret_are_all_connected(size: int) -> None:
             assert connection.receive(struct.Struct("<q")) == (10 * other + rank,)
     for own in found:
         own.close()
+
+
+def test_ranks_of_one_launcher_listen_on_the_loopback_interface_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(channel.SECRET, "secret")
+    addresses: list[Any] = []
+    gathering = Gathering(2, addresses.extend)
+
+    def met(rank: int) -> list[int]:
+        with joined(SimpleNamespace(rank=rank, world_size=2, gather=gathering.of(rank)), b"secret") as found:
+            return [*found.asked, *found.asking]
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(met, range(2))) == [[1, 1], [0, 0]]
+    assert {host for host, _ in addresses} == {"127.0.0.1"}
 
 
 def test_a_rank_with_another_secret_is_refused() -> None:

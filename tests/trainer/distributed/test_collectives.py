@@ -51,6 +51,11 @@ def test_a_gpu_that_would_wait_for_ever_is_left_with_the_sentence_of_a_lost_peer
         wait(Event(done_at=0), NCCL(gone_at=3))
 
 
+def test_a_rank_asks_the_backend_of_its_own_device() -> None:
+    with join_process_group(1):
+        assert collectives.backend_of(torch.device("cpu")).name() == "gloo"
+
+
 @pytest.mark.parametrize("error", [RuntimeError("Connection closed\nmore"), dist.DistBackendError("")])
 def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> None:
     with (

@@ -13,9 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trainer.clock import StepTimer
-from trainer.computing.row_gradients import no_means
+from trainer.computing.row_gradients import Means, no_means
 from trainer.distributed import collectives, exchange
 from trainer.distributed.exchange import GradientExchange, StepReport
+from trainer.distributed.ranks import join_process_group
+from trainer.distributed.row_exchange import bytes_of
 from trainer.errors import LostError
 
 
@@ -44,6 +46,16 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
 def test_in_half_precision_it_is_off_by_its_rounding(deviations: dict[str, float], split: str, gradient: str) -> None:
     assert 1e-6 < deviations[f"float32 {split} {gradient} in 16"] < 2e-3
     assert 1e-6 < deviations[f"float32 {split} {gradient} by ddp in 16"] < 2e-3
+
+
+@pytest.mark.parametrize("split", ["7/41/16", "64/0/0"])
+def test_gradients_that_ddp_sends_in_half_precision_count_half_of_their_bytes(
+    deviations: dict[str, float], split: str
+) -> None:
+    whole, half = (deviations[f"float64 {split} whole by ddp in {bits}, bytes"] for bits in (32, 16))
+    gradients = deviations["float64, bytes"] * 4 / 3  # of three ranks, each sends all but a third twice
+    assert gradients < whole < 1.1 * gradients
+    assert whole - half == pytest.approx(gradients / 2)
 
 
 def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(deviations: dict[str, float]) -> None:
@@ -86,6 +98,20 @@ def test_ranks_that_are_lost_are_noticed_while_the_host_waits_for_the_sizes_of_m
             )
     finally:
         dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_the_gradients_of_rows_are_counted_once_for_each_other_rank(
+    monkeypatch: pytest.MonkeyPatch, ranks: int
+) -> None:
+    with join_process_group(1):
+        model = torch.nn.Embedding(5, 2)
+        found = GradientExchange(model, [], timer=StepTimer(), sparse_tables=[model.weight])
+    found._ranks = ranks
+    monkeypatch.setattr(exchange, "means_of_ranks", lambda own, _counts, _rank, *, bits: own)  # noqa: ARG005
+    own = Means(torch.zeros(3, dtype=torch.int32), torch.ones(3, dtype=torch.int64), torch.zeros(3, 2))
+    found._of_ranks([own], torch.zeros(3 * ranks))
+    assert found.traffic.bytes == (ranks - 1) * bytes_of(own, bits=32)
 
 
 def told(shares: list[int], size: int) -> StepReport:

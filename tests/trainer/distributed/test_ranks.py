@@ -1,15 +1,20 @@
 import os
+import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
 
+from corpus.errors import DataError
+from trainer.computing.threads import Threads
 from trainer.distributed import ranks
+from trainer.errors import TrainingError
 
 JOINED = """
 import os
@@ -123,3 +128,49 @@ def test_ranks_meet_though_torchrun_started_those_of_one_machine_more_often_unle
         met.append(ranks._rendezvous(0))
     met[0].set("here", "first")
     assert met[1].check(["here"]) != apart
+
+
+@pytest.mark.parametrize("error", [TrainingError("no disk"), DataError("no disk")])
+def test_an_error_of_one_rank_is_that_of_all(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    gathered: list[Any] = [None, None]
+
+    def gather(own: ranks.Ranks, mine: Any, _group: Any) -> list[Any]:
+        gathered[own.rank] = mine
+        return gathered
+
+    def agree(rank: int) -> None:
+        with ranks.Ranks(rank=rank, world_size=2, device=torch.device("cpu"), threads=Threads(1)).agreement():
+            if rank == 1:
+                raise error
+
+    monkeypatch.setattr(ranks.Ranks, "gather", gather)
+    for rank in (1, 0):
+        with pytest.raises(TrainingError, match=r"^rank 1: no disk$"):
+            agree(rank)
+
+
+def test_a_rank_that_fails_on_a_gpu_ends_by_its_own_error_and_waits_for_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    init = dist.init_process_group
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _device: None)
+    monkeypatch.setattr(dist, "init_process_group", lambda _backend, **how: init("gloo", **how))
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)  # as by default, also after the test
+    with pytest.raises(TrainingError, match="no disk"), ranks.join_process_group(1):
+        raise TrainingError("no disk")
+    assert dist.is_initialized()
+    dist.destroy_process_group()
+    with ranks.join_process_group(1):
+        pass
+    assert not dist.is_initialized()
+
+
+def test_a_request_to_stop_is_noted_and_signals_are_then_what_they_were() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    with ranks.StopRequest() as stop:
+        assert not stop.made
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.made
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
