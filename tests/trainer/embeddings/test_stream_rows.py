@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from corpus.errors import DataError
+from corpus.stream.files import reader_of
 from corpus.stream.parts import part_path
 from corpus.stream.progress import read_taken, reader_folder, write_error
 from corpus.stream.settings import read_settings
@@ -32,10 +33,12 @@ def never() -> bool:
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Path:
-    """A stream with two readers; of its files the first one has read all that there is."""
-    for number in range(6):
-        (tmp_path / "texts").mkdir(exist_ok=True)
-        (tmp_path / "texts" / str(number)).write_text(TEXT)
+    """A stream with two readers, who have read all that there is, four files and two."""
+    (tmp_path / "texts").mkdir()
+    places = [tmp_path / "texts" / str(number) for number in range(100)]
+    for reader, files in enumerate((4, 2)):
+        for place in [each for each in places if reader_of(str(each), 2) == reader][:files]:
+            place.write_text(TEXT)
     made = begin(tmp_path / "stream", tmp_path / "texts", part_rows=8, readers=2, follow=True)
     settings = json.loads((made / "stream.json").read_text())
     (made / "stream.json").write_text(json.dumps({**settings, "follow": False}))
