@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import logsigmoid
 
@@ -62,6 +62,8 @@ def as_table(means, table: torch.Tensor) -> torch.Tensor:
 
 @settings(deadline=None)
 @given(texts, st.integers(1, 6), st.sampled_from([0.0, 1e-2]), st.integers(0, 2**32))
+@example(np.full((1, 20), FIRST_WORD, np.int32), 19, 0.0, 0)  # some words have more pairs than a product has factors
+@example(np.array([[0] * 20, [FIRST_WORD] * 20], np.int32), 3, 0.0, 0)  # a row without pairs, and one behind it
 def test_both_ways_to_compute_have_the_gradients_of_the_definition(rows, window: int, subsample: float, seed: int):
     chosen, learnt = rules(window, subsample), model()
     keys = hashes(seed, 3, np.arange(len(rows)))

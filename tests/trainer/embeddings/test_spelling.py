@@ -34,6 +34,12 @@ def test_the_most_frequent_characters_have_numbers_of_their_own_and_the_others_s
     assert one == other != known
 
 
+def test_the_numbers_of_characters_are_those_of_the_format_of_an_encoder() -> None:
+    spelling = Spelling("abc")
+    assert spelling.letters(["cabx"])[0, :5].tolist() == [4, 2, 3, 1, 0]
+    assert spelling.size == 5
+
+
 def test_a_character_that_is_not_known_counts_as_its_lower_case_form() -> None:
     spelling = Spelling.of(["word", "USA"])
     lower, upper, mixed = spelling.letters(["word", "WORD", "usa"])

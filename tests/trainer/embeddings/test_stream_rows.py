@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,16 +14,20 @@ import pytest
 
 from corpus.errors import DataError
 from corpus.stream.files import reader_of
-from corpus.stream.parts import part_path
+from corpus.stream.parts import ROW_TOKENS, part_path
 from corpus.stream.progress import read_taken, reader_folder, write_error
 from corpus.stream.settings import read_settings
 from tests.corpus.stream.reading import Clock, begin, parts, read
+from trainer.config import TrainConfig, configured
+from trainer.distributed.ranks import Ranks, join_process_group
 from trainer.embeddings import stream_rows
+from trainer.embeddings import task as task_of_words
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, load_start, read_start, write_start
+from trainer.embeddings.task import Embedding
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import STREAM
-from trainer.task import Coming
+from trainer.task import VALIDATION, Coming
 
 TEXT = "".join(f"word{number % 7} is one of many words that keep coming\n" for number in range(400))
 
@@ -251,3 +256,58 @@ def test_a_long_silence_is_told_as_later_so_that_other_ranks_do_not_time_out(str
     (stream / "reader-0" / "end.json").unlink()
     with patch.object(stream_rows, "_MOST_SECONDS", 0.0):
         assert data.choose(never, never, wait=True) is Coming.LATER
+
+
+@pytest.fixture
+def alone() -> Iterator[Ranks]:
+    with join_process_group(1) as ranks:
+        yield ranks
+
+
+def options(stream: Path, **more: Any) -> TrainConfig:
+    given = {"data": stream, "output": stream / "out", "model": "skipgram", "embedding": 4, "min_count": 1, **more}
+    return configured(given, endless=True)
+
+
+def task(ranks: Ranks, config: TrainConfig) -> Embedding:
+    data = Embedding.load(config, ranks, memory=1 << 30, stop=never)
+    config, data, _ = Embedding.begun(config, ranks, data)
+    return Embedding(config, ranks, data)
+
+
+def test_the_rate_of_a_run_falls_to_nothing_with_its_words_and_the_run_ends_after_them(
+    stream: Path, alone: Ranks
+) -> None:
+    words, rates = 3 * len(TEXT.split()), list[float]()
+    config = options(stream, words=words, epochs=1000)
+    own = task(alone, config)
+    while own.begin_epoch(never, wait=False) is Coming.ROWS:
+        rates += [own.step_rate(config, step, 4 * 1000, 1) for step in range(4)]
+        own.end_epoch()
+    told = own.summary_settings()
+    assert words <= told["words_seen"] < words + 8 * ROW_TOKENS
+    assert rates == pytest.approx(np.linspace(rates[0], 0, len(rates), endpoint=False), abs=0.1 * rates[0])
+    assert told["words_a_row"] == pytest.approx(2 * words / (8 * sum(counts(stream))), rel=0.05)
+
+
+def test_judging_takes_a_small_share_of_the_time_where_parts_take_little(
+    stream: Path, alone: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, judged = Clock(), []
+    monkeypatch.setattr(task_of_words, "time", SimpleNamespace(monotonic=clock))
+    own = task(alone, options(stream))
+    for part in range(sum(counts(stream))):
+        own.begin_epoch(never, wait=False)
+        if own.judges_epoch:
+            judged.append(part)
+            own.evaluate(VALIDATION, split=np.array([1]), stop=lambda: clock.sleep(30))
+        own.end_epoch()
+        clock.sleep(61)
+    assert judged == [0, 10, 20]
+
+
+def test_only_a_run_that_goes_on_has_the_vocabulary_of_the_run_before(stream: Path, alone: Ranks) -> None:
+    config = options(stream)
+    frequent = task(alone, replace(config, min_count=1000))
+    found = [task(alone, replace(config, resume=resume)) for resume in (True, False)]
+    assert [own.summary_settings()["vocabulary"] for own in (frequent, *found)] == [8, 8, 15]

@@ -8,11 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.errors import DataError
-from trainer.embeddings.vectors import WordVectors, read_vectors, write_binary, write_text
+from trainer.embeddings.vectors import WordVectors, open_vectors, read_vectors, write_binary, write_text
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), min_size=1, max_size=6, unique=True)
 NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 WRITERS = [write_text, write_binary]
+
+
+@pytest.mark.parametrize(
+    ("file", "address"), [("v.bin", "v.bin"), ("m/vectors.bin", "m"), ("o/model/vectors.txt", "o")]
+)
+def test_an_address_is_that_of_a_file_or_of_a_model_or_of_a_run(tmp_path: Path, file: str, address: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    write_binary(str(tmp_path / file), WordVectors(["a"], np.ones((1, 2), np.float32)))
+    assert open_vectors(str(tmp_path / address)).words == ["a"]
 
 
 @given(words=WORDS, size=st.integers(1, 5), data=st.data())
