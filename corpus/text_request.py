@@ -1,15 +1,9 @@
-"""Texts that another machine is to encode: what is written for it to S3, what it reports there, and its program.
+"""Texts that another machine is to encode, as its request has them, and what it tells of them.
 
-`python -m corpus.text_request REQUEST OUTPUT PROGRESS` encodes the texts that the object REQUEST names to the file
-OUTPUT, and reports in the object PROGRESS. Others may write such objects, so their values are checked when they are
-read.
+Others may write such documents, so their values are checked when they are read.
 """
 
-import argparse
 import json
-import signal
-import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
@@ -21,13 +15,7 @@ from corpus.json_values import parse_json_object, require_fields
 from corpus.reading.formats import Format
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source
-from corpus.reading.storage import open_range, write_text
 from corpus.settings import Settings
-
-REQUEST_NAME = "texts.json"
-"""The name of a request beside the results of the training that it is for."""
-
-_REPORT_SECONDS = 2.0
 
 _Kind = TypeVar("_Kind")
 
@@ -120,47 +108,3 @@ def _made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
         if field.default is MISSING and field.name not in values:
             raise DataError(f"{field.name} is missing")
     return kind(**values)
-
-
-def encode_request(request: str, output: Path, progress: str) -> None:
-    """Do what the object `request` asks for. Raises DataError where it asks for nothing that can be done."""
-    with open_range(request) as file:
-        content = file.read()
-    try:
-        asked = TextRequest.from_json(content.decode("utf-8", "replace"))
-    except DataError as error:
-        raise DataError(f"{request} asks for no texts: {error}; train again") from error
-    read, told = 0, time.monotonic()
-
-    def tell(**counts: int) -> None:
-        write_text(progress, json.dumps(asdict(TextProgress(read=read, **counts))))
-
-    def report(size: int) -> None:
-        nonlocal read, told
-        read += size
-        if time.monotonic() - told >= _REPORT_SECONDS:
-            tell()
-            told = time.monotonic()
-
-    tell()
-    counts = asked.encode(output, report, place="instance type")
-    tell(**{name: counts[name] for name in ("lines", "malformed", "empty")})
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Encode the texts that an object in S3 names.")
-    for name, kind in (("request", str), ("output", Path), ("progress", str)):
-        parser.add_argument(name, type=kind)
-    asked = parser.parse_args()
-    # What was written so far is removed by the same way out as after an error.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        encode_request(asked.request, asked.output, asked.progress)
-    except DataError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

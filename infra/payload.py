@@ -35,11 +35,11 @@ class Payload(Construct):
         wheels: Path,
         script: Path,
     ) -> None:
-        """Upload packages from the repository's root; `wheels` and `script` are paths below it."""
+        """Upload packages, or parts of them, from the repository's root; `wheels` and `script` are paths below it."""
         super().__init__(scope, construct_id)
         self._root = root
         self._assets = [
-            self._asset("Code", root, ["/*", *(f"!/{package}" for package in packages), *_JUNK]),
+            self._asset("Code", root, [*_all_but(packages), *_JUNK]),
             self._asset("Wheels", wheels, []),
             self._asset("Script", script, []),
         ]
@@ -80,3 +80,13 @@ class Payload(Construct):
             Annotations.of(self).add_error(f"{describe_missing(path.relative_to(self._root))}.")
             path = Path(__file__)
         return assets.Asset(self, name, path=str(path), exclude=exclude, ignore_mode=IgnoreMode.GIT)
+
+
+def _all_but(packages: Sequence[str]) -> list[str]:
+    """Patterns as Git's that exclude everything but these paths; what is above them is included before."""
+    found = ["/*"]
+    for package in packages:
+        above, _, _ = package.rpartition("/")
+        found += [f"!/{above}", f"/{above}/*"] if above and f"!/{above}" not in found else []
+        found.append(f"!/{package}")
+    return found

@@ -113,7 +113,7 @@ class ShoalStack(Stack):
             payload=self._payload(
                 "gpu",
                 wheels=libraries.of_gpu_nodes(self._spec),
-                packages=("corpus", "trainer"),
+                packages=("corpus", "trainer", "bootstrap/__init__.py", "bootstrap/agent"),
                 script="nodes/gpu/boot.sh",
             ),
         )
@@ -146,9 +146,9 @@ class ShoalStack(Stack):
         if self.training:
             role = self.training.role
             self.training.payload.allow_download(role)
-            allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX,))
+            allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX))
             allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX,))
-            allow_objects(role, data, WRITE, under=(topology.NODES_PREFIX,))
+            allow_objects(role, data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
             allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.training.nodes)
             if self.share:

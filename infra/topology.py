@@ -48,7 +48,10 @@ OUTPUT_GUARD = "GuardFunction"
 
 NODES_PREFIX = "nodes/"
 """Where each node of a node group writes in the data bucket: its state as `<instance-id>.json`, a sign of work as
-`.busy`, what it has read of texts as `.texts`."""
+`.busy`."""
+REQUESTS_PREFIX = "requests/"
+"""Where it is written in the data bucket what the agents of nodes are to do (bootstrap/agent/documents.py). Nodes may
+only read here: who may write here can have them do any training."""
 RUNS_PREFIX = "runs/"
 """Where training writes in the data bucket. Nodes of node groups may write here and below `NODES_PREFIX` only, and read
 here and below `DATASETS_PREFIX` only."""

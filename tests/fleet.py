@@ -3,6 +3,10 @@
 import base64
 import itertools
 import json
+import shlex
+import sys
+import zipfile
+from pathlib import Path
 from typing import Any, Self
 
 import boto3
@@ -17,9 +21,49 @@ BUCKET = "fleet-data"
 _names = (f"fleet-{number}" for number in itertools.count())
 
 
+def pack_code(archive: zipfile.ZipFile) -> None:
+    """Pack the code that a stack deploys to GPU nodes."""
+    root = Path(__file__).parents[1]
+    archive.write(root / "bootstrap" / "__init__.py", "bootstrap/__init__.py")
+    for package in ("corpus", "trainer", "bootstrap/agent"):
+        for source in (root / package).rglob("*.py"):
+            archive.write(source, source.relative_to(root))
+
+
 def report(**said: str) -> str:
     """A boot script that does nothing but report this."""
     return f"printf '%s' '{json.dumps(said)}' | aws s3 cp - s3://{BUCKET}/nodes/$EC2_INSTANCE_ID.json"
+
+
+def boot_agent(ranks: str = "") -> str:
+    """A boot script that installs nothing: the agent is of this checkout; ranks are a script, if it is given."""
+    root = Path(__file__).parents[1]
+    agent = "runpy.run_module('bootstrap.agent', run_name='__main__')"
+    starts = f"import runpy, sys; sys.executable = sys.argv[1]; {agent}"
+    return f"""\
+mkdir -p "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/etc/systemd/system" "$NODE_ROOT/mnt/share"
+cat >"$NODE_ROOT/usr/local/bin/node-python" <<'RUN'
+#!/bin/bash
+case "$*" in
+*bootstrap.agent.child*) ;;
+*trainer.launch*) {ranks or ":"} ;;
+esac
+exec {shlex.quote(sys.executable)} "$@"
+RUN
+cat >"$NODE_ROOT/usr/local/bin/shoal-agent" <<RUN
+#!/bin/bash
+export PYTHONPATH={shlex.quote(str(root))} DEPLOYMENT=$DEPLOYMENT DATA_BUCKET={BUCKET} INSTANCE_ID=$EC2_INSTANCE_ID
+exec {shlex.quote(sys.executable)} -c {shlex.quote(starts)} "$NODE_ROOT/usr/local/bin/node-python"
+RUN
+chmod 755 "$NODE_ROOT"/usr/local/bin/*
+cat >"$NODE_ROOT/etc/systemd/system/shoal-agent.service" <<UNIT
+[Service]
+ExecStart="$NODE_ROOT/usr/local/bin/shoal-agent"
+StandardOutput=append:$NODE_ROOT/var/log/shoal-agent.log
+Restart=always
+UNIT
+systemctl enable --now shoal-agent
+{report(state="ready", log="")}"""
 
 
 class Fleet:
@@ -66,10 +110,11 @@ class Fleet:
         boot: str = "",
     ) -> Self:
         """A group of nodes that boot by this script, or without one report that they are ready."""
+        script = f"export DEPLOYMENT={self.name}\n{boot or report(state='ready', log='')}"
         data = {
             "ImageId": "ami-0a1b2c3d4e5f60718",
             "InstanceType": kind,
-            "UserData": base64.b64encode((boot or report(state="ready", log="")).encode()).decode(),
+            "UserData": base64.b64encode(script.encode()).decode(),
         }
         made = self.ec2.create_launch_template(LaunchTemplateName=f"{self.name}-{name}", LaunchTemplateData=data)
         template = {"LaunchTemplateId": made["LaunchTemplate"]["LaunchTemplateId"], "Version": "1"}

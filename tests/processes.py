@@ -29,13 +29,15 @@ def left_behind(mark: str, patience: float = 10) -> list[str]:
     return found
 
 
-def rank_processes(rank: int) -> list[psutil.Process]:
-    """The processes below this one that are this rank of a training."""
+def rank_processes(rank: int, nodes: Path | None = None) -> list[psutil.Process]:
+    """The processes below this one that are this rank of a training, or those on nodes whose folders are below that."""
     found = []
-    for child in psutil.Process().children(recursive=True):
+    for child in psutil.Process().children(recursive=True) if nodes is None else psutil.process_iter():
         try:
-            if child.environ().get("RANK") == str(rank):
+            environment = child.environ()
+            ours = nodes is None or environment.get("NODE_ROOT", "").startswith(f"{nodes}/")
+            if ours and environment.get("RANK") == str(rank):
                 found.append(child)
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue  # it ended meanwhile
     return found

@@ -136,9 +136,10 @@ def test_what_is_wrong_with_the_input_is_said_before_any_node_is_started(
 @pytest.mark.slow
 def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Path) -> None:
     bucket = deployed.stack_outputs("fasttext")["DataBucket"]
+    before = set(keys(bucket, "nodes/"))
     running = deployed.starts(*COMMAND, "--output", str(tmp_path), *ASKED)
     until = time.monotonic() + 120
-    while not any(key.endswith(".texts") for key in keys(bucket, "nodes/")):
+    while not any(key.endswith(".run") for key in {*keys(bucket, "nodes/")} - before):  # the agent has begun
         assert running.poll() is None
         assert time.monotonic() < until
         time.sleep(0.1)
@@ -147,7 +148,7 @@ def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Pat
     assert running.returncode == 130, told
     assert "Traceback" not in told
     assert groups() == [0]
-    assert not [key for key in keys(bucket, "runs/") if not key.endswith("/texts.json")]
+    assert not [key for key in keys(bucket, "runs/") if not key.endswith("/request.json")]
 
 
 class Trained(NamedTuple):
@@ -170,8 +171,8 @@ def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(trained: Traine
     assert trained.summary["inputs"] == [f"{FOLDER}/train.txt", f"{FOLDER}/test.txt"]
     assert trained.summary["refused"] == []
     assert "5 of 500 lines are malformed, and are left out" in trained.told
-    request = json.loads((trained.output / "texts.json").read_text())
-    assert [source["address"] for source in request["sources"]] == trained.summary["inputs"]
+    request = json.loads((trained.output / "request.json").read_text())
+    assert [source["address"] for source in request["texts"]["sources"]] == trained.summary["inputs"]
     assert groups() == [0]
     assert answers(trained.summary["run"], tmp_path) == ["positive", "negative"]
 

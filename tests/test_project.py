@@ -27,7 +27,8 @@ def pins(name: str) -> dict[str, str]:
     "nodes", ["bootstrap/preprocessing/emr/requirements.txt", "bootstrap/nodes/gpu/requirements.txt"]
 )
 def test_nodes_run_the_versions_that_are_tested_here(nodes: str) -> None:
-    ours = {**pins("requirements.txt"), "botocore": pins("requirements.txt")["boto3"]}
+    locked = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "locks" / "shoal.txt").read_text(), re.MULTILINE))
+    ours = {**locked, **pins("requirements.txt")}
     assert {name: ours.get(name) for name in pins(nodes)} == pins(nodes)
 
 

@@ -1,9 +1,9 @@
 """The options of a training run on a command line, by argparse."""
 
 import argparse
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from corpus.errors import DataError
 from corpus.stream.settings import read_settings
@@ -34,20 +34,54 @@ def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig
 
 def as_arguments(config: TrainConfig) -> list[str]:
     """The command line that `from_args` reads as this configuration, for a launcher to pass on to its ranks."""
-    line: list[str] = []
+    return [word for name, words in as_words(config).items() for word in (flag(name), *words)]
+
+
+def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
+    """The words of each option of a command line, by its name; an option that is not needed is left out."""
+    found: dict[str, tuple[str, ...]] = {}
     for each in options(TrainConfig):
         value = getattr(config, each.name)
-        if config.preset and each.name in OF_THE_RUN:
+        if (config.preset and each.name in OF_THE_RUN) or value is None or value is False or value in ((), {}):
             continue
         if value is True:
-            line.append(each.flag)
+            found[each.name] = ()
         elif each.name == "slow":
-            line += [flag("slow"), *(f"{rank}:{slowed}" for rank, slowed in value.items())] if value else []
-        elif each.several:
-            line += [each.flag, *map(str, value)] if value else []
-        elif value is not None and value is not False:
-            line += [each.flag, str(value)]
-    return line
+            found[each.name] = tuple(f"{rank}:{slowed}" for rank, slowed in value.items())
+        else:
+            found[each.name] = tuple(map(str, value)) if each.several else (str(value),)
+    return found
+
+
+def from_words(words: Mapping[str, Sequence[str]], *, endless: bool, **places: Path) -> TrainConfig:
+    """The inverse of `as_words`, with other `places`, by the names of their options. Raises TrainingError for what is
+    no option, or has no such value."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    add_arguments(parser)
+    known = {each.name: each for each in options(TrainConfig)}
+    line: list[str] = []
+    for name, values in {**words, **{name: (str(path),) for name, path in places.items()}}.items():
+        if name not in known:
+            raise TrainingError(f"{flag(name)} is no option of a training")
+        if any(each.startswith("-") for each in values) and not all(map(_is_number, values)):
+            raise TrainingError(f"{flag(name)} has a value that begins with a dash")
+        line += [flag(name), *values]
+    return from_args(parser.parse_args(line), endless=endless)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises TrainingError for wrong use."""
+
+    def error(self, message: str) -> NoReturn:
+        raise TrainingError(message)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:

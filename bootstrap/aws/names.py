@@ -8,11 +8,10 @@ enough, because names are also parts of paths.
 import re
 from ipaddress import AddressValueError, IPv4Address
 
+from bootstrap.agent.documents import INSTANCE, REQUEST_NAME
 from bootstrap.errors import ShoalError
 from corpus.display import printable
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
-from corpus.stream.settings import SETTINGS_NAME
-from corpus.text_request import REQUEST_NAME
 from infra import parts, topology
 from trainer.output.files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, STREAM, SUMMARY, VECTOR_FILES
 
@@ -20,10 +19,9 @@ SETS = "sets/"
 """Where a run has the sets by which vectors of words are judged."""
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
-_INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
-    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME, SETTINGS_NAME, STREAM)))}"
+    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME, STREAM)))}"
     rf"|(node|reader)-[0-9]{{1,6}}\.log|reader-[0-9]{{1,6}}\.json|{SETS}[A-Za-z0-9=+@-][A-Za-z0-9.=+@_-]{{0,200}}"
     rf"|{MODEL}/({'|'.join(map(re.escape, {*MODEL_FILES, *VECTOR_FILES}))})"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
@@ -54,7 +52,7 @@ def region(name: str) -> str:
 
 def instance(identifier: str) -> str:
     """The id of an instance."""
-    return _matching(_INSTANCE, identifier, "an instance", "an id such as i-0123456789abcdef0")
+    return _matching(INSTANCE, identifier, "an instance", "an id such as i-0123456789abcdef0")
 
 
 def address(text: str) -> str:
@@ -76,7 +74,7 @@ def result(name: str) -> str:
         _RESULT,
         name,
         "a file of a training run",
-        f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, {SETTINGS_NAME}, {STREAM}, a file of {MODEL}/ or {SETS}, node-N.log, "
+        f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, {STREAM}, a file of {MODEL}/ or {SETS}, node-N.log, "
         f"reader-N.log, reader-N.json, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
     )
 

@@ -1,68 +1,87 @@
-"""Starts the ranks of a run on a deployment's nodes and follows them to their end.
+"""Follows a launch on a deployment's nodes to its end, and has it stopped where it cannot go on.
 
-Ranks wait for each other, so a command that fails or a node that is gone must end the whole run; a reader, too.
+Ranks wait for each other, so a node that fails or is gone must end the whole run; a reader, too. Agents see what
+fails on other nodes; only here is it seen that a node is gone.
 """
 
-import math
-import random
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from bootstrap.aws.deployment import Deployment
+from bootstrap.agent.documents import NodeStatus
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import mark_handled
-from bootstrap.nodes.fleet import GpuNode, NodeWatch
-from bootstrap.nodes.run_command import CommandState, NodeCommand
+from bootstrap.nodes.fleet import GpuNode, NodeWatch, of_role
 from bootstrap.progress import Bars
-from bootstrap.training.node_scripts import TrainingRun
-from bootstrap.training.readers import Readers
+from bootstrap.training.node_launch import NodeLaunch
 from bootstrap.training.run_view import RunView
 from corpus.reading.s3 import Place, head_if_there, read_from
-from trainer.config import TrainConfig
 from trainer.output.files import RECORD
 from trainer.rank_processes import STOP_SECONDS
 
 _PAUSE_SECONDS = 1.0
-_PORTS = range(20_000, 30_000)
+_LONGEST_STOP_SECONDS = 3 * STOP_SECONDS
+"""How long nodes may take to stop: their agents hear of it, their ranks end, or are ended, and results are copied."""
+_ANSWER_SECONDS = 120.0
+"""How long the agent of a node that is ready may take to tell that it has seen a request."""
+GO_ON = "; type the same command with --resume, which continues from the last checkpoint"
+_AGAIN = "; type the same command again"
+
+Statuses = Mapping[str, NodeStatus]
 
 
-def run_ranks(
-    deployment: Deployment,
-    nodes: Sequence[GpuNode],
-    run: TrainingRun,
-    config: TrainConfig,
-    view: RunView,
-    bars: Bars,
-    *,
-    readers: Readers | None = None,
-) -> KeyboardInterrupt | None:
-    """Start the ranks and follow them to their end; returns the interrupt that asked them to stop, if there was one.
+def wait_for_data(launch: NodeLaunch, nodes: Sequence[GpuNode], bars: Bars) -> None:
+    """Wait until all nodes have their data, or one cannot get it; the bar shows the texts that all of them have read.
 
-    The ranks are also asked to stop when one of the `readers` fails, which its own context then reports. Raises
-    Abandoned when the user interrupts again, before AWS has answered and the ranks could be asked to stop.
+    An error or an interrupt stops the launch. Raises ShoalError for a node that is gone or does not answer.
     """
-    record = RemoteRecord(deployment, run, view)
-    port = random.choice(_PORTS)  # noqa: S311
-    commands = [
-        NodeCommand(deployment.session, node.instance_id, run.train(nodes, rank, port, config))
-        for rank, node in enumerate(nodes)
-    ]
-    watch = RankWatch(deployment, nodes, commands, run, record, readers)
+    watch, since = NodeWatch(launch.deployment, nodes, _AGAIN), time.monotonic()
+    try:
+        while True:
+            statuses = launch.statuses()
+            if any(each.over for each in statuses.values()):
+                return
+            if len(statuses) == len(nodes) and all(each.has_come_to("staged") for each in statuses.values()):
+                return
+            watch.look()
+            silent = [each.instance_id for each in nodes if each.instance_id not in statuses]
+            if silent and time.monotonic() - since > _ANSWER_SECONDS:
+                raise ShoalError(
+                    f"the agent of the node {silent[0]} does not answer; if its deployment is of an earlier version of "
+                    "Shoal, deploy it again"
+                )
+            if launch.request.texts is not None and statuses:
+                bars.at(min(each.read for each in statuses.values()))
+            bars.tick()
+            time.sleep(_PAUSE_SECONDS)
+    except Abandoned:
+        raise
+    except BaseException:
+        launch.ask_to_stop()  # on a node that stays it would go on
+        raise
+
+
+def wait_for_end(
+    launch: NodeLaunch, nodes: Sequence[GpuNode], view: RunView, bars: Bars
+) -> tuple[KeyboardInterrupt | None, Statuses]:
+    """Follow the ranks and the readers to their end; returns the interrupt that asked them to stop, if there was one,
+    and what the nodes have told at the end.
+
+    Raises ShoalError when a node is gone or does not stop, and Abandoned when the user interrupts again, before AWS has
+    answered and the nodes could be asked to stop.
+    """
+    followed = _Followed(launch, nodes, view)
     stop_request: KeyboardInterrupt | None = None
     while True:
         try:
             if stop_request:
                 if retrying.unanswered:
-                    bars.note(_unanswered_message(deployment, run))
-                watch.stop()
-            while not watch.finished():
+                    bars.note(_unanswered_message(launch))
+                followed.stop()
+            while not followed.is_over():
                 time.sleep(_PAUSE_SECONDS)
-            return stop_request
+            return stop_request, followed.statuses
         except KeyboardInterrupt as interrupt:
             if stop_request:
                 raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
@@ -70,21 +89,69 @@ def run_ranks(
             mark_handled(stop_request)
 
 
-def _unanswered_message(deployment: Deployment, run: TrainingRun) -> str:
+class _Followed:
+    """A launch that is followed."""
+
+    def __init__(self, launch: NodeLaunch, nodes: Sequence[GpuNode], view: RunView) -> None:
+        self.statuses: Statuses = {}
+        self._launch, self._record = launch, RemoteRecord(launch, view)
+        self._trainers = NodeWatch(launch.deployment, of_role(nodes, "train"), f", and the ranks with it{GO_ON}")
+        self._readers = NodeWatch(launch.deployment, of_role(nodes, "read"), f", and the reader with it{GO_ON}")
+        self._lost: ShoalError | None = None
+        """Of a reader's node, the error; the ranks then stop with a checkpoint."""
+        self._deadline: float | None = None
+
+    def is_over(self) -> bool:
+        """Whether all nodes have ended what they did. Raises ShoalError when a node is gone, or will not stop."""
+        self.statuses = self._launch.statuses()
+        request = self._launch.request
+        awaited = request.trainers if self._lost else request.members
+        if all(each.instance in self.statuses and self.statuses[each.instance].over for each in awaited):
+            self._record.look()
+            if self._lost:
+                raise self._lost
+            return True
+        if any(each.fails for each in self.statuses.values()):
+            self._deadline = self._deadline or time.monotonic() + _LONGEST_STOP_SECONDS
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise ShoalError(
+                f"the nodes did not stop in time, so they are ended; what they wrote is in {self._launch.folder}"
+            )
+        self._look_at_nodes()
+        self._record.look()
+        return False
+
+    def _look_at_nodes(self) -> None:
+        self._trainers.look()
+        if self._lost is None:
+            try:
+                self._readers.look()
+            except ShoalError as error:
+                self._lost = error
+                self.stop()
+
+    def stop(self) -> None:
+        """Have the ranks stop with a checkpoint; then their time begins."""
+        if not self._launch.request.stop:
+            self._launch.ask_to_stop()
+            self._deadline = time.monotonic() + _LONGEST_STOP_SECONDS
+
+
+def _unanswered_message(launch: NodeLaunch) -> str:
     """What to tell a user who stops a run while AWS does not answer."""
     return (
         "the ranks are asked to stop as soon as AWS answers. Ctrl-C again ends this command at once, and the training "
-        f"continues; to copy its results, type: shoal fetch {deployment.name} --run {run.name} --output DIR"
+        f"continues; to copy its results, type: shoal fetch {launch.deployment.name} --run {launch.run} --output DIR"
     )
 
 
 class RemoteRecord:
     """Follows the record of a run in S3."""
 
-    def __init__(self, deployment: Deployment, run: TrainingRun, view: RunView) -> None:
+    def __init__(self, launch: NodeLaunch, view: RunView) -> None:
         """Call this before the run begins: what the record has by then was written before the run was resumed."""
-        self._s3, self._view = deployment.session.client("s3"), view
-        self._place = Place(run.folder.bucket, run.folder.key + RECORD)
+        self._s3, self._view = launch.deployment.session.client("s3"), view
+        self._place = Place(launch.folder.bucket, launch.folder.key + RECORD)
         self._known = self._state()
 
     def look(self) -> None:
@@ -100,66 +167,3 @@ class RemoteRecord:
     def _state(self) -> tuple[str, int] | None:
         found = retrying(partial(head_if_there, self._s3, self._place))
         return None if found is None else (found["ETag"], found["ContentLength"])
-
-
-class RankWatch:
-    """Follows the commands of a run; a node that fails or is gone ends all, because other ranks would wait for it."""
-
-    def __init__(
-        self,
-        deployment: Deployment,
-        nodes: Sequence[GpuNode],
-        commands: Sequence[NodeCommand],
-        run: TrainingRun,
-        record: RemoteRecord,
-        readers: Readers | None,
-    ) -> None:
-        self._deployment, self._nodes, self._commands, self._run = deployment, nodes, commands, run
-        self._record, self._readers = record, readers
-        self._to_ask: list[int] = []
-        self._deadline: float | None = None
-        self._node_watch = NodeWatch(
-            deployment,
-            nodes,
-            ", and the ranks with it; type the same command with --resume, which continues from the last checkpoint",
-        )
-
-    def finished(self) -> bool:
-        """Whether all commands have ended. Raises ShoalError when a node is gone, or the ranks will not stop."""
-        states = [retrying(command.state) for command in self._commands]
-        if all(state.finished for state in states):
-            self._record.look()
-            return True
-        if any(state.finished and not state.succeeded for state in states) or self._reading_failed():
-            self.stop()
-        self._ask_to_stop(states)
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise ShoalError(
-                f"the ranks did not stop in time, so their nodes are ended; what they wrote is in {self._run.folder}"
-            )
-        self._node_watch.look()
-        self._record.look()
-        return False
-
-    def _reading_failed(self) -> bool:
-        return self._readers is not None and self._readers.failure() is not None
-
-    def stop(self) -> None:
-        """Have the running ranks stop with a checkpoint and copy their results to S3."""
-        if self._deadline is None:
-            self._deadline = math.inf  # their time begins when they were asked
-            self._to_ask = list(range(len(self._nodes)))
-
-    def _ask_to_stop(self, states: Sequence[CommandState]) -> None:
-        """Ask the ranks to stop that were not asked yet; after the last one their time begins."""
-        if not self._to_ask:
-            return
-        while self._to_ask:
-            rank = self._to_ask[0]
-            script, node = self._run.stop(rank), self._nodes[rank].instance_id
-            # This node may be the one that has failed. The others must be asked nevertheless.
-            with suppress(BotoCoreError, ClientError, ShoalError):
-                if not states[rank].finished:
-                    retrying(partial(NodeCommand, self._deployment.session, node, script, online_seconds=10))
-            self._to_ask.pop(0)
-        self._deadline = time.monotonic() + 2 * STOP_SECONDS

@@ -1,39 +1,24 @@
-"""Brings the data of a training to the nodes: copies a dataset, has texts encoded there that lie in S3, or prepares
-where readers leave the words of a text.
+"""Finds what a training on nodes learns from: a dataset, texts that they encode, or text that readers read.
 
 Whatever can be found wrong must be found before nodes start, because they cost money.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
-from functools import partial
 from itertools import filterfalse
 from pathlib import Path
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from bootstrap.aws import fetched, names, objects
+from bootstrap.aws import names, objects
 from bootstrap.aws.deployment import Deployment
-from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
-from bootstrap.nodes import shared_folder
-from bootstrap.nodes.fleet import GpuNode, NodeWatch
-from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.progress import Bars
-from bootstrap.training.node_scripts import TrainingRun
+from bootstrap.training.node_launch import NodeData
 from bootstrap.training.node_stream import require_readable
 from bootstrap.training.raw_input import RawTexts, dataset_of_texts, understand_texts
 from corpus.dataset import open_dataset
 from corpus.display import printable
-from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
-from corpus.reading.s3 import Place, is_s3, list_objects, place_of, read_text
+from corpus.reading.s3 import Place, is_s3, list_objects, place_of
 from corpus.stream.settings import StreamSettings
-from corpus.text_request import TextProgress, TextRequest, describe_left_out
 from infra import topology
-
-NodeData = Place | TextRequest | StreamSettings
-"""A dataset in S3, texts that nodes encode, or text of which readers leave the words."""
 
 
 def find_data(
@@ -66,75 +51,6 @@ def find_data(
     for address in addresses:
         deployment.readable(address)
     return understand_texts(data, output, bars)
-
-
-def bring_data(
-    deployment: Deployment,
-    nodes: Sequence[GpuNode],
-    run: TrainingRun,
-    data: NodeData,
-    bars: Bars,
-    *,
-    readers: Sequence[GpuNode] = (),
-) -> None:
-    """Bring the data to every node that has disks of its own, and for the others to the share, if there is one.
-
-    The first of `nodes` serves a share by NFS to all others, and to `readers`. Raises ShoalError with the sentence of a
-    node that could not do it, or for a node that is gone.
-    """
-    if isinstance(data, TextRequest):
-        s3 = deployment.session.client("s3")
-        fetched.put(s3, run.request, run.name, data.to_json(), bars.note)
-        # A node that stayed may have reported of texts before.
-        objects.delete(s3, run.bucket, [{"Key": run.progress(node).key} for node in nodes])
-        bars.stage("read the texts on the nodes", data.plain_bytes, "B")
-    elif isinstance(data, StreamSettings):
-        fetched.put(deployment.session.client("s3"), run.settings, run.name, data.to_json(), bars.note)
-        bars.stage("prepare the nodes", 0)
-    else:
-        bars.stage("copy the dataset to the nodes", 0)
-    if deployment.share == "nfs":
-        shared_folder.serve(deployment.session, [*nodes, *readers])
-    watch = NodeWatch(deployment, nodes, "; type the same command again")
-    for together in (nodes[:1], nodes[1:]) if deployment.share else (nodes,):
-        _stage(deployment, together, run, watch, bars)
-    if progress := _progress(deployment, run, nodes[0]):
-        for sentence in describe_left_out(lines=progress.lines, malformed=progress.malformed, empty=progress.empty):
-            bars.note(sentence)
-
-
-def _stage(deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, watch: NodeWatch, bars: Bars) -> None:
-    """Bring the data to these nodes at once; an error or an interrupt ends the commands on all of them."""
-
-    def look() -> None:
-        watch.look()
-        known = [progress.read for node in nodes if (progress := _progress(deployment, run, node))]
-        if known:
-            bars.at(min(known))
-        bars.tick()
-
-    commands = [NodeCommand(deployment.session, node.instance_id, run.stage(node)) for node in nodes]
-    try:
-        for command in commands:
-            command.wait(look)
-    except Abandoned:
-        raise
-    except BaseException:
-        for command in commands:  # on a node that stays it would go on
-            with suppress(BotoCoreError, ClientError):
-                command.cancel()
-        raise
-
-
-def _progress(deployment: Deployment, run: TrainingRun, node: GpuNode) -> TextProgress | None:
-    """What a node has reported for this run; None where it has reported nothing that can be read."""
-    if not isinstance(run.dataset, str):
-        return None
-    found = retrying(partial(read_text, deployment.session.client("s3"), run.progress(node)))
-    try:
-        return None if found is None else TextProgress.from_json(found)
-    except DataError:
-        return None
 
 
 def newest_dataset(deployment: Deployment, bars: Bars) -> Place | None:

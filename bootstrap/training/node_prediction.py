@@ -12,7 +12,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
-from bootstrap.training.node_data import NodeData
+from bootstrap.training.node_launch import NodeData
 from bootstrap.training.prediction import require_model, work_of
 from corpus.errors import DataError
 from corpus.stream.settings import StreamSettings

@@ -1,21 +1,20 @@
-"""Text for vectors of words on a deployment: what its nodes are asked to read, and who of them reads.
+"""Text for word embeddings on a deployment: what its nodes are asked to read.
 
 Whatever can be found wrong must be found before nodes start, because they cost money. The nodes reach nothing but S3,
 and of that only what the topology names as its inputs: neither this machine's files nor anybody's sockets.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bootstrap.agent.documents import REQUEST_NAME, RunRequest
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet
-from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
-from bootstrap.training.node_scripts import STREAM, TrainingRun
+from bootstrap.training.node_launch import NodeLaunch
 from corpus.errors import DataError
 from corpus.reading.inputs.finding import files_for_now
 from corpus.reading.s3 import Place, is_s3, read_text
@@ -53,32 +52,22 @@ def require_readable(deployment: Deployment, settings: StreamSettings) -> None:
         )
 
 
-def as_before(deployment: Deployment, run: TrainingRun, settings: StreamSettings) -> StreamSettings:
+def as_before(launch: NodeLaunch, settings: StreamSettings) -> StreamSettings:
     """The settings of the stream of a run that goes on: as many readers as before share its files.
 
     Raises ShoalError where the run had others, or left none that can be read.
     """
-    written = read_text(deployment.session.client("s3"), run.settings)
-    if written is None:
-        raise ShoalError(f"{run.folder} is no run on a text: it has no {run.settings}; leave out --resume to start one")
+    place = Place(launch.bucket, launch.folder.key + REQUEST_NAME)
+    written = read_text(launch.deployment.session.client("s3"), place)
     try:
-        before = StreamSettings.from_json(written)
+        before = RunRequest.from_json(written).stream if written is not None else None
     except DataError as error:
-        raise ShoalError(f"{run.settings} has no settings of a stream: {error}; leave out --resume") from error
+        raise ShoalError(f"{place} is no request of a run: {error}; leave out --resume") from error
+    if before is None:
+        raise ShoalError(f"{launch.folder} is no run on a text; leave out --resume to start one")
     if other := differing(before, replace(settings, readers=before.readers)):
-        raise ShoalError(f"the run in {run.folder} has {other}; resume with what it was started with")
+        raise ShoalError(f"the run in {launch.folder} has {other}; resume with what it was started with")
     return before
-
-
-def on_nodes(settings: StreamSettings, nodes: Sequence[GpuNode], readers: Sequence[GpuNode]) -> list[GpuNode]:
-    """The node of each reader: those that read, in turn, or else the first that trains."""
-    where = readers or nodes[:1]
-    return [where[number % len(where)] for number in range(settings.readers)]
-
-
-def read_command(reader: int, readers: int) -> Sequence[str]:
-    """What Python is told for a reader, as `ReaderCommand` says."""
-    return ["-m", "corpus.stream", "--stream", STREAM, "--reader", f"{reader}/{readers}"]
 
 
 def require_sets(deployment: Deployment, config: TrainConfig) -> None:
@@ -89,20 +78,20 @@ def require_sets(deployment: Deployment, config: TrainConfig) -> None:
         )
 
 
-def with_sets(deployment: Deployment, run: TrainingRun, config: TrainConfig, bars: Bars) -> TrainConfig:
+def with_sets(launch: NodeLaunch, config: TrainConfig, bars: Bars) -> TrainConfig:
     """`config` with its sets where nodes can read them: those of this machine are uploaded to the run's folder."""
     return replace(
         config,
-        similarity=tuple(_brought(deployment, run, each, bars) for each in config.similarity),
-        analogy=tuple(_brought(deployment, run, each, bars) for each in config.analogy),
+        similarity=tuple(_brought(launch, each, bars) for each in config.similarity),
+        analogy=tuple(_brought(launch, each, bars) for each in config.analogy),
     )
 
 
-def _brought(deployment: Deployment, run: TrainingRun, address: str, bars: Bars) -> str:
+def _brought(launch: NodeLaunch, address: str, bars: Bars) -> str:
     if is_s3(address):
         return address
     path = Path(address)
     beside = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
-    folder = Place(run.bucket, f"{run.folder.key}{SETS}")
+    folder = Place(launch.bucket, f"{launch.folder.key}{SETS}")
     files = [path, beside] if beside != path and beside.exists() else [path]
-    return objects.upload(deployment.session.client("s3"), files, folder, bars)[0]
+    return objects.upload(launch.deployment.session.client("s3"), files, folder, bars)[0]

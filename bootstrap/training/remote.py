@@ -6,30 +6,32 @@ Whatever needs nodes must happen inside `scaled_up`, because otherwise a failure
 import random
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.agent.documents import NodeStatus
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import name_of
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
-from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
-from bootstrap.training.follow import run_ranks
-from bootstrap.training.node_data import NodeData, bring_data, find_data
+from bootstrap.training.follow import GO_ON, Statuses, wait_for_data, wait_for_end
+from bootstrap.training.node_data import find_data
+from bootstrap.training.node_launch import NodeData, NodeLaunch
 from bootstrap.training.node_prediction import predict_launch
-from bootstrap.training.node_scripts import TrainingRun
-from bootstrap.training.node_stream import as_before, on_nodes, read_command, require_sets, with_sets
+from bootstrap.training.node_stream import as_before, require_sets, with_sets
 from bootstrap.training.outcome import read_summary, write_launch
-from bootstrap.training.raw_input import RawTexts, dataset_name
-from bootstrap.training.readers import Readers, read_so_far, reading
+from bootstrap.training.raw_input import RawTexts
+from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending, Stages
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
@@ -37,7 +39,7 @@ from corpus.display import printable
 from corpus.reading.s3 import Place, list_objects, read_text
 from corpus.stream.lines import describe_malformed
 from corpus.stream.settings import StreamSettings
-from corpus.text_request import TextRequest
+from corpus.text_request import TextRequest, describe_left_out
 from experiments.prediction.rates import Rates
 from infra import topology
 from trainer.config import TrainConfig
@@ -45,6 +47,8 @@ from trainer.errors import TrainingError
 from trainer.output.files import RECORD, SUMMARY, finished_model, require_free_output, was_stopped
 from trainer.rank_processes import failure_in
 
+_FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
+"""The names of datasets on nodes (bootstrap/agent/machine.py)."""
 # A run whose record grew within this time counts as running.
 _ALIVE = timedelta(minutes=2)
 
@@ -91,51 +95,39 @@ def train_on_deployment(
     if started is None:
         require_no_other_training(deployment)
     data = find_data(deployment, dataset, output=output, bars=bars)
-    run = TrainingRun(
-        name=started.name if started else _unfinished(deployment, bars) if config.resume else new_name(deployment),
-        dataset=_name_of(data),
-        bucket=deployment.output(topology.OUTPUT_DATA_BUCKET),
-        region=str(deployment.session.region_name),
-        share=deployment.share,
-    )
+    name = started.name if started else _unfinished(deployment, bars) if config.resume else new_name(deployment)
+    launch = NodeLaunch(deployment, name)
     text = data if isinstance(data, StreamSettings) else None
     if text:
         require_sets(deployment, config)
-        data = text = as_before(deployment, run, text) if config.resume else text
+        data = text = as_before(launch, text) if config.resume else text
     predicted = None if started else predict_launch(deployment, config, data, rates, bars)
     began = datetime.now(UTC)
     stages = Stages(began)
     with nullcontext(started.nodes) if started else scaled_up(deployment, bars, readers=text is not None) as running:
-        nodes, reader_nodes = of_role(running, "train"), of_role(running, "read")
-        spending = Spending(running, region=run.region, since=began)
+        spending = Spending(running, region=str(deployment.session.region_name), since=began)
         stages.end("start the nodes", spending.so_far())
-        bring_data(deployment, nodes, run, data, bars, readers=reader_nodes)
-        config = with_sets(deployment, run, config, bars)
-        stages.end("copy the data", spending.so_far())
-        with (
-            TensorBoardWriter(output / FOLDER) as board,
-            _reading(deployment, text, nodes, reader_nodes, run, bars) as readers,
-        ):
-            view = RunView(bars, board, spent=spending.so_far, read=readers.progress if readers else None)
-            stop_request = run_ranks(deployment, nodes, run, config, view, bars, readers=readers)
-        read = _end_reading(deployment, nodes[0], run, text, bars) if text else {}
-        stages.end("train", spending.so_far())
+        stop_request, statuses = _run(launch, running, with_sets(launch, config, bars), data, stages, spending, bars)
     cost = spending.so_far()
     stages.end("end the nodes", cost)
-    files, refused = _fetch(deployment, run, output, bars)
-    launch: dict[str, Any] = {
+    read = _what_was_read(launch, text, bars) if text else {}
+    files, refused = _fetch(launch, output, bars)
+    nodes, reader_nodes = of_role(running, "train"), of_role(running, "read")
+    launched: dict[str, Any] = {
         "began": began.timestamp(),
         "seconds": stages.seconds,
         "stages": stages.found,
         "cost": cost,
     }
-    launch |= {"predicted": predicted} if predicted else {}
-    launch |= {"emulated": True} if deployment.is_emulated else {}
+    launched |= {"predicted": predicted} if predicted else {}
+    launched |= {"emulated": True} if deployment.is_emulated else {}
     held, held_to_read = (
         [{**vars(node), "launched": node.launched.isoformat()} for node in found] for found in (nodes, reader_nodes)
     )
-    write_launch(output, goes_on=config.resume, where=deployment.name, nodes=held, readers=held_to_read, **launch)
+    write_launch(output, goes_on=config.resume, where=deployment.name, nodes=held, readers=held_to_read, **launched)
     summary = read_summary(output) if output / SUMMARY in files else None
+    if failed := [f"{status.error}{_where(launch, status)}" for status in statuses.values() if status.error]:
+        raise ShoalError(failed[0])
     if stop_request and summary is None:
         bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")
         raise stop_request
@@ -144,74 +136,86 @@ def train_on_deployment(
             bars.note(f"not fetched: {sentence}")
         # Logs of more nodes are older: the run had them before it was resumed.
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]
-        raise _failure(run, output, [path for path in logs if path in files])
+        raise _failure(launch, output, [path for path in logs if path in files])
     return {
         **summary,
         **({"stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else {}),
         "nodes": [vars(node) for node in nodes],
         "readers": [vars(node) for node in reader_nodes],
-        "run": str(run.folder),
+        "run": str(launch.folder),
         **({"inputs": list(dataset.inputs.addresses)} if isinstance(dataset, RawTexts) else {}),
         **read,
         "cost": cost,
         "refused": refused,
-        **({"launch": launch} if predicted else {}),
+        **({"launch": launched} if predicted else {}),
     }
 
 
-def _fetch(deployment: Deployment, run: TrainingRun, output: Path, bars: Bars) -> tuple[list[Path], list[str]]:
+def _run(
+    launch: NodeLaunch,
+    nodes: Sequence[GpuNode],
+    config: TrainConfig,
+    data: NodeData,
+    stages: Stages,
+    spending: Spending,
+    bars: Bars,
+) -> tuple[KeyboardInterrupt | None, Statuses]:
+    """Have the nodes do a run, and follow it to its end; as `wait_for_end`."""
+    if isinstance(data, TextRequest):
+        bars.stage("read the texts on the nodes", data.plain_bytes, "B")
+    else:
+        bars.stage("prepare the nodes" if isinstance(data, StreamSettings) else "copy the dataset to the nodes", 0)
+    launch.start(nodes, config, data, bars)
+    try:
+        wait_for_data(launch, nodes, bars)
+        stages.end("copy the data", spending.so_far())
+        if texts := next(iter(launch.statuses().values())) if isinstance(data, TextRequest) else None:
+            for sentence in describe_left_out(lines=texts.lines, malformed=texts.malformed, empty=texts.empty):
+                bars.note(sentence)
+        bars.stage("read the text" if isinstance(data, StreamSettings) else "start the ranks", 0)
+        s3 = launch.deployment.session.client("s3")
+        read = ReadingProgress(s3, launch.folder, data.readers) if isinstance(data, StreamSettings) else None
+        with TensorBoardWriter(config.output / FOLDER) as board:
+            view = RunView(bars, board, spent=spending.so_far, read=read)
+            ended = wait_for_end(launch, nodes, view, bars)
+    finally:
+        with suppress(BotoCoreError, ClientError, ShoalError):
+            launch.forget()
+    stages.end("train", spending.so_far())
+    return ended
+
+
+def _fetch(launch: NodeLaunch, output: Path, bars: Bars) -> tuple[list[Path], list[str]]:
     """Copy the run's files to `output`, and note that in the bucket; as `objects.download`."""
-    s3 = deployment.session.client("s3")
-    etags = fetched.etags(s3, run.folder)
-    files, refused = objects.download(s3, run.folder, output, check=names.result)
+    s3 = launch.deployment.session.client("s3")
+    etags = fetched.etags(s3, launch.folder)
+    files, refused = objects.download(s3, launch.folder, output, check=names.result)
     if not refused:
-        fetched.mark(s3, run.bucket, {run.name: etags}, bars.note)
+        fetched.mark(s3, launch.bucket, {launch.run: etags}, bars.note)
     return files, refused
 
 
-def _name_of(data: NodeData) -> Place | str | None:
-    """What `TrainingRun` calls these data."""
-    if isinstance(data, StreamSettings):
-        return None
-    return dataset_name(data) if isinstance(data, TextRequest) else data
-
-
-def _reading(
-    deployment: Deployment,
-    text: StreamSettings | None,
-    nodes: Sequence[GpuNode],
-    reader_nodes: Sequence[GpuNode],
-    run: TrainingRun,
-    bars: Bars,
-) -> AbstractContextManager[Readers | None]:
-    """The readers of a text, where there is one, until the end."""
-    bars.stage("read the text" if text else "start the ranks", 0)
-    if text is None:
-        return nullcontext()
-    return reading(deployment, on_nodes(text, nodes, reader_nodes), run, read_command, bars)
-
-
-def _end_reading(
-    deployment: Deployment, first: GpuNode, run: TrainingRun, text: StreamSettings, bars: Bars
-) -> dict[str, Any]:
-    """Remove what readers left for a run that finished; `inputs`, and what was `read` of them."""
-    try:
-        NodeCommand(deployment.session, first.instance_id, run.forget_stream()).wait()
-    except ShoalError as error:
-        bars.note(f"what was read may still lie on the share: {error}")
-    found = read_so_far(deployment.session.client("s3"), run, text.readers)
+def _what_was_read(launch: NodeLaunch, text: StreamSettings, bars: Bars) -> dict[str, Any]:
+    """`inputs`, and what was `read` of them."""
+    found = read_so_far(launch.deployment.session.client("s3"), launch.folder, text.readers)
     if found.malformed:
         bars.note(f"{describe_malformed(found.malformed, found.lines)}; see reader-N.log")
     return {"inputs": list(text.sources), "read": asdict(found)}
 
 
-def _failure(run: TrainingRun, output: Path, logs: Sequence[Path]) -> Exception:
-    """The error of a run that left no model, by its logs, in which its dataset is a file of a node."""
+def _where(launch: NodeLaunch, status: NodeStatus) -> str:
+    """What follows the sentence of a node that could not go on."""
+    return f"; its log is in {launch.folder}{GO_ON}" if status.error.startswith("reader ") else ""
+
+
+def _failure(launch: NodeLaunch, output: Path, logs: Sequence[Path]) -> Exception:
+    """The error of a run that left no model, by its logs, in which what it learns from is a path of a node."""
     log_text = "\n".join(path.read_text("utf-8", "replace") for path in logs)
     failed = failure_in(log_text, f"the logs are in {output}")
-    text = "the text" if run.dataset is None else "the dataset of the texts"
-    source = str(run.dataset) if isinstance(run.dataset, Place) else text
-    return type(failed)(re.sub(rf"\S*{re.escape(run.file)}(/[\w-]+)*", source, str(failed)))
+    request = launch.request
+    source = request.dataset or ("the text" if request.stream else "the dataset of the texts")
+    path = rf"\S*/(datasets/({_FILES})|streams/{re.escape(launch.run)}(/[\w-]+)*)"
+    return type(failed)(re.sub(path, source, str(failed)))
 
 
 def _require_free(config: TrainConfig, output: Path) -> None:

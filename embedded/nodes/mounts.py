@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
-    """The scripts of `mount`, `umount`, `findmnt`, `exportfs` and `systemctl`, by name."""
+    """The scripts of `mount`, `umount`, `findmnt`, `exportfs`, `systemctl` and `systemd-run`, by name."""
     return {
         "mount": _MOUNT.format(
             python=shlex.quote(sys.executable),
@@ -20,7 +20,8 @@ def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
         "umount": _UMOUNT,
         "findmnt": _FINDMNT,
         "exportfs": _EXPORTFS,
-        "systemctl": _SYSTEMCTL,
+        "systemctl": _SYSTEMCTL.format(python=shlex.quote(sys.executable)),
+        "systemd-run": _SYSTEMD_RUN,
     }
 
 
@@ -101,12 +102,28 @@ for export in "$@"; do
 done"""
 
 _SYSTEMCTL = """\
-if [ "$1" = enable ] && [ "$2" = --now ]; then shift 2; set -- start "$@"; fi
-if [ "${2%.service}" != nfs-server ]; then echo "Failed to $1 $2: Unit $2 not found." >&2; exit 5; fi
+while [ "${{1#-}}" != "$1" ]; do shift; done
+verb=$1
+shift
+if [ "$verb" = daemon-reload ]; then exit 0; fi
+now=
+if [ "$1" = --now ]; then now=yes; shift; fi
+name=${{1%.service}}
+unit="$NODE_ROOT/etc/systemd/system/$name.service"
+if [ "$name" != nfs-server ] && [ ! -e "$unit" ]; then echo "Failed to $verb $1: Unit $1 not found." >&2; exit 5; fi
 mkdir -p "$NODE_ROOT/run"
-case $1 in
+if [ "$verb" = enable ]; then [ -n "$now" ] || exit 0; verb=start; fi
+if [ "$name" != nfs-server ]; then exec {python} -m embedded.nodes.service_manager "$verb" "$unit"; fi
+case $verb in
 start | restart) touch "$NODE_ROOT/run/nfs-server" "$NODE_ROOT/run/exports" ;;
 stop) rm -f "$NODE_ROOT/run/nfs-server" ;;
-is-active) [ -e "$NODE_ROOT/run/nfs-server" ] && echo active || { echo inactive; exit 3; } ;;
-*) echo "systemctl: the embedded AWS does not support $1" >&2; exit 1 ;;
+is-active) [ -e "$NODE_ROOT/run/nfs-server" ] && echo active || {{ echo inactive; exit 3; }} ;;
+*) echo "systemctl: the embedded AWS does not support $verb" >&2; exit 1 ;;
 esac"""
+
+# `systemd-run --scope [OPTIONS] -- PROGRAM...`
+_SYSTEMD_RUN = """\
+if [ "$1" != --scope ]; then echo "systemd-run: the embedded AWS supports only --scope" >&2; exit 1; fi
+while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done
+shift
+exec "$@\""""

@@ -11,20 +11,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws import names
+from bootstrap.aws.deployment import Deployment
 from bootstrap.errors import ShoalError
-from bootstrap.nodes import shared_folder
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.preprocessing import cluster
-from bootstrap.training.node_scripts import TrainingRun
-from corpus.reading.s3 import Place
+from bootstrap.training.node_launch import NodeLaunch
 from embedded.nodes import commands
+from infra import topology
 from tests.bash import Bash
-from trainer.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -44,22 +44,19 @@ NODE = GpuNode(
     gpus=1,
     launched=datetime(2026, 1, 2, tzinfo=UTC),
 )
-DATASET = Place("data", f"datasets/{1:032x}/dataset.h5")
-RUN = TrainingRun(
-    name="demo.20260102T030405-0a1b",
-    dataset=DATASET,
-    bucket="data",
-    region="us-east-1",
-    share="efs",
+DEPLOYMENT = Deployment(
+    name="demo",
+    topology="demo",
+    session=boto3.Session(region_name="us-east-1"),
+    outputs={topology.OUTPUT_DATA_BUCKET: "data"},
 )
-CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"))
 GOOD: dict[str, tuple[Callable[[str], str], str]] = {
-    "bucket": (names.bucket, RUN.bucket),
-    "region": (names.region, RUN.region),
+    "bucket": (names.bucket, "data"),
+    "region": (names.region, "us-east-1"),
     "instance": (names.instance, NODE.instance_id),
     "address": (names.address, NODE.address),
-    "run": (names.run, RUN.name),
-    "dataset": (names.dataset, DATASET.key),
+    "run": (names.run, "demo.20260102T030405-0a1b"),
+    "dataset": (names.dataset, f"datasets/{1:032x}/dataset.h5"),
     "work": (names.work, "0123456789ab"),
 }
 
@@ -89,13 +86,9 @@ def test_an_accepted_name_is_one_plain_word_that_stays_in_its_folder(kind: str, 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_hostile_name_makes_no_run_and_no_node(hostile: str) -> None:
     hostiles = [
-        lambda: replace(RUN, name=hostile),
-        lambda: replace(RUN, name=f"demo.{hostile}"),
-        lambda: replace(RUN, dataset=Place("data", f"datasets/{hostile}/dataset.h5")),
-        lambda: replace(RUN, dataset=Place(hostile, DATASET.key)),
-        lambda: replace(RUN, dataset=hostile),
-        lambda: replace(RUN, bucket=hostile),
-        lambda: replace(RUN, region=hostile),
+        lambda: NodeLaunch(DEPLOYMENT, hostile),
+        lambda: NodeLaunch(DEPLOYMENT, f"demo.{hostile}"),
+        lambda: NodeLaunch(replace(DEPLOYMENT, outputs={topology.OUTPUT_DATA_BUCKET: hostile}), GOOD["run"][1]),
         lambda: replace(NODE, instance_id=hostile),
         lambda: replace(NODE, address=hostile),
         lambda: cluster._kill(hostile),
@@ -124,36 +117,10 @@ def test_an_unquoted_name_is_executed_and_this_test_notices(bash: Bash) -> None:
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_scripts_of_a_run_execute_no_name(bash: Bash, hostile: str) -> None:
-    run = replace(RUN, name=hostile, dataset=Place(hostile, hostile), bucket=hostile, region=hostile)
-    texts = replace(run, dataset=hostile, share=None)
-    nodes = [replace(NODE, address=hostile, instance_id=hostile)] * 2
-    config = replace(CONFIG, cache=Path(hostile))
-    for script in (
-        run.stage(nodes[0]),
-        texts.stage(nodes[0]),
-        run.train(nodes, 0, 1, config),
-        run.train(nodes, 1, 1, config),
-        run.stop(0),
-    ):
-        bash.run("--posix", "-c", script)
-    assert not bash.hurt()
-    told = bash.told()
-    assert f"s3://{hostile}/{hostile}" in told
-    assert told[told.index("corpus.text_request") + 1] == f"s3://{hostile}/runs/{hostile}/texts.json"
-    assert f"s3://{hostile}/runs/{hostile}/" in told
-    assert f"--master-addr={hostile}" in told
-    assert told[told.index("--cache") + 1] == str(Path(hostile))
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_scripts_of_the_shared_folder_and_of_cancelling_execute_no_name(bash: Bash, hostile: str) -> None:
+def test_the_script_of_cancelling_executes_no_name(bash: Bash, hostile: str) -> None:
     bash.add("yarn", f"printf '%s' {shlex.quote('application_1 shoal ' + hostile + ': encode')}")
-    for script in (shared_folder._export([hostile, hostile]), shared_folder._mount(hostile), cluster._kill(hostile)):
-        bash.run("--posix", "-c", script)
+    bash.run("--posix", "-c", cluster._kill(hostile))
     assert not bash.hurt()
-    assert bash.told().count(f"{hostile}:/mnt/share") == 3
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -165,18 +132,31 @@ def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: B
     )
     python.chmod(0o755)
     bash.add("ec2-metadata", f"printf 'instance-id: %s' {shlex.quote(hostile)}")
-    bash.add("flock", '[ "$1" = -s ]')
-    bash.add("sleep", f"[ ! -e {bash.folder}/slept ] && touch {bash.folder}/slept")
-    bash.add("setsid", "true")  # what it would start in the background is run below, alone
-    variables = dict.fromkeys(("DATA_BUCKET", "SHARE_ID", "CODE_URL", "WHEELS_URL", "HEARTBEAT_SECONDS"), hostile)
-    bash.run(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), SHARE_KIND="efs", **variables)
+    names = ("DEPLOYMENT", "DATA_BUCKET", "SHARE_ID", "CODE_URL", "WHEELS_URL", "AWS_DEFAULT_REGION")
+    bash.run(
+        str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"),
+        SHARE_KIND="efs",
+        GPUS="1",
+        **dict.fromkeys(names, hostile),
+    )
     assert bash.ended.returncode == 0, bash.ended.stdout
-    bash.run(str(bash.root / "usr" / "local" / "bin" / "shoal-python"), "-m", "anything")
-    bash.run(str(bash.root / "opt" / "shoal" / "heartbeat"))
+    python.write_text(
+        '#!/bin/bash\nprintf "%s\\0" "$PYTHONPATH" "$DEPLOYMENT" "$DATA_BUCKET" "$INSTANCE_ID" "$AWS_DEFAULT_REGION" '
+        f'"$@" >{bash.folder}/sees\n'
+    )
+    (unit,) = (bash.root / "etc" / "systemd" / "system").glob("*.service")
+    (line,) = (line for line in unit.read_text().splitlines() if line.startswith("ExecStart="))
+    (agent,) = shlex.split(line.removeprefix("ExecStart="))
+    bash.run(agent)
     assert not bash.hurt()
-    told = bash.told()
-    assert told[told.index("--bucket") + 1] == hostile
-    assert told.count(f"{bash.root}/opt/shoal/code:{bash.root}/opt/shoal/site") == 2
+    path = f"{bash.root}/opt/shoal/code:{bash.root}/opt/shoal/site"
+    seen = (bash.folder / "sees").read_text().split("\0")[:-1]
+    assert seen == [path, hostile, hostile, hostile, hostile, "-m", "bootstrap.agent"]
+    assert [word for word in bash.told() if word in ("enable", "--now", "shoal-agent.service")] == [
+        "enable",
+        "--now",
+        "shoal-agent.service",
+    ]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

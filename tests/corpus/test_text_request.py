@@ -17,10 +17,9 @@ from corpus.reading import s3
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
 from corpus.reading.storage import identity_of
-from corpus.text_request import TextProgress, TextRequest, encode_request
+from corpus.text_request import TextProgress, TextRequest
 from embedded.aws import EmbeddedAws
 
-REQUEST, PROGRESS = "s3://pile/runs/a/texts.json", "s3://pile/nodes/i-1.texts"
 LINES = (
     b"".join(b"__label__%d text %d of many\n" % (1 + n % 2, n) for n in range(400)) + b"without a label\n__label__1\n"
 )
@@ -90,39 +89,25 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     boto3.setup_default_session()
 
 
-def ask(name: str, content: bytes) -> TextRequest:
-    """Write texts, and the request to encode them."""
+def asked_for(name: str, content: bytes) -> TextRequest:
+    """A request to encode these texts, which are written to S3."""
     s3.client().put_object(Bucket="pile", Key=name, Body=content)
     source = replace(SOURCE, address=f"s3://pile/{name}", size=len(content), identity=identity_of(f"s3://pile/{name}"))
-    asked = replace(ASKED, sources=(source,), plain_bytes=len(LINES))
-    s3.put(s3.client(), s3.place_of(REQUEST), asked.to_json().encode())
-    return asked
-
-
-def told() -> TextProgress:
-    return TextProgress.from_json(s3.read_text(s3.client(), s3.place_of(PROGRESS)) or "")
+    return replace(ASKED, sources=(source,), plain_bytes=len(LINES))
 
 
 def test_what_is_asked_for_is_encoded_and_told(aws: None, tmp_path: Path) -> None:
-    asked = ask("a.txt.gz", gzip.compress(LINES))
-    encode_request(REQUEST, tmp_path / "there.h5", PROGRESS)
-    asked.encode(tmp_path / "here.h5", lambda _: None, place="--cache")
-    with open_dataset(tmp_path / "there.h5") as there, open_dataset(tmp_path / "here.h5") as here:
-        assert there.digest == here.digest
-    assert told() == TextProgress(read=len(LINES), lines=402, malformed=1, empty=1)
+    asked = TextRequest.from_json(asked_for("a.txt.gz", gzip.compress(LINES)).to_json())
+    read: list[int] = []
+    counts = asked.encode(tmp_path / "there.h5", read.append, place="instance type")
+    with open_dataset(tmp_path / "there.h5") as there:
+        assert len(there.train) + len(there.test) == 400
+    assert (sum(read), counts["lines"], counts["malformed"], counts["empty"]) == (len(LINES), 402, 1, 1)
 
 
 def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(aws: None, tmp_path: Path) -> None:
-    ask("a.txt", LINES)
+    asked = asked_for("a.txt", LINES)
     s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
     with pytest.raises(DataError, match=r"^s3://pile/a.txt was changed since the command began; run the same command"):
-        encode_request(REQUEST, tmp_path / "there.h5", PROGRESS)
+        asked.encode(tmp_path / "there.h5", lambda _: None, place="instance type")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_request_that_is_gone_or_no_request_is_said_by_its_address(aws: None, tmp_path: Path) -> None:
-    s3.put(s3.client(), s3.place_of(REQUEST), b"{}")
-    with pytest.raises(DataError, match=f"{REQUEST} asks for no texts: sources is not a list; train again"):
-        encode_request(REQUEST, tmp_path / "there.h5", PROGRESS)
-    with pytest.raises(DataError, match="there is nothing at s3://pile/none"):
-        encode_request("s3://pile/none", tmp_path / "there.h5", PROGRESS)

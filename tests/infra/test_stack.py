@@ -109,7 +109,7 @@ LISTING = {"s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploa
 @pytest.mark.parametrize(
     ("part", "bucket", "reads", "writes"),
     [
-        ("Training", "Data", ["/datasets/*", "/runs/*"], ["/nodes/*", "/runs/*"]),
+        ("Training", "Data", ["/datasets/*", "/nodes/*", "/requests/*", "/runs/*"], ["/nodes/*", "/runs/*"]),
         ("Training", "Log", [], []),
         ("Training", "Raw", [], []),
         ("Preprocessing", "Data", ["/*", "/datasets/*", "/work/*"], ["/datasets/*", "/work/*"]),

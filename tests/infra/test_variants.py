@@ -113,7 +113,13 @@ def test_in_a_bucket_that_was_given_nodes_reach_only_what_is_theirs(synthesise: 
     }
     datasets, work = (f"/{prefix}*" for prefix in (topology.DATASETS_PREFIX, topology.WORK_PREFIX))
     assert {place for part, place in reached if part == "Preprocessing"} == {"", datasets, work}
-    assert {place for part, place in reached if part == "Training"} == {"", "/datasets/*", "/runs/*", "/nodes/*"}
+    assert {place for part, place in reached if part == "Training"} == {
+        "",
+        "/datasets/*",
+        "/requests/*",
+        "/runs/*",
+        "/nodes/*",
+    }
 
 
 def test_tags_of_a_topology_are_on_everything(synthesise: Synthesise, tmp_path: Path) -> None:

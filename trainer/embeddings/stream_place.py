@@ -1,12 +1,10 @@
-"""`python -m trainer.embeddings.stream_place OUTPUT STREAM`: a stream that is gone goes on from a run's checkpoint.
+"""A stream that is gone goes on from a run's checkpoint.
 
 The folder of a stream may end with the machine that had it, while the checkpoints of its run were copied elsewhere.
 What a reader needs to go on is its newest part, which has the place in the sources, and how many parts were taken.
 Do this before readers start, as they look for their newest part once. A folder that has later parts stays as it is.
 """
 
-import argparse
-import sys
 from pathlib import Path
 
 from corpus.errors import DataError
@@ -24,8 +22,15 @@ def put_back(output: Path, stream: Path) -> None:
     """Put into a stream's folder what the newest checkpoint of a run's `output` has of it and the folder lacks.
 
     Does nothing for a run without checkpoints, and for one on a text that has an end, which is read again. Raises
-    TrainingError, DamagedError and OSError.
+    DataError.
     """
+    try:
+        _put_back(output, stream)
+    except (DamagedError, DataError, LookupError, OSError, TrainingError, TypeError) as error:
+        raise DataError(f"the stream cannot go on in {stream}: {error}") from error
+
+
+def _put_back(output: Path, stream: Path) -> None:
     found, _ = checkpoint.newest(output / CHECKPOINTS)
     if found is None or not (state := found[1]["task"]):
         return
@@ -36,22 +41,3 @@ def put_back(output: Path, stream: Path) -> None:
             write_whole(part_path(folder, number), content)
     if not (stream / TAKEN_NAME).exists():
         write_taken(stream, parts_done(state))
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Have a stream go on from the checkpoint of the run that learnt of it."
-    )
-    parser.add_argument("output", type=Path)
-    parser.add_argument("stream", type=Path)
-    asked = parser.parse_args()
-    try:
-        put_back(asked.output, asked.stream)
-    except (DamagedError, DataError, LookupError, OSError, TrainingError, TypeError) as error:
-        sys.stderr.write(f"the stream cannot go on in {asked.stream}: {error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,8 @@
 #!/bin/bash
 # First boot of a GPU node, or of a reader, which has none: mount the share, install Shoal's code, check that the GPUs
-# compute, and report `ready`, or `failed` with the end of the log. Afterwards a heartbeat reports once a minute while the
-# node works; the guard ends a node without reports.
-# Reads DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL and GPUS (how many its type
-# has) from the environment.
+# compute, start the agent (bootstrap/agent), which does all else, and report `ready`, or `failed` with the end of the log.
+# Reads DEPLOYMENT, DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL and GPUS (how many
+# its type has) from the environment.
 # Everything is written below NODE_ROOT, which is empty on a real node; an emulated node has no GPU.
 set -euo pipefail
 
@@ -38,7 +37,7 @@ efs)
     need mount.efs amazon-efs-utils
     mount -t efs -o tls,iam "$SHARE_ID:/" "$share"
     ;;
-nfs) need exportfs nfs-utils ;; # `shoal train` chooses the node that serves when all nodes are there
+nfs) need exportfs nfs-utils ;; # the request of a run says which node serves
 none) ;;
 *) echo "SHARE_KIND is '$SHARE_KIND', but must be efs, nfs or none" >&2 && exit 1 ;;
 esac
@@ -80,29 +79,36 @@ aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
 
 # Quotes a value for the scripts that are written below.
 quoted() { printf %q "$1"; }
-# A working process and its children hold a shared lock on this file. It is opened for reading, so any user can.
-touch "$home/busy.lock"
 cat >"$root/usr/local/bin/shoal-python" <<RUN
 #!/bin/bash
-exec 9<$(quoted "$home/busy.lock")
-flock -s 9
 export PYTHONPATH=$(quoted "$home/code:$home/site")
 exec $(quoted "$python") "\$@"
 RUN
-cat >"$home/heartbeat" <<BEAT
+cat >"$root/usr/local/bin/shoal-agent" <<RUN
 #!/bin/bash
-# Without a GPU the image's nvidia-smi prints a sentence, and no number of a process.
-computing() { command -v nvidia-smi >/dev/null && nvidia-smi --query-compute-apps=pid --format=csv,noheader | grep -q '^[0-9]'; }
-while sleep $(quoted "${HEARTBEAT_SECONDS:-60}"); do
-    if ! flock -n -x $(quoted "$home/busy.lock") true || computing; then
-        aws s3api put-object --bucket $(quoted "$DATA_BUCKET") --key $(quoted "nodes/$instance.busy") >/dev/null
-    fi
-done
-BEAT
-chmod 755 "$root/usr/local/bin/shoal-python" "$home/heartbeat"
+export DEPLOYMENT=$(quoted "$DEPLOYMENT") DATA_BUCKET=$(quoted "$DATA_BUCKET") INSTANCE_ID=$(quoted "$instance")
+export AWS_DEFAULT_REGION=$(quoted "$AWS_DEFAULT_REGION") PATH=$(quoted "$root/usr/local/bin"):\$PATH
+exec $(quoted "$root/usr/local/bin/shoal-python") -m bootstrap.agent
+RUN
+chmod 755 "$root/usr/local/bin/shoal-python" "$root/usr/local/bin/shoal-agent"
 "$root/usr/local/bin/shoal-python" -c 'import trainer.loop'
 # Without a working driver the node would train on its CPU, at the price of its GPUs.
 [ -n "${NODE_ROOT:-}" ] || [ "$GPUS" = 0 ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
-# In a session of its own, and without this script's open files, the heartbeat outlives the first boot.
-setsid nice "$home/heartbeat" </dev/null >>"$root/var/log/shoal-heartbeat.log" 2>&1 3>&- &
+# Programs that the agent has started go on while it is started again; one that is killed for memory does not end it.
+mkdir -p "$root/etc/systemd/system"
+cat >"$root/etc/systemd/system/shoal-agent.service" <<UNIT
+[Service]
+ExecStart="$root/usr/local/bin/shoal-agent"
+StandardOutput=append:$root/var/log/shoal-agent.log
+StandardError=append:$root/var/log/shoal-agent.log
+Restart=always
+RestartSec=2
+KillMode=process
+OOMPolicy=continue
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl daemon-reload
+systemctl enable --now shoal-agent.service
 report ready

@@ -58,17 +58,6 @@ def test_a_reader_has_no_gpus_to_check(bash: Bash) -> None:
     assert boots(bash, devices="exit 1", GPUS="0")["state"] == "ready"
 
 
-@pytest.mark.parametrize(
-    ("printed", "computes"),
-    [("4711", True), ("", False), ("NVIDIA-SMI has failed because it could not communicate with the driver.", False)],
-)
-def test_only_the_numbers_of_processes_tell_that_a_gpu_computes(bash: Bash, printed: str, computes: bool) -> None:
-    (function,) = re.findall(r"^computing\(\) \{.*\}$", SCRIPT.read_text(), re.MULTILINE)
-    bash.add("nvidia-smi", f"echo {shlex.quote(printed)}")
-    bash.run("-c", f"{function}\ncomputing && echo yes || echo no")
-    assert bash.ended.stdout == ("yes\n" if computes else "no\n")
-
-
 def own_disks(bash: Bash) -> None:
     (function,) = re.findall(r"^own_disks\(\) \{.*?^\}", SCRIPT.read_text(), re.DOTALL | re.MULTILINE)
     bash.run("-c", f'set -euo pipefail\nroot=$NODE_ROOT\n{function}\nown_disks || echo "not used"')

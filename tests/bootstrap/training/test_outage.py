@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.training import follow, remote
 from embedded.aws import EmbeddedAws
-from tests.fleet import BUCKET, Fleet, report
+from tests.fleet import BUCKET, Fleet, boot_agent
 from trainer.config import TrainConfig
 
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
@@ -32,18 +33,11 @@ SUMMARY = {
     "profile": [{}],
 }
 # Ranks that train until they are asked to stop, which is said in the summary.
-RANKS = f"""\
-mkdir -p "$NODE_ROOT/opt/shoal" "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/mnt/share"
-touch "$NODE_ROOT/opt/shoal/busy.lock"
-printf '%s' '{json.dumps(SUMMARY)}' >"$NODE_ROOT/summary.json"
-cat >"$NODE_ROOT/usr/local/bin/shoal-python" <<'RUN'
-#!/bin/bash
-trap 'cp "$NODE_ROOT/summary.json" "$(ls -d $NODE_ROOT/mnt/share/runs/*/)"; exit 0' TERM
-touch "$NODE_ROOT/training"
-while :; do sleep 0.1; done
-RUN
-chmod +x "$NODE_ROOT/usr/local/bin/shoal-python"
-"""
+RANKS = f"""
+    said={shlex.quote(json.dumps(SUMMARY))}
+    trap 'printf "%s" "$said" >"$(ls -d "$NODE_ROOT"/mnt/share/runs/*/)summary.json"; exit 0' TERM
+    touch "$NODE_ROOT/training"
+    while :; do sleep 0.1; done"""
 
 
 class Person:
@@ -113,7 +107,7 @@ class Watching(Bars):
 
 
 def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -> dict[str, object]:
-    one = Fleet().add("one", "g5.xlarge", 1, boot=f"{RANKS}\n{report(state='ready', log='')}")
+    one = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent(RANKS))
     config = TrainConfig(data=Path("dataset"), output=output)
     with Watching(person, aws.folder, how) as bars:
         return remote.train_on_deployment(one.deployment, config, dataset=DATASET, output=output, bars=bars)

@@ -1,11 +1,13 @@
 """Training on nodes of the embedded AWS that share a folder or none: what is left of a stopped run, and where."""
 
 import json
+import random
+import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import boto3
 import numpy as np
@@ -18,8 +20,8 @@ from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training import calibration, node_calibration
 from bootstrap.training.follow import RemoteRecord
+from bootstrap.training.node_launch import NodeLaunch
 from bootstrap.training.node_prediction import predict_launch
-from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.remote import train_on_deployment
 from corpus.dataset import RowBlock, write_dataset
 from corpus.reading.s3 import Place, place_of
@@ -28,7 +30,7 @@ from embedded.aws import EmbeddedAws
 from experiments.prediction.rates import Node, rates_of, read_rates
 from tests.events import points
 from tests.experiments.prediction.test_training import a_run
-from tests.fleet import BUCKET, Fleet
+from tests.fleet import BUCKET, Fleet, pack_code
 from tests.processes import rank_processes
 from trainer.config import Slowdown, TrainConfig
 from trainer.errors import TrainingError
@@ -58,14 +60,15 @@ class Impatient(Bars):
 class Murderer(Bars):
     """Kills the second rank, which is on the second node, as soon as a checkpoint may be there."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Path) -> None:
         super().__init__()
+        self._nodes = nodes
         self.killed: list[psutil.Process] = []
 
     def at(self, done: int) -> None:
         super().at(done)
         if not self.killed and done > 40 * 256:
-            self.killed = rank_processes(1)
+            self.killed = rank_processes(1, self._nodes)
             for rank in self.killed:
                 rank.kill()
 
@@ -88,9 +91,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
         settings=Settings(row_length=10, vocabulary_size=20),
     )
     with zipfile.ZipFile(folder / "code.zip", "w") as archive:
-        for package in ("corpus", "trainer"):
-            for path in (ROOT / package).rglob("*.py"):
-                archive.write(path, path.relative_to(ROOT))
+        pack_code(archive)
     with EmbeddedAws(folder) as running, pytest.MonkeyPatch.context() as patch:
         for name, value in running.environment.items():
             patch.setenv(name, value)
@@ -136,7 +137,6 @@ class View:
 def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
     name = "followed.20260102T030405-0a1b"
     place = Place(BUCKET, f"runs/{name}/record.jsonl")
-    run = TrainingRun(name=name, dataset=place_of(DATASET), bucket=BUCKET, region="us-east-1", share=None)
     s3, view = boto3.Session().client("s3"), View()
 
     def written(content: bytes) -> bytes:
@@ -145,7 +145,7 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
         return view.fed
 
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
-    record = RemoteRecord(Fleet().deployment, run, view)
+    record = RemoteRecord(NodeLaunch(Fleet().deployment, name), view)
     record.look()
     assert view.fed == b""
     assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"
@@ -209,7 +209,7 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     config = TrainConfig(
         data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.004
     )
-    with Murderer() as bars:
+    with Murderer(aws.folder) as bars:
         finished = train_on_deployment(two.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
     assert len(bars.killed) == 1
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
@@ -220,6 +220,61 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
     assert note.endswith(f"; going on from step {starts[1]}")
+
+
+class KilledAgents:
+    """Kills the agent of one of the nodes below a folder, again and again at random moments."""
+
+    def __init__(self, nodes: Path) -> None:
+        self._nodes, self._random, self._over = nodes, random.Random(7), threading.Event()
+        self._thread = threading.Thread(target=self._kill)
+        self.killed = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _kill(self) -> None:
+        while self.killed < 20 and not self._over.wait(self._random.uniform(0.1, 2.0)):
+            agents = [
+                each
+                for each in psutil.process_iter(["cmdline", "environ"])
+                if (each.info["environ"] or {}).get("NODE_ROOT", "").startswith(f"{self._nodes}/")
+                and (each.info["cmdline"] or [])[-2:] == ["-m", "bootstrap.agent"]
+            ]
+            if agents:
+                self._random.choice(agents).kill()
+                self.killed += 1
+
+
+@pytest.mark.slow
+def test_agents_that_are_killed_at_random_moments_change_nothing(aws, tmp_path: Path) -> None:
+    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
+    slow = {0: Slowdown(40.0), 1: Slowdown(40.0)}
+    config = TrainConfig(
+        data=Path("dataset"), output=tmp_path / "one", epochs=12, slow=slow, balance="off", threads=1, seed=3
+    )
+
+    def trained(output: Path) -> tuple[bytes, list[float]]:
+        with Bars() as bars:
+            found = train_on_deployment(
+                two.deployment, replace(config, output=output), dataset=DATASET, output=output, bars=bars
+            )
+        assert (found["stopped"], found["rows_seen"]) == (False, 12 * found["rows"])
+        record = [json.loads(line) for line in (output / "record.jsonl").open()]
+        assert sum(line["kind"] == "start" for line in record) == 1
+        losses = [line["loss"] for line in record if line["kind"] == "epoch"]
+        return (output / "model" / "model.safetensors").read_bytes(), losses
+
+    undisturbed = trained(tmp_path / "one")
+    with KilledAgents(aws.folder) as agents:
+        disturbed = trained(tmp_path / "other")
+    assert agents.killed >= 10
+    assert disturbed == undisturbed
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -1,8 +1,6 @@
 """Vectors of words on nodes of the embedded AWS: text that keeps coming, who reads it, stops, and what is refused."""
 
 import json
-import shlex
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
+from bootstrap.aws.cdk import TOPOLOGIES
 from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.train_words import word_rows
 from bootstrap.errors import ShoalError
@@ -23,7 +22,7 @@ from bootstrap.nodes import fleet as nodes_of_fleets
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.node_prediction import predict_launch
-from bootstrap.training.node_stream import on_nodes, require_readable
+from bootstrap.training.node_stream import require_readable
 from bootstrap.training.remote import train_on_deployment
 from corpus.errors import DataError
 from corpus.stream.settings import StreamSettings
@@ -32,21 +31,14 @@ from experiments.plans.files import ExperimentFile
 from experiments.plans.parts import Experiment
 from experiments.results import read_experiment
 from infra import topology
-from tests.fleet import BUCKET, Fleet, report
+from tests.fleet import BUCKET, Fleet, boot_agent
 from tests.trainer.embeddings import made_text
 from trainer.config import TrainConfig, configured
 from trainer.embeddings.vectors import open_vectors
 from trainer.errors import TrainingError
 
-ROOT = Path(__file__).parents[3]
 TEXTS, NEWS = "my-texts", "s3://my-texts/news/"
-BOOT = f"""\
-mkdir -p "$NODE_ROOT/opt/shoal" "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/mnt/share"
-touch "$NODE_ROOT/opt/shoal/busy.lock"
-program="$NODE_ROOT/usr/local/bin/shoal-python"
-printf '#!/bin/bash\\nexport PYTHONPATH=%s\\nexec %s "$@"\\n' {shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} >"$program"
-chmod 755 "$program"
-{report(state="ready", log="")}"""  # noqa: E501
+BOOT = boot_agent()
 SETTINGS = StreamSettings(sources=(NEWS,), readers=2, follow=True, part_rows=128, quiet_seconds=2.0)
 LEARNING: dict[str, Any] = {
     "model": "skipgram",
@@ -307,13 +299,6 @@ def test_what_is_predicted_of_text_that_keeps_coming_has_the_dollars_of_readers(
     assert "nobody has measured how long --model skipgram takes there; its nodes cost $0." in bars.notes[-1]
 
 
-def test_readers_take_turns_on_the_nodes_that_read_and_else_on_the_first_that_trains() -> None:
-    nodes: list[Any] = ["trains", "trains, too"]
-    settings = replace(SETTINGS, readers=3)
-    assert on_nodes(settings, nodes, ["reads", "reads, too"]) == ["reads", "reads, too", "reads"]  # type: ignore[list-item]
-    assert on_nodes(settings, nodes, []) == ["trains"] * 3
-
-
 @pytest.mark.slow
 def test_an_experiment_learns_on_the_deployment_of_each_arms_topology(with_readers: Fleet, tmp_path: Path) -> None:
     text = "s3://my-texts/news/book.txt"
@@ -331,7 +316,7 @@ def test_an_experiment_learns_on_the_deployment_of_each_arms_topology(with_reade
             "arms": [{"name": "one", "topology": "demo"}],
         }
     )
-    where = Deployments({"demo": (topology.load("demo", ROOT / "topologies"), deployed(with_readers))})
+    where = Deployments({"demo": (topology.load("demo", TOPOLOGIES), deployed(with_readers))})
     place = DeployedWords(experiment, where, [text], ())
     plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), place, output=tmp_path, names=())
     with Bars() as bars:

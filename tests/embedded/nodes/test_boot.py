@@ -7,7 +7,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+
+from tests.fleet import pack_code
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"
@@ -23,7 +26,7 @@ def boot(client, eventually, upload):
 
     def run(**environment: str) -> tuple[str, str]:
         script = upload(BUCKET, "boot.sh", SCRIPT.read_text())
-        variables = {"DATA_BUCKET": BUCKET, "SHARE_KIND": "none", "SHARE_ID": "", **environment}
+        variables = {"DEPLOYMENT": "booted", "DATA_BUCKET": BUCKET, "SHARE_KIND": "none", "SHARE_ID": "", **environment}
         exports = [f"export {name}='{value}'" for name, value in variables.items()]
         fetch = f'aws s3 cp --quiet {script} "$NODE_ROOT/tmp/boot.sh"'
         user_data = "\n".join(["#!/bin/bash", *exports, fetch, 'exec bash "$NODE_ROOT/tmp/boot.sh"'])
@@ -45,9 +48,7 @@ def boot(client, eventually, upload):
 def code(upload) -> str:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for package in ("corpus", "trainer"):
-            for path in (ROOT / package).rglob("*.py"):
-                archive.write(path, path.relative_to(ROOT))
+        pack_code(archive)
     return str(upload(BUCKET, "code.zip", packed.getvalue()))
 
 
@@ -114,31 +115,34 @@ def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed
 
 
 @pytest.mark.slow
-def test_a_node_says_that_it_works_as_long_as_it_does(boot, reports, code, wheels, client, eventually):
-    identifier, _ = boot(CODE_URL=code, WHEELS_URL=wheels, HEARTBEAT_SECONDS="0.2")
+def test_the_agent_runs_after_the_first_boot_and_is_started_again_when_it_dies(
+    boot, reports, code, wheels, client, eventually
+):
+    identifier, _ = boot(CODE_URL=code, WHEELS_URL=wheels)
     assert reports()[identifier]["state"] == "ready"
-    s3, ssm = client("s3"), client("ssm")
-    sign = f"nodes/{identifier}.busy"
+    s3 = client("s3")
 
-    def beats() -> bool:
-        return bool(s3.list_objects_v2(Bucket=BUCKET, Prefix=sign).get("KeyCount"))
+    def answers(token: str) -> bool:
+        """Whether the agent refuses this request, of which it can read no more."""
+        s3.put_object(Bucket=BUCKET, Key="requests/booted.json", Body=json.dumps({"version": 0, "token": token}))
+        try:
+            told = json.loads(s3.get_object(Bucket=BUCKET, Key=f"nodes/{identifier}.run")["Body"].read())
+        except s3.exceptions.NoSuchKey:
+            return False
+        return told["token"] == token and "is of version 0" in told["error"]
 
-    def idle() -> bool:
-        s3.delete_object(Bucket=BUCKET, Key=sign)
-        return not any(beats() for _ in range(100))
+    def agents() -> list[psutil.Process]:
+        return [
+            each
+            for each in psutil.process_iter(["cmdline", "environ"])
+            if (each.info["environ"] or {}).get("INSTANCE_ID") == identifier
+            and (each.info["cmdline"] or [])[-2:] == ["-m", "bootstrap.agent"]
+        ]
 
-    assert eventually(idle)
-    # The working process is a child of the process that was started.
-    work = 'import subprocess, sys; subprocess.run(["sleep", "600"])'
-    script = f"export PATH=$NODE_ROOT/usr/local/bin:$PATH; shoal-python -c '{work}'"
-    command = ssm.send_command(
-        InstanceIds=[identifier], DocumentName="AWS-RunShellScript", Parameters={"commands": [script]}
-    )["Command"]["CommandId"]
-    eventually(beats)
-    s3.delete_object(Bucket=BUCKET, Key=sign)
-    eventually(beats)
-    ssm.cancel_command(CommandId=command)
-    assert eventually(idle)
+    eventually(lambda: answers("0000000a"))
+    for each in agents():
+        each.kill()
+    eventually(lambda: answers("0000000b"))
 
 
 def test_packages_come_from_the_repository_that_the_closed_network_reaches():

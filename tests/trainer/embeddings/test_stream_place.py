@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from corpus.errors import DataError
 from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import read_taken
 from corpus.stream.reader import read_stream
 from corpus.stream.settings import StreamSettings, write_settings
 from tests.trainer.embeddings import made_text
-from trainer.embeddings.stream_place import main, put_back
+from trainer.embeddings.stream_place import put_back
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start
 from trainer.output import checkpoint
 from trainer.task import Coming
@@ -127,10 +128,7 @@ def test_a_run_without_checkpoints_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_place_in_a_stream_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_place_in_a_stream_is_one_sentence(tmp_path: Path) -> None:
     save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
-    monkeypatch.setattr("sys.argv", ["stream_place", str(tmp_path), str(tmp_path / "stream")])
-    assert main() == 1
-    assert capsys.readouterr().err.endswith("stream: it holds no parts of a stream\n")
+    with pytest.raises(DataError, match=r"^the stream cannot go on in .*stream: it holds no parts of a stream$"):
+        put_back(tmp_path, tmp_path / "stream")

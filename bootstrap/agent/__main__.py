@@ -1,0 +1,47 @@
+"""`python -m bootstrap.agent`: the agent of this node, for ever.
+
+Reads DEPLOYMENT, DATA_BUCKET and INSTANCE_ID from the environment.
+"""
+
+import os
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from bootstrap.agent.agent import BEAT_SECONDS, Agent
+from bootstrap.agent.channel import Bucket
+from bootstrap.agent.machine import this_machine
+from bootstrap.agent.node_run import Node
+from bootstrap.agent.processes import OwnProcesses
+
+_TICK_SECONDS = 1.0
+_NICENESS = 19
+"""Of copying results: ranks need the cores more."""
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    machine, bucket = this_machine(), os.environ["DATA_BUCKET"]
+    node = Node(
+        instance=os.environ["INSTANCE_ID"],
+        bucket=bucket,
+        machine=machine,
+        processes=OwnProcesses(machine.programs),
+        channel=Bucket(bucket),
+        clock=time.monotonic,
+        pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
+    )
+    agent = Agent(
+        os.environ["DEPLOYMENT"],
+        node,
+        say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
+        beat_seconds=float(os.environ.get("HEARTBEAT_SECONDS", BEAT_SECONDS)),
+    )
+    while True:
+        agent.tick()
+        time.sleep(_TICK_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""A node as its agent finds it: its folders, its shared folder, and whether its GPUs are used.
+
+Everything lies below NODE_ROOT, which is empty on a real node.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bootstrap.agent.documents import Member, RunRequest
+from corpus.errors import DataError
+
+_SERVED = "/mnt/share"
+_GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
+_SECONDS = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """A node's folders."""
+
+    root: Path
+
+    @property
+    def share(self) -> Path:
+        """The folder that all nodes share, or one of its own."""
+        return self.root / "mnt" / "share"
+
+    @property
+    def disks(self) -> Path | None:
+        """The folder on the node's own disks; None where it has none (bootstrap/nodes/gpu/boot.sh)."""
+        found = self.root / "mnt" / "local"
+        return found if found.is_dir() else None
+
+    @property
+    def cache(self) -> Path:
+        """The folder of unpacked rows."""
+        return self.disks / "rows" if self.disks else self.root / "var" / "cache" / "shoal"
+
+    @property
+    def programs(self) -> Path:
+        """The folder of what the agent's programs leave."""
+        return self.root / "var" / "lib" / "shoal" / "programs"
+
+    def run(self, request: RunRequest) -> Path:
+        """The folder of a run's results."""
+        return self.share / "runs" / request.run
+
+    def data(self, request: RunRequest) -> Path:
+        """The dataset of a run, or its stream."""
+        if request.stream is not None:
+            return self.share / "streams" / request.run
+        return (self.disks or self.share) / "datasets" / _file_of(request)
+
+    def shared_data(self, request: RunRequest) -> Path:
+        """Where the first node leaves a dataset of texts for the others."""
+        return (self.share if request.share else self.disks or self.share) / "datasets" / _file_of(request)
+
+    def serve(self, request: RunRequest) -> None:
+        """Export the shared folder by NFS to the other nodes of a run, as the first of them. Raises DataError."""
+        others = [each.address for each in request.members[1:]]
+        if request.share != "nfs" or not others:
+            return
+        self._unmount()
+        _call(["systemctl", "start", "nfs-server"])
+        _call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_SERVED}" for address in others)])
+
+    def mount(self, request: RunRequest, first: Member) -> None:
+        """Mount the folder that the first node of a run serves. Raises DataError.
+
+        Do not read from a mount whose server is gone, because the read hangs: an old mount is removed first.
+        """
+        if request.share != "nfs":
+            return
+        self._unmount()
+        _call(["mount", "-t", "nfs4", "-o", "hard,nconnect=8", f"{first.address}:{_SERVED}", str(self.share)])
+
+    def uses_gpus(self) -> bool:
+        """Whether a process uses a GPU. Without one, nvidia-smi prints a sentence, and no number of a process."""
+        if not shutil.which(_GPU_PROCESSES[0]):
+            return False
+        try:
+            found = subprocess.run(_GPU_PROCESSES, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return True  # nobody can tell
+        return any(line[:1].isdigit() for line in found.stdout.splitlines())
+
+    def _unmount(self) -> None:
+        while _succeeds(["findmnt", "--mountpoint", str(self.share)]):
+            _call(["umount", "--force", "--lazy", str(self.share)])
+        self.share.mkdir(parents=True, exist_ok=True)
+
+
+def this_machine() -> Machine:
+    """The node on which this process runs."""
+    return Machine(root=Path(os.environ.get("NODE_ROOT") or "/"))
+
+
+def _file_of(request: RunRequest) -> str:
+    if request.dataset is None:
+        return f"texts-{request.texts_name}.h5"
+    return request.dataset.partition("/datasets/")[2].join(("datasets-", "")).replace("/", "-")
+
+
+def _succeeds(command: Sequence[str]) -> bool:
+    return subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False).returncode == 0
+
+
+def _call(command: Sequence[str]) -> None:
+    """Run a command of the system. Raises DataError with the last line of one that failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DataError(f"{command[0]} failed: {error}") from error
+    if done.returncode:
+        last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or ["it said nothing"]
+        raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")

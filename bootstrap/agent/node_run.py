@@ -1,0 +1,321 @@
+"""One launch of a run on one node: its phases, from the data to the results.
+
+`step` does what can be done now, and may be called by an agent that knows nothing of what an earlier one did: all of it
+can be read from the node's programs, its files and the statuses of the nodes. Whatever takes long is a program of its
+own. A node that fails has all others stop with a checkpoint, because ranks wait for each other, and because a training
+cannot go on without one of its readers: it would learn from a part of the text alone.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bootstrap.agent import documents
+from bootstrap.agent.channel import Channel
+from bootstrap.agent.documents import Member, NodeStatus, RunRequest
+from bootstrap.agent.machine import Machine
+from bootstrap.agent.processes import Processes
+from bootstrap.agent.supervisor import Restarts
+from bootstrap.agent.uploads import Uploads
+from corpus.display import printable
+from corpus.errors import DataError
+from corpus.stream.parts import part_numbers
+from corpus.stream.progress import STATUS_NAME, reader_folder
+from corpus.text_request import TextProgress
+from trainer.command_line import as_arguments, from_words
+from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
+from trainer.distributed import failures
+from trainer.errors import TrainingError
+from trainer.output.files import CHECKPOINTS, SUMMARY, read_json
+from trainer.rank_processes import LIMITS, STOP_SECONDS
+
+_UPLOAD_SECONDS = 5.0
+_STAGE, _TRAIN, _READER = "stage", "train", "reader-"
+_LAST_BYTES = 4096
+
+Statuses = Mapping[str, NodeStatus]
+"""The statuses of a request's nodes, by instance; of one that has told nothing there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node, and by what its agent reaches the rest of the world."""
+
+    instance: str
+    bucket: str
+    """The name of the data bucket."""
+    machine: Machine
+    processes: Processes
+    channel: Channel
+    """The data bucket."""
+    clock: Callable[[], float]
+    pool: Executor
+    """Copies results beside all else."""
+
+
+class NodeRun:
+    """A launch of a run on a node."""
+
+    def __init__(self, request: RunRequest, node: Node, told: NodeStatus | None) -> None:
+        """`told`: what an earlier agent told of the same launch."""
+        (me,) = (each for each in request.members if each.instance == node.instance)
+        self._request, self._me, self._bucket = request, me, node.bucket
+        self._machine, self._processes, self._channel = node.machine, node.processes, node.channel
+        self._clock, self._pool = node.clock, node.pool
+        self.status = told or NodeStatus(token=request.token, phase="stage")
+        self._folder = node.machine.run(request)
+        self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/")
+        self._uploading: Future[None] | None = None
+        self._uploaded = -_UPLOAD_SECONDS
+        self._restarts = {reader: Restarts() for reader in request.readers_on(me.instance)}
+        self._asked: dict[str, float] = {}
+        """When programs were first asked to stop."""
+
+    @property
+    def token(self) -> str:
+        """Of the request."""
+        return self._request.token
+
+    def step(self, request: RunRequest, statuses: Statuses) -> None:
+        """Do what can be done now. `request` may since have changed in `stop` alone."""
+        self._request = request
+        try:
+            if self.status.phase == "stage":
+                self._bring(statuses)
+            elif self.status.phase == "staged":
+                self._wait(statuses)
+            elif self.status.phase == "run":
+                self._follow(statuses)
+            elif self.status.phase == "end":
+                self._end(statuses)
+        except (DataError, TrainingError, OSError) as error:
+            self._fail(str(error))
+
+    # Phases
+
+    def _bring(self, statuses: Statuses) -> None:
+        first, state = self._request.members[0], self._processes.state(self._name(_STAGE))
+        if state == "running":
+            self._tell_read()
+            if self._is_to_stop(statuses):
+                self._stop(_STAGE)
+        elif state is not None:
+            self._tell_read()
+            if state == 0:
+                self._to("staged")
+            elif self._is_to_stop(statuses):
+                self._to("end")
+            else:
+                raise DataError(self._last_line(self._log(_STAGE)))
+        elif self._is_to_stop(statuses):
+            self._to("end")
+        elif self._me == first:
+            self._machine.serve(self._request)
+            self._start_to_bring()
+        elif not self._request.share or _has_come_to(statuses, first, "staged"):
+            self._machine.mount(self._request, first)
+            self._start_to_bring()
+
+    def _wait(self, statuses: Statuses) -> None:
+        if self._is_to_stop(statuses):
+            self._to("end")
+        elif all(_has_come_to(statuses, each, "staged") for each in self._request.members if each != self._me):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if self._me.gpus and self._processes.state(self._name(_TRAIN)) is None:
+                self._start(_TRAIN, self._training(), self._log(_TRAIN), self._environment())
+            for reader in self._restarts:
+                if self._processes.state(self._reader(reader)) is None:
+                    self._read(reader)
+            self._to("run")
+
+    def _follow(self, statuses: Statuses) -> None:
+        """Follow ranks and readers to their end. Readers end after all ranks, because a stream may have no end."""
+        self._upload()
+        trains = self._me.gpus and self._look_at_ranks(statuses)
+        others = [each for each in self._request.trainers if each != self._me]
+        ranks_ended = not trains and all(_has_come_to(statuses, each, "end", failed=True) for each in others)
+        read = [self._look_at(reader, stop=ranks_ended) for reader in self._restarts]
+        if not trains and not any(read) and (ranks_ended or self._me.gpus):
+            self._to("end")
+
+    def _end(self, statuses: Statuses) -> None:
+        """Leave the results; the first node also removes what nobody needs of a finished run."""
+        if self._uploading is not None and not self._uploading.done():
+            return
+        self._uploading = None
+        first = self._me == self._request.members[0]
+        finished = first and (read_json(self._folder / SUMMARY) or {}).get("stopped") is False
+        if finished and self._request.stream is not None and not self._have_readers_ended(statuses):
+            return
+        self._sync(last=True)
+        if finished:
+            folder = f"{documents.RUNS}{self._request.run}/{CHECKPOINTS}/"
+            for key in list(self._channel.list(folder)):
+                self._channel.remove(key)
+            if self._request.stream is not None:
+                shutil.rmtree(self._machine.data(self._request), ignore_errors=True)
+        self._to("failed" if self.status.fails else "done")
+
+    def _have_readers_ended(self, statuses: Statuses) -> bool:
+        """Whether nobody reads any more, or should by now: what readers left is removed after them."""
+        readers = [each.instance for each in self._request.members if not each.gpus]
+        since = self._asked.setdefault("end", self._clock())
+        late = self._clock() - since > 2 * STOP_SECONDS
+        return late or all(each in statuses and statuses[each].over for each in readers)
+
+    # Ranks and readers
+
+    def _look_at_ranks(self, statuses: Statuses) -> bool:
+        """Whether this node's ranks still run; they are asked to stop where they have to."""
+        state = self._processes.state(self._name(_TRAIN))
+        if state == "running":
+            if self._is_to_stop(statuses):
+                self._stop(_TRAIN)
+            return True
+        if isinstance(state, int) and state and not self._is_to_stop(statuses):
+            self.status = replace(self.status, ranks=state)
+        return False
+
+    def _look_at(self, reader: int, *, stop: bool) -> bool:
+        """Whether a reader still runs; one that died is started again, but not for ever."""
+        name = self._reader(reader)
+        state = self._processes.state(name)
+        if state == "running":
+            if stop or self.status.fails:
+                self._stop(f"{_READER}{reader}")
+            return True
+        if state == 0 or stop or self.status.fails:
+            return False
+        folder = reader_folder(self._machine.data(self._request), reader)
+        last = self._last_line(self._log(f"{_READER}{reader}"))
+        if self._restarts[reader].again(max(part_numbers(folder), default=-1)):
+            with suppress(OSError), self._log(f"{_READER}{reader}").open("a") as log:
+                log.write(f"reader {reader} ended with status {state}, and is started again\n")
+            self._processes.forget(name)
+            self._read(reader)
+            return True
+        self._note(f"reader {reader} on the node {self._me.instance} died again and again: {last}")
+        return False
+
+    def _is_to_stop(self, statuses: Statuses) -> bool:
+        """Whether this node is to stop: it was asked to, or cannot go on, or another one cannot."""
+        return self._request.stop or self.status.fails or any(each.fails for each in statuses.values())
+
+    # Programs
+
+    def _name(self, program: str) -> str:
+        return f"{self.token}/{program}"
+
+    def _reader(self, reader: int) -> str:
+        return self._name(f"{_READER}{reader}")
+
+    def _start(self, program: str, arguments: list[str], log: Path, environment: Mapping[str, str]) -> None:
+        self._processes.start(self._name(program), arguments, log, environment)
+
+    def _stop(self, program: str) -> None:
+        """Ask a program to stop, once it can hear that, and end it where it does not."""
+        asked = self._asked.get(program)
+        if asked is None:
+            if self._processes.stop(self._name(program)):
+                self._asked[program] = self._clock()
+        elif self._clock() - asked > 2 * STOP_SECONDS:
+            self._processes.stop(self._name(program), kill=True)
+
+    def _start_to_bring(self) -> None:
+        own = self._machine.programs / self.token
+        own.mkdir(parents=True, exist_ok=True)
+        (own / "request.json").write_text(self._request.to_json(), "utf-8")
+        program = ["-m", "bootstrap.agent.stage", str(own / "request.json"), self._bucket, str(own / "progress.json")]
+        self._start(_STAGE, program, self._log(_STAGE), {})
+
+    def _read(self, reader: int) -> None:
+        stream, readers = self._machine.data(self._request), len(self._readers())
+        program = ["-m", "corpus.stream", "--stream", str(stream), "--reader", f"{reader}/{readers}"]
+        self._start(f"{_READER}{reader}", program, self._log(f"{_READER}{reader}"), {"OMP_NUM_THREADS": "1"})
+
+    def _readers(self) -> range:
+        return range(self._request.stream.readers if self._request.stream else 0)
+
+    def _training(self) -> list[str]:
+        request, rank = self._request, self._request.trainers.index(self._me)
+        return [
+            *("-m", "trainer.launch", f"--nnodes={len(request.trainers)}", f"--node-rank={rank}"),
+            *(f"--nproc-per-node={self._me.gpus}", f"--master-addr={request.trainers[0].address}"),
+            *(f"--master-port={request.port}", *LIMITS, "-m", "trainer", *as_arguments(self._config())),
+        ]
+
+    def _config(self) -> TrainConfig:
+        # Nobody else is in the network of the nodes, because their security group lets nobody in.
+        places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
+        return replace(from_words(self._request.options, endless=self._is_endless, **places), trust_network=True)
+
+    @property
+    def _is_endless(self) -> bool:
+        return self._request.stream is not None and self._request.stream.endless
+
+    def _environment(self) -> dict[str, str]:
+        # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
+        needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
+        return {**RANK_ENVIRONMENT, failures.NODE: self._me.instance, **needs_gpu}
+
+    # Results
+
+    def _log(self, program: str) -> Path:
+        if program == _STAGE:
+            return self._machine.programs / self.token / "stage.log"
+        if program == _TRAIN:
+            return self._folder / f"node-{self._request.trainers.index(self._me)}.log"
+        return self._folder / f"{program}.log"
+
+    def _upload(self) -> None:
+        """Copy what has changed, beside this, every few seconds."""
+        if self._uploading is not None and not self._uploading.done():
+            return
+        if self._clock() - self._uploaded >= _UPLOAD_SECONDS:
+            self._uploaded = self._clock()
+            self._uploading = self._pool.submit(self._sync)
+
+    def _sync(self, *, last: bool = False) -> None:
+        if self._me == self._request.members[0]:
+            finished = last and (read_json(self._folder / SUMMARY) or {}).get("stopped") is False
+            self._uploads.sync(lambda name: not (finished and name.startswith(f"{CHECKPOINTS}/")))
+        for reader in self._restarts:
+            status = reader_folder(self._machine.data(self._request), reader) / STATUS_NAME
+            self._uploads.copy(status, f"{_READER}{reader}.json")
+            if last:
+                self._uploads.copy(self._log(f"{_READER}{reader}"), f"{_READER}{reader}.log")
+        if self._me.gpus:
+            log = self._log(_TRAIN)
+            self._uploads.copy(log, log.name)
+
+    def _tell_read(self) -> None:
+        with suppress(OSError, DataError):
+            path = self._machine.programs / self.token / "progress.json"
+            self.status = replace(self.status, **vars(TextProgress.from_json(path.read_text("utf-8"))))
+
+    def _last_line(self, log: Path) -> str:
+        with suppress(OSError), log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _LAST_BYTES))
+            lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+            if lines:
+                return printable(lines[-1])
+        return "it printed nothing"
+
+    def _to(self, phase: str) -> None:
+        self.status = replace(self.status, phase=phase)
+
+    def _note(self, error: str) -> None:
+        self.status = replace(self.status, error=error[: documents.MOST_ERROR])
+
+    def _fail(self, error: str) -> None:
+        self._note(error)
+        if self.status.phase != "run":  # there ranks and readers are asked to stop before
+            self._to("failed" if self.status.phase == "end" else "end")
+
+
+def _has_come_to(statuses: Statuses, member: Member, phase: str, *, failed: bool = False) -> bool:
+    found = statuses.get(member.instance)
+    return found is not None and ((failed and found.phase == "failed") or found.has_come_to(phase))

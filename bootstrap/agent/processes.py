@@ -1,0 +1,130 @@
+"""Programs that an agent starts, finds again after its own restart, stops, and starts again when they die.
+
+Each is the child of a process of its own (`child`), which leaves its exit status in a folder.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, Protocol
+
+from bootstrap.agent import child
+
+State = int | Literal["running"] | None
+"""An exit status, as of `subprocess`; None of a program that was never started."""
+LOST = -signal.SIGKILL
+"""The status of a program whose end nobody saw."""
+
+_START_SECONDS = 30.0
+_SCOPE = ("systemd-run", "--scope", "--quiet", "--collect", "--property=OOMPolicy=continue", "--")
+"""A scope of its own: systemd would end the agent's service with a process of it that is killed for memory."""
+
+
+class Processes(Protocol):
+    """The programs of a node, by names."""
+
+    def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        """Start it, as Python's arguments; its output is added to `log`."""
+        ...
+
+    def state(self, name: str) -> State:
+        """Whether it runs, or how it ended."""
+        ...
+
+    def stop(self, name: str, *, kill: bool = False) -> bool:
+        """Send it SIGTERM, or SIGKILL to it and its children; whether it was sent: one that only starts hears nothing
+        yet."""
+        ...
+
+    def names(self) -> list[str]:
+        """Those that were ever started."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Take it as never started; it must have ended."""
+        ...
+
+
+class OwnProcesses:
+    """The programs of this machine, whose folders are below `root`."""
+
+    def __init__(self, root: Path, python: str = sys.executable) -> None:
+        self._root, self._python = root, python
+
+    def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        """As in `Processes`."""
+        folder = self._root / name
+        folder.mkdir(parents=True)
+        scope = _SCOPE if _runs_systemd() else ()
+        with log.open("ab") as output:
+            subprocess.Popen(
+                [*scope, self._python, "-P", "-m", "bootstrap.agent.child", str(folder), self._python, "-P", *program],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+
+    def state(self, name: str) -> State:
+        """As in `Processes`."""
+        folder = self._root / name
+        if not folder.exists():
+            return None
+        if (status := self._exit(folder)) is not None:
+            return status
+        if self._process(folder) is not None or self._is_starting(folder):
+            return "running"
+        return LOST if (status := self._exit(folder)) is None else status  # it may have ended since
+
+    def stop(self, name: str, *, kill: bool = False) -> bool:
+        """As in `Processes`."""
+        folder = self._root / name
+        if (process := self._process(folder)) is None or self._exit(folder) is not None:
+            return False
+        with suppress(ProcessLookupError, PermissionError):
+            if kill:
+                os.killpg(process, signal.SIGKILL)
+            else:
+                os.kill(process, signal.SIGTERM)
+            return True
+        return False
+
+    def names(self) -> list[str]:
+        """As in `Processes`."""
+        return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*"))
+
+    def forget(self, name: str) -> None:
+        """As in `Processes`."""
+        shutil.rmtree(self._root / name, ignore_errors=True)
+
+    def _exit(self, folder: Path) -> int | None:
+        with suppress(OSError, ValueError):
+            return int((folder / child.EXIT).read_text("utf-8"))
+        return None
+
+    def _is_starting(self, folder: Path) -> bool:
+        """Whether its process may still come to leave its identity."""
+        if (folder / child.IDENTITY).exists():
+            return False
+        return time.time() - folder.stat().st_mtime < _START_SECONDS
+
+    def _process(self, folder: Path) -> int | None:
+        """The id of the process that runs it; None where that has ended."""
+        with suppress(OSError, ValueError):
+            identity = (folder / child.IDENTITY).read_text("utf-8")
+            process = int(identity.split()[0])
+            if child.identity_of(process) == identity:
+                return process
+        return None
+
+
+def _runs_systemd() -> bool:
+    """Whether services of this machine, or of the emulated one that this process is on, are systemd's."""
+    return bool(os.environ.get("NODE_ROOT")) or Path("/run/systemd/system").is_dir()

@@ -1,0 +1,120 @@
+"""`python -m bootstrap.agent.stage REQUEST BUCKET PROGRESS`: brings to this node what a run learns from.
+
+REQUEST is a file with the run's request; in the file PROGRESS it is told how many bytes of texts were read. Of nodes
+with a shared folder the first one does this before all others. A node with disks of its own has the dataset there.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from bootstrap.agent import documents
+from bootstrap.agent.channel import Bucket, Channel
+from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.machine import Machine, this_machine
+from corpus.errors import DataError
+from corpus.layout import DATASET_NAME
+from corpus.reading import s3
+from corpus.reading.storage import write_text
+from corpus.stream.settings import write_settings
+from corpus.text_request import TextProgress
+from trainer.output.files import CHECKPOINTS, RECORD, STREAM
+
+_TELL_SECONDS = 2.0
+_CHECKPOINT = re.compile(rf"{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt")
+
+
+def stage(request: RunRequest, machine: Machine, channel: Channel, tell: Callable[[TextProgress], None]) -> None:
+    """Bring a run's data, and of one that goes on its record and its checkpoints. What is there is not brought again.
+
+    Raises DataError, OSError and the errors of S3.
+    """
+    for folder in (machine.run(request), machine.data(request).parent, machine.cache):
+        folder.mkdir(parents=True, exist_ok=True)
+    machine.cache.chmod(0o700)
+    _bring_results(request, machine.run(request), channel)
+    if request.stream is not None:
+        stream = machine.data(request)
+        write_settings(stream, request.stream)
+        if (machine.run(request) / CHECKPOINTS).is_dir():
+            from trainer.embeddings.stream_place import put_back  # torch takes long to load
+
+            put_back(machine.run(request), stream)
+    elif request.texts is not None:
+        _encode(request, machine, tell)
+    elif not (data := machine.data(request)).exists():
+        place = s3.place_of(str(request.dataset))
+        Bucket(place.bucket).get(place.key, data)
+
+
+def _bring_results(request: RunRequest, run: Path, channel: Channel) -> None:
+    """Of a run that goes on, what is not there."""
+    folder = f"{documents.RUNS}{request.run}/"
+    names = [key.removeprefix(folder) for key in channel.list(folder)]
+    begun = (run / RECORD).exists()
+    for name in names:
+        wanted = _CHECKPOINT.fullmatch(name) or (name in (RECORD, STREAM) and not begun)
+        if wanted and not (run / name).exists():
+            channel.get(folder + name, run / name)
+
+
+def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress], None]) -> None:
+    """Encode the texts, on the node's own disks if it has some, and copy the dataset to the shared folder and back."""
+    assert request.texts is not None
+    data, shared = machine.data(request), machine.shared_data(request)
+    for left in data.parent.glob("texts-*.parts"):  # of a command that was killed
+        shutil.rmtree(left)
+    if not data.exists() and not shared.exists():
+        read, told = 0, time.monotonic()
+
+        def report(size: int) -> None:
+            nonlocal read, told
+            read += size
+            if time.monotonic() - told >= _TELL_SECONDS:
+                tell(TextProgress(read=read))
+                told = time.monotonic()
+
+        parts = data.with_name(f"{data.stem}.parts")
+        parts.mkdir()
+        counts = request.texts.encode(parts / DATASET_NAME, report, place="instance type")
+        (parts / DATASET_NAME).rename(data)
+        parts.rmdir()
+        tell(TextProgress(read=read, **{name: counts[name] for name in ("lines", "malformed", "empty")}))
+    for source, there in ((data, shared), (shared, data)):
+        if not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            partial = there.with_name(f"{there.name}.partial")
+            shutil.copyfile(source, partial)
+            partial.rename(there)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Bring to this node what a run learns from.")
+    for name, kind in (("request", Path), ("bucket", str), ("progress", Path)):
+        parser.add_argument(name, type=kind)
+    asked = parser.parse_args()
+    # What was written so far is removed by the same way out as after an error.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+    def tell(progress: TextProgress) -> None:
+        write_text(str(asked.progress), json.dumps(asdict(progress)))
+
+    try:
+        request = RunRequest.from_json(asked.request.read_text("utf-8"))
+        with s3.explained_errors(f"s3://{asked.bucket}", "read"):
+            stage(request, this_machine(), Bucket(asked.bucket), tell)
+    except (DataError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

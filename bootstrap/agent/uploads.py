@@ -1,0 +1,51 @@
+"""Copies what a run writes on a node to the data bucket, again and again, as it changes."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from bootstrap.agent.channel import Channel
+
+_UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+\.(log|json)")
+"""Files that are on their way, and whatever is hidden; what each node copies itself."""
+
+
+class Uploads:
+    """The files of a run's folder, and what of them the bucket has."""
+
+    def __init__(self, folder: Path, channel: Channel, prefix: str) -> None:
+        self._folder, self._channel, self._prefix = folder, channel, prefix
+        self._known: dict[str, tuple[int, int]] = {}
+        self._copied: dict[str, tuple[int, int]] = {}
+
+    def sync(self, wanted: Callable[[str], bool] = lambda _: True) -> None:
+        """Copy the files that have changed, and then remove from the bucket those that were removed here."""
+        there = {name: state for name, state in self._files() if wanted(name)}
+        for name, state in there.items():
+            if self._known.get(name) != state:
+                with suppress(FileNotFoundError):  # a checkpoint that a newer one has replaced
+                    self._channel.put(self._folder / name, self._prefix + name)
+                    self._known[name] = state
+        for name in self._known.keys() - there.keys():
+            self._channel.remove(self._prefix + name)
+            del self._known[name]
+
+    def copy(self, path: Path, name: str) -> None:
+        """Copy one more file, if it is there and has changed."""
+        with suppress(FileNotFoundError):
+            if self._copied.get(name) != (state := _state(path)):
+                self._channel.put(path, self._prefix + name)
+                self._copied[name] = state
+
+    def _files(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        for path in sorted(self._folder.rglob("*")):
+            name = path.relative_to(self._folder).as_posix()
+            if not _UNWANTED.fullmatch(name) and path.is_file():
+                with suppress(FileNotFoundError):
+                    yield name, _state(path)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,119 @@
+"""What is wanted of nodes and what they tell: read as it was written, and all else refused in a sentence."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.agent.documents import NodeStatus, RunRequest, token_in
+from corpus.errors import DataError
+from corpus.reading.formats import Format
+from corpus.reading.sources import Source
+from corpus.settings import Settings
+from corpus.text_request import TextRequest
+from infra import topology
+from tests.bootstrap.agent.test_agent import request
+from tests.bootstrap.test_shell import HOSTILE
+
+TEXTS = TextRequest(
+    sources=(Source(address="s3://pile/a.txt", size=1, identity="x", format=Format(kind="fasttext")),),
+    settings=Settings(ragged=True, labelled=True),
+    max_malformed=0.05,
+    allow_damaged=False,
+    plain_bytes=1_000,
+)
+REQUESTS = (
+    request(options={"epochs": ("12",), "slow": ("1:2.0",), "force": ()}),
+    request(readers=2, stop=True),
+    replace(request(), dataset=None, texts=TEXTS, texts_name="0123456789ab"),
+)
+STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7)
+
+
+@pytest.mark.parametrize("wanted", REQUESTS)
+def test_a_request_is_read_as_it_was_written(wanted: RunRequest) -> None:
+    assert RunRequest.from_json(wanted.to_json()) == wanted
+    assert token_in(wanted.to_json().replace('"version": 1', '"version": 9')) == wanted.token
+
+
+def test_a_status_is_read_as_it_was_written() -> None:
+    assert NodeStatus.from_json(STATUS.to_json()) == STATUS
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=9)
+    | st.sampled_from(HOSTILE),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from([*(each.to_json() for each in REQUESTS), STATUS.to_json()]), st.data())
+def test_a_document_of_which_any_field_was_changed_is_another_one_or_refused(text: str, data: st.DataObject) -> None:
+    written = json.loads(text)
+    at: Any = written
+    while True:
+        key = data.draw(st.sampled_from(sorted(at))) if isinstance(at, dict) else data.draw(st.integers(0, len(at) - 1))
+        if not isinstance(at[key], (dict, list)) or not at[key] or data.draw(st.booleans()):
+            break
+        at = at[key]
+    if isinstance(at, dict) and data.draw(st.booleans()):
+        del at[key]
+    else:
+        at[key] = data.draw(JSON)
+    kind = NodeStatus if "phase" in json.loads(text) else RunRequest
+    try:
+        found = kind.from_json(json.dumps(written))
+    except DataError as error:
+        refusal = str(error)
+    else:
+        refusal = "" if kind.from_json(found.to_json()) == found else "it is not read as it was written"
+    assert refusal != "it is not read as it was written"
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("field", ["run", "token", "share", "dataset", "texts_name"])
+def test_no_field_of_a_request_is_a_path_or_a_word_of_a_shell(field: str, hostile: str) -> None:
+    written = {**json.loads(REQUESTS[0].to_json()), field: hostile}
+    with pytest.raises(DataError):
+        RunRequest.from_json(json.dumps(written))
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"members": []}, "has 1 to 1,024 nodes"),
+        ({"port": 80}, "the port 80 cannot be used"),
+        ({"dataset": None}, "learns from a dataset, from texts or from a stream"),
+        ({"version": 2}, "it is of version 2, and this is Shoal's 1; deploy again"),
+        ({"dataset": "s3://data/datasets/../x/dataset.h5"}, "is not the address of a dataset"),
+        ({"options": {"--output": ["x"]}}, "an option has no valid name"),
+        ({"more": 1}, "'more' is not a known field"),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused_with_its_fault(changes: dict[str, Any], part: str) -> None:
+    with pytest.raises(DataError) as refused:
+        RunRequest.from_json(json.dumps({**json.loads(REQUESTS[0].to_json()), **changes}))
+    assert part in str(refused.value)
+
+
+def test_readers_take_turns_on_the_nodes_that_read_and_else_on_the_first_that_trains() -> None:
+    stream = replace(REQUESTS[1].stream, readers=3)  # type: ignore[type-var]
+    with_readers, without = (replace(request(readers=readers), stream=stream, dataset=None) for readers in (2, 0))
+    assert [with_readers.readers_on(f"i-0000000{number}") for number in range(4)] == [[], [], [0, 2], [1]]
+    assert [without.readers_on(f"i-0000000{number}") for number in range(2)] == [[0, 1, 2], []]
+
+
+def test_prefixes_are_those_that_the_stack_lets_nodes_use() -> None:
+    from bootstrap.agent import documents
+
+    assert documents.REQUESTS == topology.REQUESTS_PREFIX
+    assert documents.RUNS == topology.RUNS_PREFIX
+    assert documents.NODES == topology.NODES_PREFIX

@@ -1,0 +1,97 @@
+"""Programs of an agent: they outlive it, and another one finds out what became of them."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bootstrap.agent.processes import LOST, OwnProcesses
+
+NAME = "0a1b2c3d/train"
+WAITS = """
+import signal, sys, time
+heard = []
+signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+print("ready", flush=True)
+while not heard:
+    time.sleep(0.01)
+time.sleep(0.3)
+sys.exit(40 + len(heard))
+"""
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[OwnProcesses]:
+    made = OwnProcesses(tmp_path / "programs")
+    yield made
+    for name in made.names():
+        made.stop(name, kill=True)
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def start(processes: OwnProcesses, tmp_path: Path, program: str, **environment: str) -> Path:
+    processes.start(NAME, ["-c", program], tmp_path / "log", environment)
+    return tmp_path / "log"
+
+
+def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: OwnProcesses, tmp_path: Path) -> None:
+    assert processes.state(NAME) is None
+    log = start(processes, tmp_path, "import os, sys; print(os.environ['SAID']); sys.exit(7)", SAID="hello")
+    until(lambda: processes.state(NAME) != "running")
+    assert (processes.state(NAME), log.read_text()) == (7, "hello\n")
+    assert processes.names() == [NAME]
+    processes.forget(NAME)
+    assert (processes.state(NAME), processes.names()) == (None, [])
+
+
+def test_another_agent_finds_a_program_and_stops_it_once(processes: OwnProcesses, tmp_path: Path) -> None:
+    log = start(processes, tmp_path, WAITS)
+    until(lambda: log.read_text() == "ready\n")
+    other = OwnProcesses(tmp_path / "programs")
+    assert other.state(NAME) == "running"
+    assert other.stop(NAME)
+    processes.stop(NAME)
+    until(lambda: other.state(NAME) != "running")
+    assert other.state(NAME) == 41  # the second signal was not passed on
+    assert not other.stop(NAME)
+
+
+def test_a_program_whose_end_nobody_saw_is_lost(processes: OwnProcesses, tmp_path: Path) -> None:
+    log = start(processes, tmp_path, WAITS)
+    until(lambda: log.read_text() == "ready\n")
+    assert processes.stop(NAME, kill=True)
+    until(lambda: processes.state(NAME) != "running")
+    assert processes.state(NAME) == LOST
+
+
+def test_a_process_that_has_the_number_of_an_ended_one_is_another(processes: OwnProcesses, tmp_path: Path) -> None:
+    folder = tmp_path / "programs" / NAME
+    folder.mkdir(parents=True)
+    (folder / "process").write_text(f"{os.getpid()} 1")
+    assert processes.state(NAME) == LOST
+    assert not processes.stop(NAME)
+
+
+def test_a_program_that_only_starts_counts_as_running_for_a_while(
+    processes: OwnProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "programs" / NAME).mkdir(parents=True)
+    assert processes.state(NAME) == "running"
+    monkeypatch.setattr("bootstrap.agent.processes._START_SECONDS", -1)
+    assert processes.state(NAME) == LOST
+
+
+def test_a_program_that_is_not_there_is_an_error_in_its_log(tmp_path: Path) -> None:
+    processes = OwnProcesses(tmp_path / "programs")
+    start(processes, tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    until(lambda: processes.state(NAME) != "running")
+    assert processes.state(NAME) == -signal.SIGKILL

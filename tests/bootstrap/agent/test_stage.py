@@ -1,0 +1,129 @@
+"""What a run learns from comes to a node once, whole, and of a run that goes on its results do, too."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.agent import stage as stage_module
+from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.machine import Machine
+from bootstrap.agent.stage import stage
+from corpus.errors import DataError
+from corpus.stream.settings import read_settings
+from corpus.text_request import TextProgress, TextRequest
+from tests.bootstrap.agent.test_agent import DATASET, RUN, STREAM, request
+from tests.bootstrap.agent.test_documents import TEXTS
+from tests.bootstrap.agent.world import Folder
+
+NAMED = {"dataset": None, "texts": TEXTS, "texts_name": "0123456789ab"}
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    made = Folder(tmp_path / "bucket")
+    monkeypatch.setattr(stage_module, "Bucket", lambda _: made)
+    made.write(DATASET.removeprefix("s3://data/"), "the dataset")
+    return made
+
+
+def staged(wanted: RunRequest, machine: Machine, bucket: Folder) -> list[TextProgress]:
+    told: list[TextProgress] = []
+    stage(wanted, machine, bucket, told.append)
+    return told
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    (tmp_path / "node" / "mnt" / "share").mkdir(parents=True)
+    return Machine(root=tmp_path / "node")
+
+
+def disks(machine: Machine) -> None:
+    (machine.root / "mnt" / "local").mkdir()
+
+
+def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine, bucket: Folder) -> None:
+    staged(request(), machine, bucket)
+    (shared,) = (machine.share / "datasets").iterdir()
+    assert (shared.name, shared.read_text()) == (f"datasets-{'0a' * 16}-dataset.h5", "the dataset")
+    disks(machine)
+    staged(request(), machine, bucket)
+    assert (machine.root / "mnt/local/datasets" / shared.name).read_text() == "the dataset"
+    assert oct((machine.root / "mnt/local/rows").stat().st_mode)[-3:] == "700"
+
+
+def test_what_is_there_is_not_brought_again(machine: Machine, bucket: Folder) -> None:
+    staged(request(), machine, bucket)
+    bucket.remove(DATASET.removeprefix("s3://data/"))
+    staged(request(), machine, bucket)
+
+
+def test_of_a_run_that_goes_on_its_record_and_checkpoints_come_and_nothing_else(
+    machine: Machine, bucket: Folder
+) -> None:
+    own = ("record.jsonl", "checkpoints/step-000000010.pt")
+    for name in (*own, "summary.json", "checkpoints/step-1.pt", "checkpoints/../../step-000000011.pt", ".hidden"):
+        bucket.write(f"runs/{RUN}/{name}", name)
+    staged(request(), machine, bucket)
+    run = machine.run(request())
+    assert sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()) == sorted(own)
+    (run / "record.jsonl").write_text("it is ahead of the bucket")
+    staged(request(), machine, bucket)
+    assert (run / "record.jsonl").read_text() == "it is ahead of the bucket"
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    made: list[Path] = []
+
+    def encode(_: TextRequest, output: Path, report: Any, *, place: str) -> dict[str, int]:
+        del place
+        report(1_000)
+        output.write_text("encoded")
+        made.append(output)
+        return {"lines": 80, "malformed": 3, "empty": 0}
+
+    monkeypatch.setattr(TextRequest, "encode", encode)
+    return made
+
+
+@pytest.mark.parametrize("share", ["efs", None])
+@pytest.mark.parametrize("own", [False, True])
+def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
+    machine: Machine, bucket: Folder, encoded: list[Path], share: str | None, own: bool
+) -> None:
+    if own:
+        disks(machine)
+    wanted = request(share=share, **NAMED)
+    left = machine.data(wanted).parent / "texts-00000000000f.parts"
+    left.mkdir(parents=True)
+    told = staged(wanted, machine, bucket)
+    assert told == [TextProgress(read=1_000, lines=80, malformed=3)]
+    other = Machine(root=machine.root.parent / "other")
+    (other.root / "mnt").mkdir(parents=True)
+    (other.root / "mnt" / "share").symlink_to(machine.share) if share else (other.root / "mnt" / "share").mkdir()
+    staged(wanted, other, bucket)
+    assert len(encoded) == (1 if share else 2)
+    for each in (machine, other):
+        assert each.data(wanted).read_text() == "encoded"
+        assert [path.name for path in each.data(wanted).parent.iterdir()] == ["texts-0123456789ab.h5"]
+
+
+def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
+    machine: Machine, bucket: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("s3://pile/a.txt is damaged")
+
+    monkeypatch.setattr(TextRequest, "encode", fail)
+    with pytest.raises(DataError, match=r"^s3://pile/a.txt is damaged$"):
+        staged(request(**NAMED), machine, bucket)
+    assert not machine.data(request(**NAMED)).exists()
+
+
+def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: Folder) -> None:
+    wanted = request(readers=1)
+    staged(wanted, machine, bucket)
+    assert read_settings(machine.data(wanted)) == STREAM

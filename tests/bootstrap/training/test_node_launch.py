@@ -1,0 +1,154 @@
+"""A launch as its nodes tell of it, which a test writes in their place: what is shown, waited for, and ends it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import boto3
+import pytest
+
+from bootstrap.agent import documents
+from bootstrap.agent.documents import NodeStatus, RunRequest
+from bootstrap.errors import ShoalError
+from bootstrap.nodes import fleet
+from bootstrap.nodes.fleet import GpuNode
+from bootstrap.progress import Bars
+from bootstrap.training import follow
+from bootstrap.training.follow import wait_for_data
+from bootstrap.training.node_launch import NodeData, NodeLaunch
+from corpus.reading.s3 import Place, read_text
+from embedded.aws import EmbeddedAws
+from tests.bootstrap.agent.test_documents import TEXTS
+from tests.fleet import BUCKET, Fleet
+from trainer.config import Slowdown, TrainConfig
+
+DATASET = Place(BUCKET, f"datasets/{1:032x}/dataset.h5")
+CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow={1: Slowdown(2.0)})
+
+
+class Watching(Bars):
+    """Remembers what was shown, and does something at it."""
+
+    def __init__(self, *told: tuple[NodeLaunch, Sequence[NodeStatus]], interrupt: bool = False) -> None:
+        super().__init__()
+        self._told, self._interrupt = list(told), interrupt
+        self.shown: list[int] = []
+
+    def at(self, done: int) -> None:
+        self.shown.append(done)
+
+    def tick(self) -> None:
+        if self._interrupt:
+            raise KeyboardInterrupt
+        if self._told:
+            tell(*self._told.pop(0))
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(follow, "_PAUSE_SECONDS", 0.01)
+        boto3.setup_default_session()
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        yield running
+    boto3.setup_default_session()
+
+
+@pytest.fixture(scope="module")
+def nodes(aws: EmbeddedAws) -> list[GpuNode]:
+    """Nodes without agents."""
+    pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")
+    with Bars() as bars:
+        return pair.scaled_up(bars)
+
+
+@pytest.fixture
+def launch(nodes: list[GpuNode]) -> NodeLaunch:
+    return begun(nodes, DATASET)
+
+
+def begun(nodes: list[GpuNode], data: NodeData) -> NodeLaunch:
+    deployment = replace(Fleet(share="nfs").deployment)
+    made = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
+    with Bars() as bars:
+        made.start(nodes, CONFIG, data, bars)
+    return made
+
+
+def tell(launch: NodeLaunch, statuses: Sequence[NodeStatus]) -> None:
+    for member, status in zip(launch.request.members, statuses, strict=False):
+        key = documents.status_key(member.instance)
+        boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=status.to_json().encode())
+
+
+def of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
+    return NodeStatus(token=launch.request.token, phase=phase, **more)  # type: ignore[arg-type]
+
+
+def asked(launch: NodeLaunch) -> RunRequest:
+    key = documents.request_key(launch.deployment.name)
+    return RunRequest.from_json(str(read_text(boto3.client("s3"), Place(BUCKET, key))))
+
+
+def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
+    launch: NodeLaunch, nodes: list[GpuNode]
+) -> None:
+    assert asked(launch) == launch.request
+    assert [each.instance for each in launch.request.members] == [each.instance_id for each in nodes]
+    assert launch.request.options["epochs"] == ("3",)
+    assert launch.request.options["slow"] == ("1:2.0",)
+    assert not {"data", "output", "cache", "trust_network"} & {*launch.request.options}
+    copy = Place(BUCKET, launch.folder.key + documents.REQUEST_NAME)
+    assert RunRequest.from_json(str(read_text(boto3.client("s3"), copy))) == launch.request
+    launch.ask_to_stop()
+    assert asked(launch).stop
+    launch.forget()
+    assert read_text(boto3.client("s3"), Place(BUCKET, documents.request_key(launch.deployment.name))) is None
+
+
+def test_the_bar_shows_the_texts_that_all_nodes_have_read(nodes: list[GpuNode]) -> None:
+    launch = begun(nodes, TEXTS)
+    told = (
+        (launch, [of(launch, "stage", read=400), of(launch, "stage", read=900)]),
+        (launch, [of(launch, "staged", read=1_000), of(launch, "stage", read=900)]),
+        (launch, [of(launch, "run", read=1_000), of(launch, "staged", read=1_000)]),
+    )
+    with Watching(*told) as bars:
+        wait_for_data(launch, nodes, bars)
+    assert bars.shown == [400, 900]
+
+
+def test_what_is_told_of_another_launch_or_is_no_status_does_not_count(
+    launch: NodeLaunch, nodes: list[GpuNode]
+) -> None:
+    tell(launch, [replace(of(launch, "failed"), token="ffffffff"), of(launch, "staged")])
+    assert list(launch.statuses()) == [nodes[1].instance_id]
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=documents.status_key(nodes[1].instance_id), Body=b'{"read": -1}')
+    assert launch.statuses() == {}
+
+
+def test_a_node_that_cannot_bring_its_data_is_not_waited_for(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+    tell(launch, [of(launch, "failed", error="the disk is full")])
+    with Watching() as bars:
+        wait_for_data(launch, nodes, bars)
+
+
+@pytest.mark.parametrize("interrupt", [True, False])
+def test_whatever_ends_the_waiting_stops_the_launch(
+    launch: NodeLaunch, nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch, interrupt: bool
+) -> None:
+    monkeypatch.setattr(follow, "_ANSWER_SECONDS", 600 if interrupt else -1)
+    with Watching(interrupt=interrupt) as bars, pytest.raises((KeyboardInterrupt, ShoalError)) as raised:
+        wait_for_data(launch, nodes, bars)
+    assert interrupt or str(raised.value).startswith(f"the agent of the node {nodes[0].instance_id} does not answer;")
+    assert asked(launch).stop
+
+
+def test_a_node_that_is_gone_ends_the_waiting(
+    launch: NodeLaunch, nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "_LOOK_SECONDS", 0)  # the launch is of a deployment without these nodes
+    with Watching() as bars, pytest.raises(ShoalError, match=r"are gone; type the same command again$"):
+        wait_for_data(launch, nodes, bars)
