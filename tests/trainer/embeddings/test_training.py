@@ -53,7 +53,7 @@ def trained(launch: Launch, ranks: int, text: Path, output: Path, *options: Any)
 @pytest.fixture(scope="module")
 def alone(launch: Launch, text: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("alone")
-    trained(launch, 0, text, output, "--similarity", pairs)
+    trained(launch, 0, text, output, "--similarity", pairs, "--pip")
     return output
 
 
@@ -70,6 +70,7 @@ def summary(output: Path) -> dict[str, Any]:
 def test_words_that_stand_together_become_similar(alone: Path) -> None:
     assert summary(alone)["similarity"] > 0.8
     assert summary(alone)["vocabulary"] == 24
+    assert summary(alone)["pip_loss"] > 0
     vectors = read_vectors(str(alone / "model" / "vectors.bin"))
     assert {word[:3] for word, _ in vectors.nearest("seaa", 5)} == {"sea"}
     assert vectors.words == read_vectors(str(alone / "model" / "vectors.txt")).words
