@@ -26,8 +26,8 @@ from benchmarks.rows import columns_of, learnable_dataset, write_parts
 from corpus.dataset import open_dataset
 from trainer.command_line import parse_arguments
 from trainer.distributed.ranks import join_process_group
-from trainer.loop import train
 from trainer.registry import MODELS
+from trainer.start import train
 
 
 class Variant(NamedTuple):

@@ -88,7 +88,7 @@ def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> Non
     image = {"torch", "numpy"}
     modules = (
         "trainer.__main__",
-        "trainer.loop",
+        "trainer.start",
         "trainer.classification.task",
         "trainer.classification.model_folder",
         "trainer.classification.models.lstm",
@@ -116,7 +116,7 @@ def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
 @pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])
 def test_a_library_that_a_list_lacks_would_be_noticed(kind: str, missing: str) -> None:
     modules, packages = {
-        "gpu": (("trainer.loop", "trainer.classification.task", READS), {"corpus", "trainer"}),
+        "gpu": (("trainer.start", "trainer.classification.task", READS), {"corpus", "trainer"}),
         "emr": (("jobs.encode",), {"corpus", "jobs"}),
     }[kind]
     with pytest.raises(AssertionError, match=f"{missing} is not on this node"):

@@ -44,7 +44,7 @@ def _report_errors(*, here: bool) -> Iterator[None]:
 def main() -> int:
     config = parse_arguments()
     from trainer.distributed.ranks import join_process_group
-    from trainer.loop import train
+    from trainer.start import train
 
     first_here = os.environ.get("LOCAL_RANK", "0") == "0"
     try:

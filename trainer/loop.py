@@ -1,30 +1,36 @@
-"""A training run from beginning to end, the same on every rank and for every task (task.py).
+"""The training loop, the same on every rank and for every task (task.py).
 
 Each step takes a global batch (order.py), splits it over the ranks (balancers.py), computes the gradients of each
 rank's rows (gradients.py), sums them by one all-reduce (exchange.py), and updates the weights (optimiser.py). What
-ranks must agree on (the split, when to stop or to save) follows from what the all-reduce brought (run_control.py). Do
+ranks must agree on (the split, when to stop or to save) follows from what the all-reduce brought (`handle_report`). Do
 not let one rank decide by what only it knows, such as its clock: the others would wait for it for ever.
 
 A result depends on the data, the settings and the seed. The number of ranks, the splits and interruptions change it
 only by the order of floating-point sums: dropout, too, depends on seed, step and row alone (dropout.py).
 """
 
-from contextlib import ExitStack
+import time
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
+from corpus.display import plural
 from corpus.files import indented_json
-from trainer import start
-from trainer.asynchronous import AsynchronousSteps
-from trainer.clock import Activity, Clock, step_timer
+from trainer.balancing.balancers import make_balancer
+from trainer.balancing.split import stratified_rows
+from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.computing.optimiser import Optimiser
-from trainer.computing.sleeping import sleeping_where_asked
+from trainer.computing.sleeping import SleepingComputer
 from trainer.config import Slowdown, TrainConfig
-from trainer.distributed import drift, failures, memory, parameter_server
+from trainer.distributed import drift, failures
 from trainer.distributed.ddp import SummingComputer
-from trainer.distributed.exchange import GradientExchange
+from trainer.distributed.exchange import GradientExchange, StepReport
 from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.distributed.traffic import bytes_a_step
+from trainer.errors import SAME_SPLIT_ADVICE, TrainingError
+from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
@@ -32,190 +38,332 @@ from trainer.output.files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
-from trainer.run_control import RunControl
-from trainer.steps import EpochSteps, Run, SynchronousSteps
-from trainer.task import TEST, TRAINING, VALIDATION, Coming, task_class
-
-_STALENESS_A_RANK = 4
+from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
 
 
-def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
-    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if it cannot."""
-    clock = Clock()
-    with StopRequest() as stop, memory.convert_errors(ranks.device):
-        return _train(config, ranks, clock, stop)
+class Trainer:
+    """A training run on this rank. All ranks take each step together (asynchronous.py has the other way), and call each
+    method at once."""
 
+    def __init__(
+        self,
+        config: TrainConfig,
+        ranks: Ranks,
+        data: RunData,
+        order: BatchOrder,
+        *,
+        saved: dict[str, Any] | None,
+        clock: Clock,
+        stop: StopRequest,
+    ) -> None:
+        """Make the model and its optimiser, as they were in the `saved` state if there is one, and measure the ranks'
+        own rates. Raises TrainingError on all ranks if the state is of another run, if `config` does not fit the ranks,
+        or if the output cannot be written."""
+        self.config, self.ranks, self.data, self.order, self.clock, self.stop = config, ranks, data, order, clock, stop
+        self.epochs = config.epochs_for(order.steps)
+        self.steps = self.epochs * order.steps
+        self.stopped = False
+        """Whether the run ends early, because it was asked to stop."""
+        self.save_due = False
+        """Whether a checkpoint has to be written after this step."""
 
-def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -> dict[str, Any]:
-    # The data, the task, and the progress of the run before.
-    config = start.with_automatic_resume(config, ranks)
-    secret = (
-        parameter_server.common_secret(ranks, trusts_network=config.trust_network) if config.is_asynchronous else b""
-    )
-    kind = task_class(config.model)
-    data = start.load_data(kind, config, ranks, lambda: stop.made)
-    saved, config, notes = start.load_checkpoint(config, ranks, data)
-    config, data, told = (config, data, []) if saved else kind.begun(config, ranks, data)
-    notes += told
-    order = start.make_order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
-    epochs = config.epochs_for(order.steps)
-    torch.manual_seed(config.seed)
-    task = kind(config, ranks, data)
-    together = task.optimisation(config)
-    optimiser, progress = Optimiser(task.model, task.tables, together, sparse_tables=task.sparse_tables), RunProgress()
-    with ranks.agreement():
+        # The model, its optimiser, and the progress of the run.
+        torch.manual_seed(config.seed)
+        self.task = task = task_class(config.model)(config, ranks, data)
+        self.optimiser = Optimiser(task.model, task.tables, task.optimisation(config), sparse_tables=task.sparse_tables)
+        self.progress = RunProgress()
         if saved:
-            where = config.output / CHECKPOINTS
-            progress = checkpoint.restore(saved, task.model, optimiser, task.restore, where=where)
+            self.load_state_dict(saved)
 
-    # The ranks' gradients, their exchange, and the split of each step.
-    slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
-    timer = step_timer(ranks.device, slowed=ranks.rank in config.slow or bool(config.sleep))
-    alone = sleeping_where_asked(task.gradient_computer(timer), config.sleep, rank=ranks.rank, timer=timer)
-    overlapping = config.exchange == "ddp"
-    exchange = GradientExchange(
-        task.model,
-        task.tables,
-        timer=timer,
-        clip_norm=config.clip_norm,
-        bits=config.gradient_bits,
-        sparse_tables=task.sparse_tables,
-        summed=overlapping,
-    )
-    compute = SummingComputer(alone, timer=timer, bits=config.gradient_bits) if overlapping else alone
-    sparse = exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
+        # The gradients of this rank, their sum over the ranks, and the split of each step.
+        self.slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
+        self.timer = step_timer(ranks.device, slowed=ranks.rank in config.slow or bool(config.sleep))
+        self.own_compute = task.gradient_computer(self.timer)
+        if config.sleep:
+            self.own_compute = SleepingComputer(self.own_compute, rate=config.sleep[ranks.rank], timer=self.timer)
+        overlapping = config.exchange == "ddp"
+        self.exchange = GradientExchange(
+            task.model,
+            task.tables,
+            timer=self.timer,
+            clip_norm=config.clip_norm,
+            bits=config.gradient_bits,
+            sparse_tables=task.sparse_tables,
+            summed=overlapping,
+        )
+        self.compute = (
+            SummingComputer(self.own_compute, timer=self.timer, bits=config.gradient_bits)
+            if overlapping
+            else self.own_compute
+        )
+        self.sends_touched_rows = self.exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
+        with clock.during(Activity.RATES):
+            rates = measure_initial_rates(
+                self.own_compute,
+                self.optimiser,
+                config,
+                total=order.size(0),
+                slowness=self.slowdown.at(self.steps_done),
+            )
+        with ranks.agreement():
+            self.balancer = make_balancer(
+                config.balance,
+                np.array(rates),
+                every=config.rebalance_every,
+                steps_per_epoch=order.steps,
+                total=order.size(0),
+            )
 
-    def steps_done() -> int:
+        # What the user learns of it, and the checkpoints.
+        clock.turn_to(Activity.OTHER)
+        self.throughput = Throughput(self.progress, clock, rates)
+        self.reporter = Reporter(
+            config, ranks, rows=self.epochs * order.rows, seen=self.progress.rows_seen, fresh=not saved
+        )
+        self.checkpointer = Checkpointer(
+            config, self.state_dict, self.reporter, clock, self.throughput, self.steps_done if saved else None
+        )
+
+    @property
+    def steps_done(self) -> int:
         """The steps of the whole run so far."""
-        return order.steps * progress.epoch + progress.step
+        return self.order.steps * self.progress.epoch + self.progress.step
 
-    done = steps_done()
-    with clock.during(Activity.RATES):
-        rates = measure_initial_rates(alone, optimiser, config, total=order.size(0), slowness=slowdown.at(steps_done()))
-    balancer = start.make_balancer(config, ranks, order, rates)
-    throughput = Throughput(progress, clock, rates)
+    @property
+    def epoch_goes_on(self) -> bool:
+        """Whether there are more steps to take of this epoch."""
+        return self.progress.step < self.order.steps and not self.stopped
 
-    def state() -> dict[str, Any]:
-        return {
-            "format": checkpoint.FORMAT,
-            "config": {**config.plain(), "epochs": epochs},
-            "digest": data.digest,
-            "global_batch": order.global_batch,
-            "launchers": sorted(ranks.launchers),
-            "progress": {**vars(progress), "seconds": throughput.seconds},
-            "model": task.model.state_dict(),
-            "optimiser": optimiser.state(),
-            "task": task.state(),
-        }
+    def train(self, notes: Sequence[str] = ()) -> dict[str, Any]:
+        """Train until the end, or until the run is asked to stop; returns the content of summary.json. `notes`: for
+        the user, of the start. Raises TrainingError, the same on all ranks, if nothing can be learnt any more."""
+        with self.reporter:
+            self.reporter.start(
+                self.config,
+                self.ranks,
+                self.data,
+                self.order,
+                precision=self.task.precision,
+                epochs=self.epochs,
+                done=self.steps_done,
+                rates=self.throughput.rates,
+                notes=notes,
+            )
+            failures.mark_begun()
+            while self.progress.epoch < self.epochs and self.begin_epoch():
+                self.train_epoch()
+                if not self.stopped and self.task.judges_epoch:
+                    self.validate()
+                if self.stopped:
+                    break
+                self.end_epoch()
+            self.reporter.close_bar()
+            self.save()
+            # Nothing is chosen by the test rows, so they are evaluated only once.
+            tested = None if self.stopped else self.evaluate(TEST)
+            return self.finish(tested)
 
-    def evaluate(part: str) -> dict[str, Any] | None:
+    def begin_epoch(self) -> bool:
+        """Get the rows of the next epoch, or of one that was begun; waits until they are there. Returns False if there
+        are none any more, or if the run is asked to stop."""
+        with self.clock.during(Activity.WAITING):
+            following = self.task.begin_epoch(lambda: self.stop.made, wait=False)
+            if following is NextEpoch.LATER:
+                self.save()  # who sends rows may wait for a checkpoint of those before
+                since = time.monotonic()
+                self.reporter.waiting(self.steps_done, 0.0)
+                while following is NextEpoch.LATER:
+                    following = self.task.begin_epoch(lambda: self.stop.made, wait=True)
+                self.reporter.waiting(self.steps_done, time.monotonic() - since)
+        self.stopped = following is NextEpoch.STOP
+        return following is NextEpoch.READY
+
+    def train_epoch(self) -> None:
+        """Take the steps that are left of the epoch, unless the run is asked to stop, and write the checkpoints that
+        are due meanwhile."""
+        with self.clock.during(Activity.TRAINING):
+            self.train_steps()
+            if not self.stopped:
+                self.reporter.weights_synchronised(drift.synchronise(self.task.model, self.optimiser, self.ranks))
+                if self.save_due:
+                    self.save()
+
+    def train_steps(self) -> None:
+        """Take these steps; after the last one all ranks have the same weights, but for rounding."""
+        while self.epoch_goes_on:
+            with failures.note_position(f"at step {self.steps_done + 1}"):
+                self.train_step()
+            if self.save_due:
+                self.save()
+        self.handle_report(self.exchange.drain())
+
+    def train_step(self) -> None:
+        """Take one step: compute this rank's share of the gradients, sum them over the ranks, and update the
+        weights."""
+        task, order, progress, timer, step = self.task, self.order, self.progress, self.timer, self.steps_done
+        size = order.size(progress.step)
+        split = self.balancer.split(size)
+        timer.begin(int(split[self.ranks.rank]))
+        rows = order.batch(progress.epoch, progress.step)  # (global batch,)
+        own = rows[stratified_rows(task.lengths(rows), split, self.ranks.rank)]  # (share,)
+        touched = task.touched_rows(rows) if self.sends_touched_rows else None
+        self.optimiser.clear()
+        timer.end_phase(ORDER)
+        rate = task.step_rate(self.config, step, self.steps, order.size(0))
+        loss = self.compute(own, size, step, self.slowdown.at(step))
+        report = self.exchange.reduce(
+            step=step,
+            size=size,
+            touched=touched,
+            means=self.compute.take_means(),
+            loss=loss,
+            rows=len(own),
+            piece=self.compute.piece_rows,
+            stop=self.stop.made,
+            save=self.ranks.is_first and self.checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
+        )
+        self.optimiser.step(rate)
+        timer.end_phase(UPDATE)
+        self.throughput.add_own_rows(len(own))
+        progress.step += 1
+        progress.rows_seen += size
+        self.reporter.advance(size)
+        self.handle_report(report)
+
+    def handle_report(self, report: StepReport | None) -> None:
+        """Act on the report of a step. All ranks must do so at the same point: otherwise they would split the next step
+        differently. Raises TrainingError, on all ranks, if nothing can be learnt any more."""
+        if report is None:
+            return
+        self.require_finite("loss", report.loss, report.step)
+        self.require_finite("gradient's length", report.norm, report.step)
+        self.require_complete(report)
+        self.progress.loss_sum += report.loss * report.size
+        self.balancer.observe(report.rows, report.seconds)
+        self.throughput.add(report)
+        self.stopped = self.stopped or report.stop
+        self.save_due = self.save_due or report.save
+        last = self.stopped or report.step + 1 == self.steps
+        self.reporter.step(report, self.throughput, epoch=self.progress.epoch + 1, last=last)
+
+    def validate(self) -> None:
+        """Evaluate the model on the validation rows after an epoch."""
+        if validation := self.evaluate(VALIDATION):
+            self.progress.validation = validation
+            loss = self.progress.loss_sum / self.order.rows
+            self.reporter.write("epoch", epoch=self.progress.epoch + 1, loss=loss, validation=validation)
+
+    def evaluate(self, part: str) -> dict[str, Any] | None:
         """The loss and measures on a part of the rows, the same on all ranks. Returns None, and stops the run, if it is
         asked to stop; the resumed run then evaluates this part."""
-        with clock.during(Activity.EVALUATION):
-            found = task.evaluate(part, split=balancer.split(data.sizes[part]), stop=lambda: stop.made)
-        if found is None:
-            control.stopped = True
+        with self.clock.during(Activity.EVALUATION):
+            split = self.balancer.split(self.data.sizes[part])
+            measures = self.task.evaluate(part, split=split, stop=lambda: self.stop.made)
+        if measures is None:
+            self.stopped = True
         else:
-            control.require_finite(f"loss on the {part} rows", found["loss"], steps_done() - 1)
-        return found
+            self.require_finite(f"loss on the {part} rows", measures["loss"], self.steps_done - 1)
+        return measures
 
-    def save() -> None:
+    def end_epoch(self) -> None:
+        """Begin the next epoch: the rows of this one were learnt from."""
+        self.progress.end_epoch()
+        if self.task.end_epoch():
+            self.checkpointer.outdate()
+
+    def save(self) -> None:
         """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
-        control.handle(exchange.drain())
-        control.save_due = False
-        if checkpointer.save(steps_done(), awaited=progress.step < order.steps and not control.stopped):
-            task.checkpoint_written()
+        self.handle_report(self.exchange.drain())
+        self.save_due = False
+        if self.checkpointer.save(self.steps_done, awaited=self.epoch_goes_on):
+            self.task.checkpoint_written()
 
-    clock.turn_to(Activity.OTHER)
-    with (
-        ExitStack() as stack,
-        Reporter(config, ranks, rows=epochs * order.rows, seen=progress.rows_seen, fresh=not saved) as reporter,
-    ):
-        checkpointer = Checkpointer(config, state, reporter, clock, throughput, done if saved else None)
-        steps = epochs * order.steps
-        control = RunControl(
-            progress, balancer, throughput, reporter, checkpointer, steps=steps, precision=task.precision
-        )
-        reporter.start(
-            config, ranks, data, order, precision=task.precision, epochs=epochs, done=done, rates=rates, notes=notes
-        )
-        run = Run(
-            config=config,
-            ranks=ranks,
-            task=task,
-            order=order,
-            steps=steps,
-            compute=compute,
-            timer=timer,
-            slowdown=slowdown,
-            progress=progress,
-            control=control,
-            throughput=throughput,
-            reporter=reporter,
-            checkpointer=checkpointer,
-            stop=stop,
-            save=save,
-        )
-        epoch_steps: EpochSteps
-        if config.is_asynchronous:
-            connections = stack.enter_context(parameter_server.joined(ranks, secret))
-            epoch_steps = AsynchronousSteps(
-                run, connections, bound=config.staleness or _STALENESS_A_RANK * ranks.world_size
-            )
-        else:
-            epoch_steps = SynchronousSteps(
-                run, exchange=exchange, optimiser=optimiser, balancer=balancer, sparse=sparse
-            )
-        failures.mark_begun()
-        while progress.epoch < epochs and not control.stopped:
-            with clock.during(Activity.WAITING):
-                coming = run.begin_epoch()
-            if coming is not Coming.ROWS:
-                control.stopped = coming is Coming.STOP
-                break
-            with clock.during(Activity.TRAINING):
-                epoch_steps.take_all()
-                if not control.stopped:
-                    reporter.weights_synchronised(drift.synchronise(task.model, optimiser, ranks))
-                    if control.save_due:
-                        save()
-            if not control.stopped and task.judges_epoch and (validation := evaluate(VALIDATION)):
-                progress.validation = validation
-                loss_of_epoch = progress.loss_sum / order.rows
-                reporter.write("epoch", epoch=progress.epoch + 1, loss=loss_of_epoch, validation=validation)
-            if not control.stopped:
-                run.end_epoch()
-        reporter.close_bar()
-        save()
-        # Nothing is chosen by the test rows, so they are evaluated only once.
-        tested = None if control.stopped else evaluate(TEST)
-        timer.finish()
-        if tested:
-            reporter.notes(task.closing_notes())
-            reporter.write("test", epoch=progress.epoch, **tested)
-            with clock.during(Activity.RATES):
-                split, slowness = balancer.split(order.size(0)), slowdown.at(steps_done())
-                throughput.add_final_rates(measure_own_rates(alone, optimiser, config, split=split, slowness=slowness))
-        summary = {
-            **task.summary_measures(tested),
-            **throughput.summary(ranks, timer),
-            "rows_seen": progress.rows_seen,
-            "rows": order.rows,
-            "epochs": epochs,
-            "validation": progress.validation,
-            "stopped": control.stopped,
-            "steps": steps_done(),
-            "global_batch": order.global_batch,
-            "world_size": ranks.world_size,
-            "split": balancer.split(order.size(0)).tolist(),
-            **task.summary_settings(),
-            "digest": data.digest,
-            "slept": bool(config.sleep),
-            **epoch_steps.summary(),
+    def state_dict(self) -> dict[str, Any]:
+        """All that a run needs to be resumed (checkpoint.py)."""
+        return {
+            "format": checkpoint.FORMAT,
+            "config": {**self.config.plain(), "epochs": self.epochs},
+            "digest": self.data.digest,
+            "global_batch": self.order.global_batch,
+            "launchers": sorted(self.ranks.launchers),
+            "progress": {**vars(self.progress), "seconds": self.throughput.seconds},
+            "model": self.task.model.state_dict(),
+            "optimiser": self.optimiser.state(),
+            "task": self.task.state(),
         }
-        if ranks.is_first:
-            if (tested or task.saves_when_stopped) and not config.sleep:
-                task.save(config.output, epoch=progress.epoch, tested=tested or {})
-            write_whole(config.output / SUMMARY, indented_json(summary))
-        reporter.write("end", **summary)
-    return summary
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from such a state. Raises TrainingError on all ranks if it is of another model."""
+        with self.ranks.agreement():
+            self.progress = checkpoint.restore(
+                state, self.task.model, self.optimiser, self.task.restore, where=self.config.output / CHECKPOINTS
+            )
+
+    def finish(self, tested: dict[str, Any] | None) -> dict[str, Any]:
+        """Report the end of the run, and save the model; returns the content of summary.json. `tested`: the measures on
+        the test rows; None in a run that was stopped."""
+        self.timer.finish()
+        if tested:
+            self.reporter.notes(self.task.closing_notes())
+            self.reporter.write("test", epoch=self.progress.epoch, **tested)
+            with self.clock.during(Activity.RATES):
+                self.throughput.add_final_rates(
+                    measure_own_rates(
+                        self.own_compute,
+                        self.optimiser,
+                        self.config,
+                        split=self.balancer.split(self.order.size(0)),
+                        slowness=self.slowdown.at(self.steps_done),
+                    )
+                )
+        summary = self.summary(tested)
+        if self.ranks.is_first:
+            if (tested or self.task.saves_when_stopped) and not self.config.sleep:
+                self.task.save(self.config.output, epoch=self.progress.epoch, tested=tested or {})
+            write_whole(self.config.output / SUMMARY, indented_json(summary))
+        self.reporter.write("end", **summary)
+        return summary
+
+    def summary(self, tested: dict[str, Any] | None) -> dict[str, Any]:
+        """The content of summary.json (record.py)."""
+        return {
+            **self.task.summary_measures(tested),
+            **self.throughput.summary(self.ranks, self.timer),
+            "rows_seen": self.progress.rows_seen,
+            "rows": self.order.rows,
+            "epochs": self.epochs,
+            "validation": self.progress.validation,
+            "stopped": self.stopped,
+            "steps": self.steps_done,
+            "global_batch": self.order.global_batch,
+            "world_size": self.ranks.world_size,
+            "split": self.balancer.split(self.order.size(0)).tolist(),
+            **self.task.summary_settings(),
+            "digest": self.data.digest,
+            "slept": bool(self.config.sleep),
+            **self.communication(),
+        }
+
+    def communication(self) -> dict[str, Any]:
+        """What summary.json has of what ranks send each other."""
+        traffic = self.ranks.gather(vars(self.exchange.traffic))
+        return {"bytes_a_step": bytes_a_step(traffic, local_steps=self.config.local_steps or 1)}
+
+    def require_finite(self, what: str, value: float, step: int) -> None:
+        """Raise TrainingError if a `value`, known after `step` steps, is infinite or NaN."""
+        if not np.isfinite(value):
+            way = "" if self.task.precision == "float32" else ", or take --precision float32"
+            raise TrainingError(
+                f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
+                + self.checkpointer.way_back()
+            )
+
+    def require_complete(self, report: StepReport) -> None:
+        """Raise TrainingError if the ranks have not computed all rows of a step, each once."""
+        if not report.is_complete:
+            computed = report.computed.tolist()
+            of_ranks = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self.reporter.names, computed, strict=True))
+            raise TrainingError(
+                f"the ranks computed {plural(sum(computed), 'row')} at step {report.step + 1}, and not the "
+                f"{report.size:,} of its global batch ({of_ranks}): {SAME_SPLIT_ADVICE}" + self.checkpointer.way_back()
+            )

@@ -1,4 +1,5 @@
-"""The start of a run, the same on every rank: its data, the order of its rows, and the checkpoint to resume from.
+"""A run from its start, the same on every rank: its data, the order of its rows, the checkpoint to resume from, and
+then the training loop (loop.py).
 
 Do not trust that all machines were given the same: ranks with different settings or rows would train without an error,
 and the result would be worthless.
@@ -9,23 +10,48 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from corpus.display import plural
 from trainer import resume
-from trainer.balancing import balancers
+from trainer.asynchronous import AsynchronousTrainer
+from trainer.clock import Clock
 from trainer.config import TrainConfig
-from trainer.distributed import failures, memory
-from trainer.distributed.ranks import Ranks
+from trainer.distributed import failures, memory, parameter_server
+from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.errors import TrainingError
+from trainer.loop import Trainer
 from trainer.options import flag
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS, prepare_output, require_free_output
-from trainer.task import TRAINING, DataT, RunData, Task
+from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 """Settings in which ranks may differ: each node has paths, memory and cores of its own."""
+
+
+def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
+    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if it cannot."""
+    clock = Clock()
+    with StopRequest() as stop, memory.convert_errors(ranks.device):
+        config = with_automatic_resume(config, ranks)
+        secret = (
+            parameter_server.common_secret(ranks, trusts_network=config.trust_network)
+            if config.is_asynchronous
+            else None
+        )
+        task = task_class(config.model)
+        data = load_data(task, config, ranks, lambda: stop.made)
+        saved, config, notes = load_checkpoint(config, ranks, data)
+        if saved is None:
+            config, data, notes_of_task = task.resolve_config(config, ranks, data)
+            notes += notes_of_task
+        order = make_order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
+        trainer = (
+            Trainer(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
+            if secret is None
+            else AsynchronousTrainer(config, ranks, data, order, saved=saved, clock=clock, stop=stop, secret=secret)
+        )
+        return trainer.train(notes)
 
 
 def with_automatic_resume(config: TrainConfig, ranks: Ranks) -> TrainConfig:
@@ -118,24 +144,6 @@ def make_order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str,
                 f"{more}start fewer ranks"
             )
     return found
-
-
-def make_balancer(config: TrainConfig, ranks: Ranks, order: BatchOrder, rates: list[float]) -> balancers.Balancer:
-    """The balancer of a run. `rates` (ranks,): the ranks' own, in rows per second.
-
-    Raises TrainingError on all ranks if `config.balance` does not fit the number of ranks.
-    """
-    with ranks.agreement():
-        try:
-            return balancers.make_balancer(
-                config.balance,
-                np.array(rates),
-                every=config.rebalance_every,
-                steps_per_epoch=order.steps,
-                total=order.size(0),
-            )
-        except ValueError as error:
-            raise TrainingError(f"--balance {config.balance}: {error}") from error
 
 
 def _require_ranks(config: TrainConfig, ranks: int) -> None:

@@ -27,13 +27,13 @@ TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """The parts of a task's rows: to learn from; to evaluate after each epoch; to evaluate once at the end."""
 
 
-class Coming(Enum):
-    """What comes next in a run."""
+class NextEpoch(Enum):
+    """Whether a run has a next epoch."""
 
-    ROWS = "an epoch"
-    LATER = "an epoch whose rows are not there yet"
-    END = "the end, because there will be no more rows"
-    STOP = "a stop, as it was asked to"
+    READY = "its rows are there"
+    LATER = "its rows are not there yet"
+    END = "there will be no more rows"
+    STOP = "the run was asked to stop"
 
 
 class RunData(Protocol):
@@ -76,9 +76,9 @@ class Task(ABC, Generic[DataT]):
         """
 
     @staticmethod
-    def begun(config: TrainConfig, ranks: Ranks, data: DataT) -> tuple[TrainConfig, DataT, list[str]]:  # noqa: ARG004
-        """The configuration of a run that begins, where it depends on the data; the data with what only a beginning
-        needs; and notes for the user, on the first rank.
+    def resolve_config(config: TrainConfig, ranks: Ranks, data: DataT) -> tuple[TrainConfig, DataT, list[str]]:  # noqa: ARG004
+        """The configuration of a new run, with what depends on the data; the data with what only a new run needs; and
+        notes for the user, on the first rank.
 
         Every rank calls it. Raises TrainingError, the same on all ranks.
         """
@@ -105,10 +105,10 @@ class Task(ABC, Generic[DataT]):
     saves_when_stopped = False
     """Whether a run that is asked to stop leaves a model, too."""
 
-    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> Coming:  # noqa: ARG002
+    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:  # noqa: ARG002
         """Get the rows of the next epoch, or of one that was begun before a checkpoint. All ranks call it at once, and
         get the same answer. `stop`: whether this rank was asked to stop. `wait`: some time for rows to be there."""
-        return Coming.ROWS
+        return NextEpoch.READY
 
     def end_epoch(self) -> bool:
         """The rows of the epoch were learnt from, all of them; returns whether that changes `state`."""

@@ -28,7 +28,7 @@ def _trained(
     from benchmarks.gpu.rows import make_data, make_rows
     from benchmarks.gpu.training import use_data
     from benchmarks.gpu.words import make_text
-    from trainer import loop
+    from trainer import start
     from trainer.config import Slowdown, configured
     from trainer.distributed import drift
     from trainer.distributed.ranks import join_process_group
@@ -54,7 +54,7 @@ def _trained(
             patched = use_data(make_data(made, validation=_HELD_OUT, test=_HELD_OUT))
         comparing = mock.patch.object(drift, "synchronise", noted)
         with patched, comparing:
-            summary = loop.train(configured({"data": Path("made"), "output": Path(folder), **given}), ranks)
+            summary = start.train(configured({"data": Path("made"), "output": Path(folder), **given}), ranks)
         ranks.gather(None)  # the first one's folder is in use until then
     names = ("loss", "rows_seen", "rows_of_ranks", "split", "bytes_a_step", "samples_per_second", "steps")
     told = {name: summary.get(name) for name in names}

@@ -9,7 +9,7 @@ from unittest import mock
 
 import torch
 
-from trainer import loop
+from trainer import start
 from trainer.classification import task
 from trainer.classification.data import TextData
 from trainer.config import TrainConfig
@@ -26,7 +26,7 @@ def single_rank(device: torch.device) -> Iterator[Ranks]:
 def train(data: TextData, ranks: Ranks, **options: Any) -> dict[str, Any]:
     """Train with these options of a run; returns its summary."""
     with TemporaryDirectory() as folder, use_data(data):
-        return loop.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
+        return start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from benchmarks.gpu.part import Outcome, print_progress
 from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer import loop
+from trainer import start
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.task import Embedding
@@ -86,7 +86,7 @@ def _trained(data: TextRows, ranks: Ranks, size: int, batch: int, seconds: float
         mock.patch.object(Embedding, "load", return_value=data),
         asked_to_stop(seconds),
     ):
-        summary = loop.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
+        summary = start.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
     speed = summary["rows_seen"] * summary["words_a_row"] / summary["times"]["training"]
     (phases,) = summary["profile"]
     print_progress(f"\nvectors of {size}, {batch:,} rows a step: {speed / 1e6:.2f} million words a second")

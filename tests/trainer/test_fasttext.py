@@ -94,7 +94,7 @@ def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
     monkeypatch.setattr(classification_options, "_SHORT_TEXTS", words)
     config = configured({"data": texts, "output": texts.parent, **options})
     ranks: Any = None  # asked only for vectors
-    assert task.Classification.begun(config, ranks, load_data(texts))[0].global_batch == batch
+    assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import numpy as np
 
 from trainer.balancing.speed import TimeModel, fit_time_model
 from trainer.balancing.split import FloatArray, IntArray, equal_finish_split, finish_time, proportional_split
+from trainer.errors import TrainingError
 
 FIRST_REBALANCES = (3, 6)
 """Observations after which to rebalance before the regular rhythm begins: the first split knows only one number of
@@ -59,12 +60,12 @@ def make_balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: i
     """The balancer that `--balance` names. `rates` (ranks,): the ranks' own, in rows per second. `total`: the rows of a
     step; steps at the end of an epoch may be shorter.
 
-    `steps` starts from the rates and rebalances after every `every` steps. Raises ValueError with a sentence for the
-    user.
+    `steps` starts from the rates and rebalances after every `every` steps. Raises TrainingError for another number of
+    shares than of ranks, and ValueError as `parse_balance` does.
     """
     shares, epochs = parse_balance(how)
     if shares and len(shares) != len(rates):
-        raise ValueError(f"there are {len(shares)} shares for {len(rates)} ranks")
+        raise TrainingError(f"--balance {how}: there are {len(shares)} shares for {len(rates)} ranks")
     if how == "off" or len(rates) == 1:
         return FixedShares(np.ones(len(rates)))
     if shares:

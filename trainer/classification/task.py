@@ -48,7 +48,7 @@ class Classification(Task[TextData]):
         return replace(found, training=place_rows(found.training, ranks.device, rows_in=config.rows_in))
 
     @staticmethod
-    def begun(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
+    def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         if config.batch_follows_texts:
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
         if config.embeddings is None:

@@ -1,12 +1,11 @@
-"""Ranks that sleep instead of computing, to see on few cores how many GPUs would share the work.
+"""Ranks that emulate the speed of GPUs, to see on few cores how many of them would share the work.
 
-Such a rank sleeps as long as a GPU of its rate would take for its rows. All else is real: the order, the balancer, the
-bytes that ranks send each other, the optimiser, the record. Its gradients are zero, so nothing is learnt, and its loss,
-0, says nothing.
+Such a rank sleeps as long as a GPU of its rate would take to compute its rows. All else is real: the order, the
+balancer, the bytes that ranks send each other, the optimiser, the record. Its gradients are zero, so nothing is learnt,
+and its loss, 0, says nothing.
 """
 
 import time
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -53,13 +52,6 @@ class SleepingComputer(GradientComputer):
         sleep_until(end)
         self._timer.end_phase(BACKWARD)
         return torch.zeros((), device=self.device, dtype=next(self.model.parameters()).dtype)
-
-
-def sleeping_where_asked(
-    compute: GradientComputer, rates: Sequence[float], *, rank: int, timer: StepTimer
-) -> GradientComputer:
-    """`compute`, or what sleeps in its place where there are `rates` of the ranks."""
-    return SleepingComputer(compute, rate=rates[rank], timer=timer) if rates else compute
 
 
 def sleep_until(end: float) -> None:

@@ -31,7 +31,7 @@ from trainer.embeddings.text_rows import Vocabulary, WordCounts, held_out_rows
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import write_whole
-from trainer.task import TEST, TRAINING, VALIDATION, Coming
+from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
 
 _LOOK_SECONDS = 0.2
 _MOST_SECONDS = 600.0
@@ -89,25 +89,25 @@ class StreamRows:
         told = self._settings.to_json() + "\n".join(self.vocabulary.words)
         return blake2b(told.encode(), digest_size=16).hexdigest()
 
-    def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> Coming:
+    def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> NextEpoch:
         """Choose the next part, on the first rank; `wait`: some time for one, until the run is `over`. Raises DataError
         for a failed reader."""
         until = time.monotonic() + (_MOST_SECONDS if wait else 0.0)
         while not stop():
             if over():
-                return Coming.END
+                return NextEpoch.END
             for name in sorted(self._taken, key=lambda name: self._taken[name]):
                 if part_path(self._stream / name, self._taken[name]).exists():
                     self._chosen = name, self._taken[name]
                     self._taken[name] += 1
-                    return Coming.ROWS
+                    return NextEpoch.READY
             # A reader leaves its last part before it says that it has ended: so look for parts once more after that.
             if not [name for name in self._taken if not ended(self._stream / name)] and not self._any_part():
-                return Coming.END
+                return NextEpoch.END
             if time.monotonic() >= until:
-                return Coming.LATER
+                return NextEpoch.LATER
             time.sleep(_LOOK_SECONDS)
-        return Coming.STOP
+        return NextEpoch.STOP
 
     def load(self) -> None:
         """Read the rows of the chosen part. Raises DataError."""

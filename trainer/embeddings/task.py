@@ -35,7 +35,7 @@ from trainer.order import IntArray
 from trainer.output.files import MODEL, STREAM
 from trainer.presets import ENDLESS
 from trainer.registry import MODELS
-from trainer.task import TEST, Coming, Task
+from trainer.task import TEST, NextEpoch, Task
 
 _EPOCHS = 5
 _JUDGING_SHARE = 0.05
@@ -76,7 +76,7 @@ class Embedding(Task[TextData]):
         return StreamRows(config.data, settings, start, began=began)
 
     @staticmethod
-    def begun(
+    def resolve_config(
         config: TrainConfig,
         ranks: Ranks,
         data: TextData,
@@ -156,22 +156,22 @@ class Embedding(Task[TextData]):
             steady=self._config.optimiser == "sgd",
         )
 
-    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> Coming:
+    def begin_epoch(self, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:
         data = self._data
         if isinstance(data, TextRows):
-            return Coming.ROWS
-        coming: Coming = Coming.ROWS
+            return NextEpoch.READY
+        coming: NextEpoch = NextEpoch.READY
         with self._ranks.agreement(loading=True):
             if self._ranks.is_first and not data.has_part:
                 coming = data.choose(stop, lambda: self._is_over(data), wait=wait)
         told = self._ranks.broadcast((coming.name, data.place(), self._is_judging_due()))
-        coming, (place, self.judges_epoch) = Coming[told[0]], told[1:]
-        if coming is not Coming.ROWS:
+        coming, (place, self.judges_epoch) = NextEpoch[told[0]], told[1:]
+        if coming is not NextEpoch.READY:
             return coming
         data.go_to(place)
         with self._ranks.agreement(loading=True):
             data.load()
-        return Coming.ROWS
+        return NextEpoch.READY
 
     def end_epoch(self) -> bool:
         if isinstance(self._data, TextRows):

@@ -45,6 +45,10 @@ class Checkpointer:
         seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
         return time.monotonic() - self._since > seconds
 
+    def way_back(self) -> str:
+        """The rest of a sentence about a run that cannot go on: from where it can, if there is a checkpoint."""
+        return "" if self.steps is None else f", and go on from step {self.steps} with --resume"
+
     def outdate(self) -> None:
         """There is something to save that the checkpoint of the newest step lacks."""
         self._written = None

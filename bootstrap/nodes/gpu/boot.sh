@@ -91,7 +91,7 @@ export AWS_DEFAULT_REGION=$(quoted "$AWS_DEFAULT_REGION") PATH=$(quoted "$root/u
 exec $(quoted "$root/usr/local/bin/shoal-python") -m bootstrap.agent
 RUN
 chmod 755 "$root/usr/local/bin/shoal-python" "$root/usr/local/bin/shoal-agent"
-"$root/usr/local/bin/shoal-python" -c 'import trainer.loop'
+"$root/usr/local/bin/shoal-python" -c 'import trainer.start'
 # Without a working driver the node would train on its CPU, at the price of its GPUs.
 [ -n "${NODE_ROOT:-}" ] || [ "$GPUS" = 0 ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
 # Programs that the agent has started go on while it is started again; one that is killed for memory does not end it.

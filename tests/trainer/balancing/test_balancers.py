@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from trainer.balancing.balancers import Balancer, EpochBalancer, StepBalancer, make_balancer, parse_balance
 from trainer.balancing.split import FloatArray, IntArray
+from trainer.errors import TrainingError
 
 EVERY = 10
 
@@ -185,7 +186,7 @@ def test_what_balancing_can_be_told() -> None:
     for text in ("", "epoch", "epoch:", "epoch:0", "epoch:-1", "epoch:x", "epoch:nan", "3,x", "0,0", "-1,2", "inf,1"):
         with pytest.raises(ValueError, match=r"it must be steps, off, epoch:X \(every X epochs\), or a share"):
             parse_balance(text)
-    with pytest.raises(ValueError, match="there are 2 shares for 3 ranks"):
+    with pytest.raises(TrainingError, match="--balance 1,2: there are 2 shares for 3 ranks"):
         made("1,2", [1.0] * 3)
 
 

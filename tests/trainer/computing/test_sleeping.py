@@ -12,7 +12,7 @@ from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.command_line import as_arguments, parse_arguments
-from trainer.computing.sleeping import sleeping_where_asked
+from trainer.computing.sleeping import SleepingComputer
 
 FILES = ["--data", "d.h5", "--output", "out"]
 SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 1, "pooling": "last", "outputs": 1}
@@ -28,8 +28,7 @@ def test_a_share_takes_as_long_as_at_the_rate_and_has_zeros_as_gradients(rows_of
         device=torch.device("cpu"),
         timer=timer,
     )
-    assert sleeping_where_asked(computing, (), rank=1, timer=timer) is computing
-    asleep = sleeping_where_asked(computing, (1.0, 1000.0), rank=1, timer=timer)
+    asleep = SleepingComputer(computing, rate=1000.0, timer=timer)
     for compute, slowness in ((asleep, 1.0), (asleep, 3.0), (asleep.with_copied_model(timer), 1.0)):
         timer.begin(40)
         begin = time.perf_counter()

@@ -17,7 +17,7 @@ from tests.trainer.embeddings import made_text
 from trainer.embeddings.stream_place import put_back
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start
 from trainer.output import checkpoint
-from trainer.task import Coming
+from trainer.task import NextEpoch
 
 READER = "reader-0"
 LINES = made_text.lines(3_000)
@@ -57,7 +57,7 @@ def start_of(stream: Path, settings: StreamSettings) -> Start:
 
 def take(rows: StreamRows) -> int:
     """Take the next part, as ranks do; returns its number."""
-    assert rows.choose(lambda: False, lambda: False, wait=False) is Coming.ROWS
+    assert rows.choose(lambda: False, lambda: False, wait=False) is NextEpoch.READY
     rows.load()
     return int(rows.place()["taken"][READER]) - 1
 

@@ -27,7 +27,7 @@ from trainer.embeddings.task import Embedding
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import STREAM
-from trainer.task import VALIDATION, Coming
+from trainer.task import VALIDATION, NextEpoch
 
 TEXT = "".join(f"word{number % 7} is one of many words that keep coming\n" for number in range(400))
 
@@ -71,7 +71,7 @@ def counts(stream: Path) -> list[int]:
 
 def learn(data: StreamRows) -> tuple[str, int]:
     """Learn from the next part; returns which it was."""
-    assert data.choose(never, never, wait=True) is Coming.ROWS
+    assert data.choose(never, never, wait=True) is NextEpoch.READY
     data.load()
     chosen: tuple[str, int] = data.state()["chosen"]
     data.end_part()
@@ -85,7 +85,7 @@ def test_every_part_is_learnt_from_once_and_readers_take_turns_until_they_have_e
     assert sorted(found) == expected
     shorter = min(counts(stream))
     assert [name for name, _ in found[: 2 * shorter]] == ["reader-0", "reader-1"] * shorter
-    assert data.choose(never, never, wait=True) is Coming.END
+    assert data.choose(never, never, wait=True) is NextEpoch.END
     assert data.words_seen == 6 * len(TEXT.split())
     assert data.place() == {
         "taken": {"reader-0": counts(stream)[0], "reader-1": counts(stream)[1]},
@@ -99,9 +99,9 @@ def test_what_is_not_there_yet_is_later_and_a_stop_ends_the_wait(stream: Path) -
     for _ in range(sum(counts(stream))):
         learn(data)
     (stream / "reader-0" / "end.json").unlink()
-    assert data.choose(never, never, wait=False) is Coming.LATER
+    assert data.choose(never, never, wait=False) is NextEpoch.LATER
     asked = iter([False, True])
-    assert data.choose(lambda: next(asked), never, wait=True) is Coming.STOP
+    assert data.choose(lambda: next(asked), never, wait=True) is NextEpoch.STOP
     write_error(reader_folder(stream, 1), "its source is gone")
     with pytest.raises(DataError, match=r"reader-1 has failed: its source is gone"):
         data.choose(never, never, wait=True)
@@ -246,7 +246,7 @@ def test_a_run_that_is_over_waits_for_no_part(stream: Path) -> None:
         learn(data)
     (stream / "reader-0" / "end.json").unlink()
     over = iter([False, True])
-    assert data.choose(never, lambda: next(over), wait=True) is Coming.END
+    assert data.choose(never, lambda: next(over), wait=True) is NextEpoch.END
 
 
 def test_a_long_silence_is_told_as_later_so_that_other_ranks_do_not_time_out(stream: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_long_silence_is_told_as_later_so_that_other_ranks_do_not_time_out(str
         learn(data)
     (stream / "reader-0" / "end.json").unlink()
     with patch.object(stream_rows, "_MOST_SECONDS", 0.0):
-        assert data.choose(never, never, wait=True) is Coming.LATER
+        assert data.choose(never, never, wait=True) is NextEpoch.LATER
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_the_rate_of_a_run_falls_to_nothing_with_its_words_and_the_run_ends_afte
     words, rates = 3 * len(TEXT.split()), list[float]()
     config = options(stream, words=words, epochs=1000)
     own = task(alone, config)
-    while own.begin_epoch(never, wait=False) is Coming.ROWS:
+    while own.begin_epoch(never, wait=False) is NextEpoch.ROWS:
         rates += [own.step_rate(config, step, 4 * 1000, 1) for step in range(4)]
         own.end_epoch()
     told = own.summary_settings()

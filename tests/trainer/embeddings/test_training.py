@@ -108,7 +108,7 @@ def test_a_run_begins_with_a_note_on_ranks_that_meet_too_seldom(text: Path, tmp_
     config = configured({"data": text, "output": tmp_path, "model": "skipgram", "mode": "average:20"})
     ranks = Ranks(rank=0, world_size=8, device=torch.device("cpu"), threads=Threads(1))
     data = read_rows(text, read_settings(text), min_count=1)
-    _, _, (note,) = Embedding.begun(config, ranks, data)
+    _, _, (note,) = Embedding.resolve_config(config, ranks, data)
     assert "average:20 on 8 ranks each takes its steps without knowing 140 steps of the others" in note
 
 
