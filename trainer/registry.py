@@ -57,7 +57,10 @@ MODELS: Mapping[str, Model] = {
         settings=(*_OF_THE_LSTM, "ngrams", "buckets"),
     ),
     "skipgram": Model(
-        task=("trainer.embeddings.task", "Embedding"), learns_words=True, rows_of_a_step=(16, 64), has_modes=True
+        task=("trainer.embeddings.skipgram_task", "SkipGramEmbedding"),
+        learns_words=True,
+        rows_of_a_step=(16, 64),
+        has_modes=True,
     ),
     "char-lstm": Model(
         task=("trainer.embeddings.char_task", "CharacterEmbedding"),

@@ -10,7 +10,7 @@ import torch
 from tests.trainer.conftest import Launch
 from trainer.classification.task import Classification
 from trainer.embeddings.char_task import CharacterEmbedding
-from trainer.embeddings.task import Embedding
+from trainer.embeddings.skipgram_task import SkipGramEmbedding
 from trainer.registry import CLASSIFIERS, MODELS
 from trainer.task import task_class
 
@@ -27,7 +27,7 @@ def trained(launch: Launch, output: Path, ranks: int, *options: str) -> dict[str
 
 def test_every_model_belongs_to_one_kind_of_task() -> None:
     of_texts = dict.fromkeys(CLASSIFIERS, Classification)
-    of_words = {"skipgram": Embedding, "char-lstm": CharacterEmbedding}
+    of_words = {"skipgram": SkipGramEmbedding, "char-lstm": CharacterEmbedding}
     assert {name: task_class(name) for name in MODELS} == {**of_texts, **of_words}
 
 

@@ -1,4 +1,4 @@
-"""The task of learning an encoder of words from text: what differs from a table of vectors (task.py)."""
+"""The task of learning an encoder from text, which computes the embeddings of words from their characters."""
 
 import numpy as np
 import torch
@@ -7,20 +7,26 @@ from torch import Tensor
 from corpus.text import FIRST_WORD
 from trainer.clock import StepTimer
 from trainer.computing.gradients import GradientComputer
+from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks
 from trainer.embeddings.char_lstm import CharacterLoss
 from trainer.embeddings.encoder import EncoderSettings, WordEncoder
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.skipgram import Keys
 from trainer.embeddings.spelling import LONGEST, Spelling
 from trainer.embeddings.task import Embedding
+from trainer.embeddings.text_rows import TextData
 from trainer.embeddings.vectors import WordVectors
 
 
 class CharacterEmbedding(Embedding):
-    """Learns to read a word's vector off its characters."""
+    """Learns to compute a word's embedding from its characters."""
 
-    def _make_model(self, size: int) -> None:
-        config, words = self._config, self._data.vocabulary.words
+    _encoder: WordEncoder
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
+        super().__init__(config, ranks, data)
+        words = data.vocabulary.words
         spelling = Spelling.of(words)
         self._letters = np.zeros((FIRST_WORD + len(words), LONGEST), np.int16)
         self._letters[FIRST_WORD:] = spelling.letters(words)
@@ -29,9 +35,9 @@ class CharacterEmbedding(Embedding):
             character_embedding=config.character_embedding,
             hidden=config.hidden,
             layers=config.layers,
-            size=size,
+            size=self._size,
         )
-        self._encoder = WordEncoder(settings, settings.build().to(self._ranks.device))
+        self._encoder = WordEncoder(settings, settings.build().to(ranks.device))
         self.model = self._encoder.model
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -51,9 +57,6 @@ class CharacterEmbedding(Embedding):
     def _vectors(self) -> WordVectors:
         words = self._data.vocabulary.words
         return WordVectors(words, self._encoder.vectors(words))
-
-    def _encoder_to_save(self) -> WordEncoder:
-        return self._encoder
 
     def _loss(self, tokens: Tokens) -> CharacterLoss:
         return CharacterLoss(tokens, self._rules, self._letters, seed=self._config.seed, pairs_a_row=self._pairs_a_row)

@@ -26,12 +26,15 @@ from corpus.errors import DataError
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
 from corpus.stream.progress import ended, reader_folder, write_taken
 from corpus.stream.settings import StreamSettings
+from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Tokens
-from trainer.embeddings.text_rows import Vocabulary, WordCounts, held_out_rows
+from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_out_rows
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
-from trainer.output.files import write_whole
-from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
+from trainer.output.files import STREAM, write_whole
+from trainer.presets import ENDLESS
+from trainer.task import NextEpoch
 
 _LOOK_SECONDS = 0.2
 _MOST_SECONDS = 600.0
@@ -55,14 +58,19 @@ class Start:
     """For the user."""
 
 
-class StreamRows:
+class StreamRows(TextData):
     """The rows of the present part, and the place in the stream."""
+
+    is_judged_at_intervals = True
+    saves_when_stopped = True
 
     def __init__(self, stream: Path, settings: StreamSettings, start: Start, *, began: float) -> None:
         """`began`: when the run did, by time.monotonic."""
         self.began = began
-        self.vocabulary, self.held_out, self.part_words = start.vocabulary, start.held_out, start.part_words
+        self.vocabulary, self.held_out, self.words = start.vocabulary, start.held_out, start.part_words
         self.notes = start.notes
+        sources = settings.to_json() + "\n".join(self.vocabulary.words)
+        self.digest = blake2b(sources.encode(), digest_size=16).hexdigest()
         self._stream, self._settings, self._held_of = stream, settings, start.held_of
         self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
         """(rows, tokens) of the present part; the same array for all parts."""
@@ -74,20 +82,37 @@ class StreamRows:
         self._words = 0  # running words of the present part
 
     @property
-    def words(self) -> int:
-        """Running words in the rows of an epoch, about."""
-        return self.part_words
+    def sample(self) -> Tokens:
+        return self.held_out
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Rows by part of the run."""
-        return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
+    def usual_epochs(self, words: int | None) -> int:  # noqa: ARG002
+        return ENDLESS
 
-    @property
-    def digest(self) -> str:
-        """That of the sources and the vocabulary."""
-        told = self._settings.to_json() + "\n".join(self.vocabulary.words)
-        return blake2b(told.encode(), digest_size=16).hexdigest()
+    def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:
+        """By the words that are learnt from: where little text comes, parts are not full."""
+        if not (config.words and config.epochs):
+            return step, steps
+        of_part = steps // config.epochs
+        done = self.words_seen + int(step % of_part / of_part * self._words)
+        return min(done, config.words - 1), config.words
+
+    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:
+        following = NextEpoch.READY
+        with ranks.agreement(loading=True):
+            if ranks.is_first and not self.has_part:
+                following = self.choose(stop, lambda: self._is_over(config), wait=wait)
+        name, place = ranks.broadcast((following.name, self.place()))
+        following = NextEpoch[name]
+        if following is NextEpoch.READY:
+            self.go_to(place)
+            with ranks.agreement(loading=True):
+                self.load()
+        return following
+
+    def _is_over(self, config: TrainConfig) -> bool:
+        """Whether as many words or minutes were learnt from as were asked for."""
+        late = config.minutes is not None and time.monotonic() - self.began >= 60 * config.minutes
+        return late or (config.words is not None and self.words_seen >= config.words)
 
     def choose(self, stop: Callable[[], bool], over: Callable[[], bool], *, wait: bool) -> NextEpoch:
         """Choose the next part, on the first rank; `wait`: some time for one, until the run is `over`. Raises DataError
@@ -123,14 +148,10 @@ class StreamRows:
             self.tokens[held_out_rows(len(self.tokens))] = END_OF_LINE
         self._words = int(part.counts.sum())
 
-    def end_part(self) -> None:
-        """The present part was learnt from to its end."""
+    def end_part(self) -> bool:
         self._chosen = None
         self.words_seen += self._words
-
-    def words_at(self, share: float) -> int:
-        """Running words that were learnt from after this share of the present part."""
-        return self.words_seen + int(share * self._words)
+        return True
 
     def place(self) -> dict[str, Any]:
         """The place in the stream."""
@@ -146,7 +167,6 @@ class StreamRows:
         return {**self.place(), "last": last}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint. Raises DamagedError for one of another stream."""
         self.go_to(state)
         self._last = last_parts(state)
 
@@ -169,6 +189,17 @@ class StreamRows:
         """Tell readers which parts are in a checkpoint to their end. Raises OSError."""
         write_taken(self._stream, parts_done(self.place()))
 
+    def summary(self) -> dict[str, Any]:
+        return {"words_seen": self.words_seen}
+
+    def closing_notes(self, config: TrainConfig) -> list[str]:
+        if config.words is None or self.words_seen >= config.words:
+            return []
+        return [
+            f"the run has ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, because "
+            + ("its minutes (--minutes) have passed" if self._is_over(config) else "no more text comes")
+        ]
+
     def _any_part(self) -> bool:
         return any(part_path(self._stream / name, taken).exists() for name, taken in self._taken.items())
 
@@ -189,6 +220,25 @@ def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
     ):
         raise DamagedError("it holds no parts of a stream")
     return {name: each.numpy().tobytes() for name, each in last.items()}
+
+
+def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, stop: Callable[[], bool]) -> StreamRows:
+    """The rows of a stream, with the vocabulary of the run that goes on, or else of the first parts, for which all
+    ranks wait. Raises TrainingError and DataError."""
+    kept, began, first = config.output / STREAM, time.monotonic(), []
+    with ranks.agreement():
+        start = load_start(kept) if config.resume else None
+    if not all(ranks.gather(start is not None)):
+        with ranks.agreement(loading=True):
+            if ranks.is_first:
+                words = min(config.vocabulary_words, config.words or config.vocabulary_words)
+                first = await_first_parts(config.data, settings, words=words, minutes=config.minutes, stop=stop)
+        start = read_start(config.data, ranks.broadcast(first), min_count=config.min_count)
+    assert start is not None
+    if ranks.is_first:
+        config.output.mkdir(parents=True, exist_ok=True)
+        write_start(kept, start)
+    return StreamRows(config.data, settings, start, began=began)
 
 
 def await_first_parts(

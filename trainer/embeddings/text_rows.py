@@ -6,10 +6,13 @@ the most frequent first.
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +22,19 @@ from corpus.stream.parts import FIRST_WORD as FIRST_OF_PART
 from corpus.stream.progress import ended, reader_folder
 from corpus.stream.settings import StreamSettings
 from corpus.text import FIRST_WORD, UNKNOWN
+from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Counts, Tokens
 from trainer.errors import TrainingError
 from trainer.order import IntArray
-from trainer.task import TEST, TRAINING, VALIDATION
+from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
 
 _LOOK_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
 """Rows that are not learnt from, but judged by: one of so many, at least one, and no more than the first number."""
 
+
+_EPOCHS, _SOME_ROWS = 5, 256
 
 _MOST_WORDS = 2_000_000
 """Different words that are counted at once, which take some 300 MB."""
@@ -96,25 +103,89 @@ class Vocabulary:
         return table[part.tokens]
 
 
+class TextData(ABC):
+    """The rows of running words of a run. What a subclass does not say is as of a text that has an end."""
+
+    vocabulary: Vocabulary
+    tokens: Tokens
+    """(rows, tokens) of an epoch, of which those that are held out are empty."""
+    held_out: Tokens
+    """(m, tokens)."""
+    words: int
+    """Running words of an epoch, with those that have no vector."""
+    digest: str
+    notes: tuple[str, ...]
+    """For the user."""
+    is_judged_at_intervals = False
+    """Whether the model is judged from time to time, and not after each epoch."""
+    saves_when_stopped = False
+    """Whether a run that is asked to stop leaves a model, too."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Rows by part of the run."""
+        return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
+
+    @property
+    @abstractmethod
+    def sample(self) -> Tokens:
+        """(n, tokens): some rows, by which the others can be judged before they are there."""
+
+    @abstractmethod
+    def usual_epochs(self, words: int | None) -> int:
+        """The epochs of a run, where the user names none, that is to learn from so many `words`."""
+
+    def schedule_position(self, config: TrainConfig, step: int, steps: int) -> tuple[int, int]:  # noqa: ARG002
+        """Where in the schedule of the learning rate a step of a run of so many `steps` is: how much of it is done, and
+        how much there is."""
+        return step, steps
+
+    def begin_epoch(self, config: TrainConfig, ranks: Ranks, stop: Callable[[], bool], *, wait: bool) -> NextEpoch:  # noqa: ARG002
+        """See `Task`."""
+        return NextEpoch.READY
+
+    def end_part(self) -> bool:
+        """The rows of the epoch were learnt from, all of them; returns whether that changes `state`."""
+        return False
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint has to hold of it."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from such a state. Raises DamagedError for another one."""
+        del state
+
+    def tell_readers(self) -> None:
+        """Tell whoever reads the text what is in a checkpoint. Raises OSError."""
+        return
+
+    def summary(self) -> dict[str, Any]:
+        """What summary.json has of it."""
+        return {}
+
+    def closing_notes(self, config: TrainConfig) -> list[str]:  # noqa: ARG002
+        """Notes for the user at the end of a run."""
+        return []
+
+
 @dataclass(frozen=True, kw_only=True)
-class TextRows:
+class TextRows(TextData):
     """All rows of a text that has an end."""
 
     vocabulary: Vocabulary
     tokens: Tokens
-    """(rows, tokens), of which those that are held out are empty."""
     held_out: Tokens
-    """(m, tokens)."""
     words: int
-    """Running words in all rows, with those that have no vector."""
     digest: str
     notes: tuple[str, ...] = ()
-    """For the user."""
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """Rows by part."""
-        return {TRAINING: len(self.tokens), VALIDATION: len(self.held_out), TEST: len(self.held_out)}
+    def sample(self) -> Tokens:
+        return self.tokens[:_SOME_ROWS]
+
+    def usual_epochs(self, words: int | None) -> int:
+        return -(-words // self.words) if words else _EPOCHS
 
 
 def held_out_rows(rows: int) -> IntArray:
