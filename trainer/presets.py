@@ -130,9 +130,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """`reference` is the reference system for reviews. `fasttext` is the fastText program: its rate of 0.1 for each row is
-51.2 for 256 rows, because one output for two classes takes steps twice as large as two, and its words' vectors half of
+51.2 for 256 rows, because one output for two classes takes steps twice as large as two, and its word embeddings half of
 these. `gluon` is what a student's project took for 560,000 Yelp reviews. `sgns`
-and `sgns-char` are those of a students' system that was to learn vectors of words from a stream."""
+and `sgns-char` are those of a students' system that was to learn word embeddings from a stream."""
 
 ENDLESS = 1_000_000
 """The epochs of a run on text that keeps coming: it ends when it is stopped, and not after so many."""

@@ -8,6 +8,7 @@ and the result would be worthless.
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from corpus.display import plural
@@ -34,11 +35,10 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device):
         config = with_automatic_resume(config, ranks)
-        secret = (
-            parameter_server.common_secret(ranks, trusts_network=config.trust_network)
-            if config.is_asynchronous
-            else None
-        )
+        trainer_class: Callable[..., Trainer] = Trainer
+        if config.is_asynchronous:
+            secret = parameter_server.common_secret(ranks, trusts_network=config.trust_network)
+            trainer_class = partial(AsynchronousTrainer, secret=secret)
         task = task_class(config.model)
         data = load_data(task, config, ranks, lambda: stop.made)
         saved, config, notes = load_checkpoint(config, ranks, data)
@@ -46,12 +46,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
             config, data, notes_of_task = task.resolve_config(config, ranks, data)
             notes += notes_of_task
         order = make_order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
-        trainer = (
-            Trainer(config, ranks, data, order, saved=saved, clock=clock, stop=stop)
-            if secret is None
-            else AsynchronousTrainer(config, ranks, data, order, saved=saved, clock=clock, stop=stop, secret=secret)
-        )
-        return trainer.train(notes)
+        return trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop).train(notes)
 
 
 def with_automatic_resume(config: TrainConfig, ranks: Ranks) -> TrainConfig:
@@ -65,13 +60,13 @@ def with_automatic_resume(config: TrainConfig, ranks: Ranks) -> TrainConfig:
     again = False
     with ranks.agreement():
         if not config.resume and ranks.launchers and os.environ.get("LOCAL_RANK", "0") == "0":
-            found, _ = checkpoint.newest(config.output / CHECKPOINTS)
-            again = found is not None and not ranks.launchers.isdisjoint(found[1]["launchers"])
+            newest, _ = checkpoint.newest(config.output / CHECKPOINTS)
+            again = newest is not None and not ranks.launchers.isdisjoint(newest[1]["launchers"])
     return replace(config, resume=config.resume or any(ranks.gather(again)))
 
 
-def load_data(kind: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: Callable[[], bool]) -> DataT:
-    """The data of a run of this kind of task; also prepares the output folder.
+def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: Callable[[], bool]) -> DataT:
+    """The data of a run of this task; also prepares the output folder.
 
     Raises TrainingError on all ranks if one of them cannot read the data, or has another dataset or other settings; and
     if a run from the beginning would remove the checkpoints of an unfinished run, or replace a model without --force.
@@ -82,22 +77,22 @@ def load_data(kind: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: 
     free = min(ranks.gather(memory.free()))  # before any rank has filled some
     with ranks.agreement(loading=True):
         _require_ranks(config, ranks.world_size)
-        found = kind.load(config, ranks, memory=free // ranks.local_size, stop=stop)
+        data = task.load(config, ranks, memory=free // ranks.local_size, stop=stop)
         if ranks.is_first:
             prepare_output(config.output)
-    plain, digest = ranks.broadcast((config.plain(), found.digest))
+    plain, digest = ranks.broadcast((config.plain(), data.digest))
     with ranks.agreement():
         for name, value in config.plain().items():
             if name not in _OWN_SETTINGS and value != plain[name]:
                 raise TrainingError(
                     f"{flag(name)} is {value} here and {plain[name]} on the first rank; start all ranks alike"
                 )
-        if found.digest != digest:
+        if data.digest != digest:
             raise TrainingError(
-                f"{config.data} is another dataset than the first rank's (digest {found.digest}, not {digest}); "
+                f"{config.data} is another dataset than the first rank's (digest {data.digest}, not {digest}); "
                 "give every node the same file"
             )
-    return found
+    return data
 
 
 def load_checkpoint(
@@ -135,15 +130,15 @@ def make_order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str,
     Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.
     """
     global_batch = saved["global_batch"] if saved else config.batch_for(ranks.world_size)
-    found = BatchOrder(rows=rows, global_batch=global_batch, seed=config.seed)
+    order = BatchOrder(rows=rows, global_batch=global_batch, seed=config.seed)
     with ranks.agreement():
-        if ranks.world_size > found.size(0):
+        if ranks.world_size > order.size(0):
             more = "" if saved else f"raise --global-batch to at least {ranks.world_size}, or "
             raise TrainingError(
-                f"{ranks.world_size} ranks cannot share a global batch of {plural(found.size(0), 'row')}; "
+                f"{ranks.world_size} ranks cannot share a global batch of {plural(order.size(0), 'row')}; "
                 f"{more}start fewer ranks"
             )
-    return found
+    return order
 
 
 def _require_ranks(config: TrainConfig, ranks: int) -> None:
@@ -159,7 +154,7 @@ def _require_ranks(config: TrainConfig, ranks: int) -> None:
 def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
     """Raise TrainingError where ranks have checkpoints, by `holding`, and the first has none in its folder: a machine
     that joined a run may be the first, and would begin it anew."""
-    others = [each for each in holding if each]
+    others = [rank for rank in holding if rank]
     if others and holding[0] is None:
         who, there = others[0]
         raise TrainingError(
@@ -171,18 +166,18 @@ def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
 def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
     """The state of the newest valid checkpoint, and notes about newer invalid ones, which are set aside."""
     folder = config.output / CHECKPOINTS
-    found, passed_over = checkpoint.newest(folder)
-    for each in passed_over:
-        if each.whole and found is None:  # usually hours of work, though by another version
+    newest, unusable = checkpoint.newest(folder)
+    for passed in unusable:
+        if passed.whole and newest is None:  # usually hours of work, though by another version
             raise TrainingError(
-                f"{each.path} {each.why}, and there is no other to go on from; go on with what wrote it, or start in "
-                "another --output"
+                f"{passed.path} {passed.why}, and there is no other to go on from; go on with what wrote it, or start "
+                "in another --output"
             )
-    for each in passed_over:
-        checkpoint.set_aside(each.path)
-    if found:
-        path, state = found
-        return state, [f"{each.path} {each.why}; going on from {path.name}" for each in passed_over]
+    for passed in unusable:
+        checkpoint.set_aside(passed.path)
+    if newest:
+        path, state = newest
+        return state, [f"{passed.path} {passed.why}; going on from {path.name}" for passed in unusable]
     require_free_output(config.output, force=config.force)
-    missing = [] if passed_over else [f"{folder} holds no checkpoint; starting from the beginning"]
-    return None, missing + [f"{each.path} {each.why}; starting from the beginning" for each in passed_over]
+    missing = [] if unusable else [f"{folder} holds no checkpoint; starting from the beginning"]
+    return None, missing + [f"{passed.path} {passed.why}; starting from the beginning" for passed in unusable]

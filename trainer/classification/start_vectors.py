@@ -1,4 +1,4 @@
-"""Vectors of words that were learnt before, as the start of a classifier's.
+"""Word embeddings that were learnt before, as the start of a classifier's.
 
 What all of the vectors have in common is left out, because it tells no word from another (Mu and Viswanath 2018,
 "All-but-the-Top"), and it may be most of them. Then they are multiplied by one number, so that they are on average as

@@ -42,10 +42,10 @@ class Classification(Task[TextData]):
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], bool]) -> TextData:  # noqa: ARG004
-        found = load_data(
+        data = load_data(
             config.data, train_share=config.train_share, rows_in=config.rows_in, cache=config.cache, memory=memory
         )
-        return replace(found, training=place_rows(found.training, ranks.device, rows_in=config.rows_in))
+        return replace(data, training=place_rows(data.training, ranks.device, rows_in=config.rows_in))
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
@@ -107,19 +107,19 @@ class Classification(Task[TextData]):
         if part == TEST and not self._calibrate(split, stop):
             return None
         rows: Rows = getattr(self._data, part)
-        found = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
-        if found is None:
+        evaluation = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
+        if evaluation is None:
             return None
-        told = {"loss": found.loss, **measures(found.confusion)}
+        metrics = {"loss": evaluation.loss, **measures(evaluation.confusion)}
         if part != TEST:
-            return told
+            return metrics
         return {
-            **told,
-            "log_loss": found.log_loss,
-            "uncalibrated_log_loss": found.uncalibrated,
+            **metrics,
+            "log_loss": evaluation.log_loss,
+            "uncalibrated_log_loss": evaluation.uncalibrated,
             "temperature": self._loss.temperature,
             "threshold": self._loss.threshold,
-            "confusion": found.confusion.plain(self._data.classes or TWO_CLASSES),
+            "confusion": evaluation.confusion.plain(self._data.classes or TWO_CLASSES),
         }
 
     def _calibrate(self, split: IntArray, stop: Callable[[], bool]) -> bool:
@@ -129,7 +129,7 @@ class Classification(Task[TextData]):
         rows = self._data.validation[: max(1, MOST_LOGITS // self._loss.classes)]
         logits = torch.zeros(len(rows), self._loss.classes)
         if len(rows):
-            found = evaluate(
+            evaluation = evaluate(
                 self.model,
                 rows,
                 split=proportional_split(len(rows), split.astype(np.float64)),
@@ -138,7 +138,7 @@ class Classification(Task[TextData]):
                 stop=stop,
                 logits=logits,
             )
-            if found is None:
+            if evaluation is None:
                 return False
         labels = torch.from_numpy(rows.labels.astype(np.int64))
         fitted, note = calibrated(self._loss, logits, labels, self._config.metric)

@@ -1,1 +1,1 @@
-"""Vectors of words: how good they are, and in which files they are kept."""
+"""Word embeddings: how they are learnt, how good they are, and in which files they are kept."""

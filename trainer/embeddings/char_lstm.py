@@ -95,7 +95,7 @@ class _Filled(NamedTuple):
 
 
 class _PairLoss(torch.autograd.Function):
-    """The loss of pairs, and their number, as a function of the vectors of words."""
+    """The loss of pairs, and their number, as a function of the words' embeddings."""
 
     @staticmethod
     def forward(

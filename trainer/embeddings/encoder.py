@@ -69,7 +69,7 @@ class WordEncoder:
 
     @torch.no_grad()
     def vectors(self, words: Sequence[str]) -> Matrix:
-        """(words, size): the vectors of words, which have a character at least."""
+        """(words, size): the embeddings of words, which have a character at least."""
         found = np.empty((len(words), self.settings.size), np.float32)
         shortest_first = np.argsort(list(map(len, words)), kind="stable")  # a block takes as long as its longest word
         for begin in range(0, len(words), _BLOCK):

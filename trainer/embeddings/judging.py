@@ -1,4 +1,4 @@
-"""How good vectors are: by people's scores of pairs of words, by analogies, and by the counts of their text."""
+"""How good word embeddings are: by people's scores of pairs of words, by analogies, and by the counts of their text."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -18,7 +18,7 @@ the memory."""
 
 
 class Judges:
-    """The sets by which a run's vectors are judged."""
+    """The sets by which a run's embeddings are judged."""
 
     def __init__(
         self, similarity_files: Sequence[str], analogy_files: Sequence[str], reference: Pairs | None = None
@@ -32,23 +32,23 @@ class Judges:
     def quick_measures(self, vectors: WordVectors) -> dict[str, Any]:
         """Those that take little time: the PIP loss; the rank correlation with each set of pairs, and their mean, null
         where too few of the words are known."""
-        found: dict[str, Any] = {}
+        measures: dict[str, Any] = {}
         if self._reference is not None:
             pip = pip_loss(vectors.matrix, self._reference)
-            found |= {PIP_LOSS: pip.loss, PIP_COSINE: pip.cosine, PIP_MEAN_SQUARE: pip.mean_square}
+            measures |= {PIP_LOSS: pip.loss, PIP_COSINE: pip.cosine, PIP_MEAN_SQUARE: pip.mean_square}
         by_set = {name: similarity(vectors, pairs).spearman for name, pairs in self._pairs.items()}
         known = [each for each in by_set.values() if each is not None]
         if by_set:
-            found[SIMILARITY] = sum(known) / len(known) if known else None
-        return {**found, **{f"{SIMILARITY}_{name}": each for name, each in by_set.items()}}
+            measures[SIMILARITY] = sum(known) / len(known) if known else None
+        return {**measures, **{f"{SIMILARITY}_{name}": each for name, each in by_set.items()}}
 
     def all_measures(self, vectors: WordVectors) -> dict[str, Any]:
         """Also the shares of analogies that are answered, of those whose words are known."""
-        found = self.quick_measures(vectors)
+        measures = self.quick_measures(vectors)
         for name, questions in self._questions.items():
             whole = total(analogies(vectors, questions))
-            found |= {f"analogy_{name}_add": whole.add, f"analogy_{name}_mul": whole.mul}
-        return found
+            measures |= {f"analogy_{name}_add": whole.add, f"analogy_{name}_mul": whole.mul}
+        return measures
 
 
 def pip_reference(tokens: Tokens, *, words: int, window: int, negatives: int) -> Pairs:

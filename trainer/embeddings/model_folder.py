@@ -1,4 +1,4 @@
-"""Trained vectors of words as a folder.
+"""Trained word embeddings as a folder.
 
 - `vectors.bin` and `vectors.txt`: the vectors, in both formats of the word2vec program
 - `encoder.safetensors`: of a character model, what gives other words vectors, too (encoder.py)

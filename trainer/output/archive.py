@@ -41,35 +41,35 @@ def read(file: BinaryIO) -> dict[str, Any]:
     return content
 
 
-def stored_numbers(found: Any) -> int:
+def stored_numbers(tensors: Any) -> int:
     """The total number of elements of these tensors, each stored with bytes of its own. Raises DamagedError
     otherwise."""
-    if not isinstance(found, dict):
+    if not isinstance(tensors, dict):
         raise DamagedError("it has no tensors")
-    for name, tensor in found.items():
+    for name, tensor in tensors.items():
         if (
             not isinstance(tensor, torch.Tensor)
             or (tensor.layout, tensor.device.type) != (torch.strided, "cpu")
             or not tensor.is_contiguous()
         ):
             raise DamagedError(f"its entry {name} is not a tensor, or not stored in one piece")
-    return sum(tensor.numel() for tensor in found.values())
+    return sum(tensor.numel() for tensor in tensors.values())
 
 
-def require_finite(found: Any) -> None:
-    """Raise DamagedError unless `found` is a dictionary of stored tensors of finite numbers."""
-    stored_numbers(found)
-    for name, tensor in found.items():
+def require_finite(tensors: Any) -> None:
+    """Raise DamagedError unless `tensors` is a dictionary of stored tensors of finite numbers."""
+    stored_numbers(tensors)
+    for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise DamagedError(f"its tensor {name} has infinite or NaN values")
 
 
-def require_tensors(found: Any, expected: Mapping[str, torch.Tensor]) -> None:
-    """Raise DamagedError unless `found` has tensors of these names, shapes and types, stored, and of finite numbers."""
-    require_finite(found)
-    if found.keys() != expected.keys():
+def require_tensors(tensors: Any, expected: Mapping[str, torch.Tensor]) -> None:
+    """Raise DamagedError unless `tensors` have these names, shapes and types, are stored, and are of finite numbers."""
+    require_finite(tensors)
+    if tensors.keys() != expected.keys():
         raise DamagedError("its tensors are not those of the model that it describes")
-    for name, tensor in found.items():
+    for name, tensor in tensors.items():
         like = expected[name]
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
             raise DamagedError(f"its tensor {name} is not of the shape and type {list(like.shape)}, {like.dtype}")

@@ -37,7 +37,7 @@ MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
 """The file names of a model's folder. Only an export writes the last one."""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
-"""The file names of such a folder with vectors of words. Only a character model writes the last one."""
+"""The file names of such a folder with word embeddings. Only a character model writes the last one."""
 _LAST_LINE_BYTES = 1 << 20
 
 

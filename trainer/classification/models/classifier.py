@@ -30,7 +30,7 @@ class Classifier(nn.Module, ABC):
 
     @property
     def word_vectors(self) -> Tensor:
-        """The table that has a row for each id, and perhaps more: with these vectors of words the model begins."""
+        """The table that has a row for each id, and perhaps more: with these word embeddings the model begins."""
         raise NotImplementedError
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
