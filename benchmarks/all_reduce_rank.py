@@ -20,8 +20,8 @@ from trainer.classification import models
 from trainer.classification.data import load_data
 from trainer.clock import StepTimer
 from trainer.config import TrainConfig
+from trainer.distributed.collectives import in_half_precision
 from trainer.distributed.exchange import GradientExchange
-from trainer.distributed.half_precision import in_half_precision
 from trainer.distributed.ranks import batch_scheduling
 from trainer.order import BatchOrder
 from trainer.presets import PRESETS

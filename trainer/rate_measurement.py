@@ -17,7 +17,7 @@ from trainer.clock import StepTimer, SynchronizedStepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
-from trainer.distributed import collectives, objects
+from trainer.distributed import collectives
 from trainer.order import IntArray
 
 _LOOK, _SECONDS = 0.2, 0.6
@@ -93,7 +93,7 @@ def measure_own_rates(
     _finish(device)
     elapsed = time.perf_counter() - start
     with collectives.convert_errors("between two steps"):
-        rates: list[float] = objects.gather(count * share / elapsed, dist.get_world_size(), None)
+        rates: list[float] = collectives.gather(count * share / elapsed, dist.get_world_size(), None)
     return rates
 
 

@@ -8,17 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from corpus.errors import DataError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, readable
-from trainer.classification.model_file import read_model_file
 from trainer.classification.model_folder import READ, read_config, read_model_folder, require_size
-from trainer.classification.trained_model import TrainedModel
+from trainer.classification.trained_model import TrainedModel, fill, unfilled
 from trainer.errors import TrainingError
+from trainer.output import archive
+from trainer.output.archive import DamagedError
 from trainer.output.files import CONFIG, MODEL, OLD_MODEL
 
 _ENDING = Path(OLD_MODEL).suffix
+MODEL_FILE_FORMAT = 4
 
 
 def load_model(address: Path | str) -> TrainedModel:
@@ -30,7 +34,7 @@ def load_model(address: Path | str) -> TrainedModel:
     found = _find(str(address))
     if found.endswith(_ENDING):
         with readable(found) as path:
-            return read_model_file(path, found)
+            return _read_model_file(path, found)
     folder = found.rpartition("/")[0]
     with _local_folder(folder) as path:
         return read_model_folder(path, folder)
@@ -68,6 +72,26 @@ def _is_file(address: str) -> bool:
         return False
     except OSError as error:
         raise TrainingError(f"cannot read {address}: {error.strerror}; check its permissions") from error
+
+
+def _read_model_file(path: Path, shown: str) -> TrainedModel:
+    """The model in a `model.pt`, the file that earlier versions wrote; `shown` is its address for messages. Raises
+    TrainingError if it cannot be read, or if this version of Shoal cannot read it."""
+    try:
+        with path.open("rb") as file:
+            content = archive.read(file)
+        if content.get("format") == MODEL_FILE_FORMAT:
+            state: Any = content.get("state")
+            numbers = archive.stored_numbers(state)
+            return fill(unfilled({"words": "letters", "classes": [], **content}, numbers), state)
+    except OSError as error:
+        raise TrainingError(f"cannot read {shown}: {error.strerror}") from error
+    except MemoryError:
+        raise TrainingError(f"{shown} does not fit into this machine's memory") from None
+    except (DamagedError, DataError, TrainingError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise TrainingError(f"{shown} is not a model written by `shoal train`, or a damaged one: {reason}") from error
+    raise TrainingError(f"{shown} is not a model of format {MODEL_FILE_FORMAT}, which this Shoal reads; train it again")
 
 
 @contextmanager

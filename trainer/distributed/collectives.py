@@ -1,18 +1,25 @@
-"""Collectives that fail because other ranks are gone: how a rank notices, and the error message.
+"""Collectives of values, gradients in half precision, and what becomes of a collective that fails.
 
-Gloo raises an error as soon as a connection breaks. A collective of NCCL is work on the GPU, and never ends if a peer
-is gone. Do not simply wait for it: torch's watchdog thread would kill the process without a message that a user
-understands. So `wait` asks what the watchdog has found, some seconds before it kills.
+Values are numbers, texts, None, tensors, and tuples, lists, sets and dictionaries of these. Do not use torch's
+`all_gather_object` and `broadcast_object_list`: they unpickle what comes, which executes whatever a peer wants, and
+gloo does not ask who a peer is. torch.load reads the values named above, and refuses all others.
+
+A collective fails because other ranks are gone. Gloo raises an error as soon as a connection breaks. A collective of
+NCCL is work on the GPU, and never ends if a peer is gone. Do not simply wait for it: torch's watchdog thread would kill
+the process without a message that a user understands. So `wait` asks what the watchdog has found, some seconds before
+it kills.
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from io import BytesIO
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from trainer.distributed import failures
 from trainer.distributed.memory import is_full
@@ -26,6 +33,9 @@ process that dies meanwhile is noticed all the same, by its connections."""
 MEETING_TIMEOUT = timedelta(minutes=5)
 """How long ranks and machines wait at the start for the others."""
 
+HALF_SCALE = 4096.0
+"""Gradients are multiplied by this and sent in half precision: gradients of a mean are small, and below 6e-5 half
+precision has fewer digits."""
 _PAUSE_SECONDS = 0.0002
 
 
@@ -43,6 +53,35 @@ class CollectiveBackend(Protocol):
     def get_error(self) -> Any:
         """A member of torch's ErrorType."""
         ...
+
+
+def gather(mine: Any, size: int, group: dist.ProcessGroup | None) -> list[Any]:
+    """The value of each of so many ranks. Raises RuntimeError if other ranks are gone."""
+    own = _packed(mine)
+    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
+    dist.all_gather(lengths, torch.tensor([len(own)]), group)
+    longest = int(max(lengths))
+    arrived = [own.new_empty(longest) for _ in range(size)]
+    dist.all_gather(arrived, torch.cat((own, own.new_zeros(longest - len(own)))), group)
+    return [_unpacked(content[: int(length)]) for content, length in zip(arrived, lengths, strict=True)]
+
+
+def broadcast(value: Any, rank: int) -> Any:
+    """The value of rank 0. Raises RuntimeError if other ranks are gone."""
+    own = _packed(value) if rank == 0 else torch.empty(0, dtype=torch.uint8)
+    length = torch.tensor([len(own)])
+    dist.broadcast(length, src=0)
+    content = own if rank == 0 else own.new_empty(int(length))
+    dist.broadcast(content, src=0)
+    return _unpacked(content)
+
+
+def in_half_precision(gradients: Tensor, ranks: int) -> Tensor:
+    """The gradients times HALF_SCALE, in half precision, such that the sum over `ranks` fits: a value that is too large
+    (a gradient above 16 divided by the ranks) becomes the largest number that does."""
+    most = torch.finfo(torch.float16).max * (1 - 2**-8) / ranks  # rounding, and that of sums, stays below it
+    scaled = (gradients * HALF_SCALE).clamp_(-most, most)
+    return torch.where(gradients.isfinite(), scaled, torch.nan).to(torch.float16)
 
 
 @contextmanager
@@ -87,3 +126,13 @@ def wait(arrival: DeviceEvent, of: CollectiveBackend) -> None:
         if error.name != "SUCCESS":
             raise RuntimeError(f"NCCL: {error.name.lower().replace('_', ' ')}")
         time.sleep(_PAUSE_SECONDS)
+
+
+def _packed(value: Any) -> Tensor:
+    content = BytesIO()
+    torch.save(value, content)
+    return torch.frombuffer(content.getbuffer(), dtype=torch.uint8)
+
+
+def _unpacked(content: Tensor) -> Any:
+    return torch.load(BytesIO(content.numpy().tobytes()), map_location="cpu", weights_only=True)

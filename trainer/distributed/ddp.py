@@ -21,7 +21,7 @@ from trainer.clock import ALL_REDUCE, BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.row_gradients import Means
 from trainer.distributed import collectives
-from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
+from trainer.distributed.collectives import HALF_SCALE, in_half_precision
 from trainer.distributed.memory import is_full
 from trainer.errors import RankError
 from trainer.order import IntArray

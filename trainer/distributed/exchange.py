@@ -29,7 +29,7 @@ from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
 from trainer.computing.row_gradients import Means, row_gradient, rows_of_means
 from trainer.devices import moved_to
 from trainer.distributed import collectives
-from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
+from trainer.distributed.collectives import HALF_SCALE, in_half_precision
 from trainer.distributed.row_exchange import bytes_of, counts_of, means_of_ranks
 from trainer.distributed.traffic import Traffic
 from trainer.order import IntArray

@@ -24,7 +24,7 @@ from corpus.errors import DataError
 from trainer import devices
 from trainer.computing.threads import Threads
 from trainer.config import NEEDS_GPU
-from trainer.distributed import collectives, failures, objects
+from trainer.distributed import collectives, failures
 from trainer.errors import LostError, TrainingError
 
 _ERROR_FILE = re.compile(r"(.+)/attempt_\d+/\d+/error\.json")
@@ -79,12 +79,12 @@ class Ranks:
         """The value that each rank passed, in the order of ranks; `group`: a group of all ranks with another
         time-out."""
         with collectives.convert_errors("between two steps"):
-            return objects.gather(mine, self.world_size, group)
+            return collectives.gather(mine, self.world_size, group)
 
     def broadcast(self, value: Any) -> Any:
         """The value that rank 0 passed."""
         with collectives.convert_errors("between two steps"):
-            return objects.broadcast(value, self.rank)
+            return collectives.broadcast(value, self.rank)
 
 
 @contextmanager

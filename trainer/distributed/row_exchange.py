@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch.distributed as dist
 
 from trainer.computing.row_gradients import Means, joined
-from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
+from trainer.distributed.collectives import HALF_SCALE, in_half_precision
 
 _MOST = 1 << 16
 """Ranks tell each other numbers in float32, which has none between larger even ones from 2**24 on."""

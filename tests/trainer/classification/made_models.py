@@ -7,8 +7,8 @@ import torch
 
 from corpus.text import word_ids
 from trainer.classification import models
+from trainer.classification.loading import MODEL_FILE_FORMAT
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.model_file import FORMAT
 from trainer.classification.trained_model import TrainedModel
 from trainer.config import TrainConfig
 
@@ -80,7 +80,7 @@ def random_fasttext(
 def write_old_file(path: Path, model: TrainedModel) -> None:
     """Write `model.pt` as earlier versions did."""
     content = {
-        "format": FORMAT,
+        "format": MODEL_FILE_FORMAT,
         "name": model.name,
         "settings": dict(model.settings),
         "loss": model.loss.plain(),

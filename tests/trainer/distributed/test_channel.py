@@ -17,7 +17,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from trainer.distributed import channel, collectives, objects
+from trainer.distributed import channel, collectives
 from trainer.distributed.channel import Connections
 from trainer.distributed.dealer import Finished
 from trainer.distributed.parameter_server import ParameterServer, common_secret, joined
@@ -276,7 +276,7 @@ def test_values_of_ranks_are_read_without_executing_anything(tmp_path: Path) -> 
     content = BytesIO()
     torch.save(Order(), content)
     with pytest.raises(pickle.UnpicklingError):
-        objects._unpacked(torch.frombuffer(content.getbuffer(), dtype=torch.uint8))
+        collectives._unpacked(torch.frombuffer(content.getbuffer(), dtype=torch.uint8))
     assert not (tmp_path / "made").exists()
     value = {"a": (1, 2.5, None, "x"), "b": [{3}, torch.ones(2)], 4: True}
-    assert str(objects._unpacked(objects._packed(value))) == str(value)
+    assert str(collectives._unpacked(collectives._packed(value))) == str(value)
