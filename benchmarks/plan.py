@@ -34,8 +34,9 @@ from experiments.prediction.rates import Rates, rates_of
 from experiments.prediction.training import TrainingWork, predict_training
 from experiments.runs import read_run
 from jobs.pipeline import preprocess_locally
-from trainer.config import Slowdown, TrainConfig
+from trainer.config import TrainConfig
 from trainer.order import BatchOrder
+from trainer.run_options import Slowdown
 
 
 class _Ranks(NamedTuple):

@@ -1,33 +1,27 @@
-"""The configuration of a training run: options in typed sections.
+"""The configuration of a training run, put together from the sections of its options.
 
 Importing this module does not import torch: the `shoal` command has the same options on machines that do not train. The
 environment of a rank must be set before its process starts: whoever launches ranks applies `RANK_ENVIRONMENT`.
 """
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
-from trainer.balancing.balancers import parse_balance
 from trainer.classification.options import ClassifierOptions
 from trainer.embeddings.options import EmbeddingOptions
 from trainer.errors import TrainingError
 from trainer.optimisation_options import OptimisationOptions
-from trainer.options import (
-    ABOVE_0,
-    AT_LEAST_0,
-    AT_LEAST_1,
-    Bound,
-    Section,
-    from_1_to,
-    option,
-    option_metadata,
-    shown_options,
-)
 from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, ON_ENDLESS_TEXT, PRESETS, WITH_EMBEDDINGS, WITHOUT_END
 from trainer.registry import MODELS, Model, models_that
+from trainer.run_options import (
+    BalanceOptions,
+    ComputeOptions,
+    DataOptions,
+    DebuggingOptions,
+    ModelOptions,
+    OutputOptions,
+)
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -43,219 +37,6 @@ of anybody."""
 
 NEEDS_GPU = "SHOAL_NEEDS_GPU"
 """An environment variable: where it is set, a rank that finds no GPU fails, and does not compute on the CPU."""
-
-
-class Slowdown(NamedTuple):
-    """How much a rank is slowed down, to try the balancer."""
-
-    factor: float
-    later: float | None = None
-    """The factor after `step` steps, if it changes."""
-    step: int = 0
-    """The step of the run at which the factor changes."""
-
-    @classmethod
-    def parse(cls, text: str) -> "tuple[int, Slowdown]":
-        """Parse RANK:FACTOR or RANK:FACTOR@STEP:LATER to a rank and its slowdown. Raises ValueError for any
-        other text."""
-        rank, _, factors = text.partition(":")
-        factor, _, change = factors.partition("@")
-        step, _, later = change.partition(":")
-        try:
-            return int(rank), cls(float(factor), float(later), int(step)) if change else cls(float(factor))
-        except ValueError:
-            raise ValueError(
-                f"{text!r} is not RANK:FACTOR, such as 1:2.0, or RANK:FACTOR@STEP:LATER, such as 1:1.0@300:2.0"
-            ) from None
-
-    def at(self, step: int) -> float:
-        """The factor at a step of the run, counted from 0."""
-        return self.factor if self.later is None or step < self.step else self.later
-
-    def __str__(self) -> str:
-        return f"{self.factor}" if self.later is None else f"{self.factor}@{self.step}:{self.later}"
-
-
-_MOST_SLOWED = 1_000_000
-
-
-def _can_be_slowed(slow: Mapping[int, Slowdown]) -> bool:
-    return all(
-        rank >= 0 and step >= 0 and all(1 <= each <= _MOST_SLOWED for each in (factor, later or 1.0))
-        for rank, (factor, later, step) in slow.items()
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions(Section):
-    """The dataset, and where ranks keep its rows."""
-
-    title: ClassVar[str] = "data"
-
-    data: Path = field(metadata=option_metadata("the dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
-    train_share: float = option(
-        "learn from this share of the training rows, the same at every run: fewer rows to try settings, or to see what "
-        "more rows bring; validation and test rows stay",
-        default=1.0,
-        must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
-    )
-    rows_in: str = option(
-        "where ranks keep the rows: in memory, in memory and on the computing device (device), or unpacked on the "
-        "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
-        "memory, and on a GPU besides when they fill no more than half of its",
-        default="auto",
-        choices=("auto", "device", "memory", "disk"),
-    )
-    cache: Path | None = field(
-        default=None,
-        metadata=option_metadata(
-            "folder for what the next run finds there: the dataset that was made of texts, and rows that were unpacked "
-            "(default: one of the user's own under the temporary files')",
-            metavar="DIR",
-        ),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions(Section):
-    """What is trained."""
-
-    title: ClassVar[str] = "task"
-
-    preset: str | None = option(
-        "start from the settings of another system, with its kind of model: the reference system's (2 x 32 LSTM, SGD), "
-        "those of the fastText program (SGD, bigrams), of Gluon's fastText (Adam, single words), or of a system that "
-        "learnt words from a stream, by skip-gram (sgns) or from characters (sgns-char); options that are given take "
-        "precedence",
-        default=None,
-        choices=tuple(PRESETS),
-    )
-    model: str = option(
-        "the kind of model. Of texts: an LSTM; the mean of the vectors of a text's words and n-grams (fasttext); or "
-        "both, which learn from rows in turn, and classify by the mean of their outputs. Of words: a vector of each "
-        "(skipgram), or an LSTM that reads their characters (char-lstm). Defaults of "
-        f"fasttext: {shown_options(MODEL_DEFAULTS['fasttext'])}",
-        default="lstm",
-        choices=tuple(MODELS),
-    )
-    seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComputeOptions(Section):
-    """Precision and threads."""
-
-    title: ClassVar[str] = "compute"
-
-    precision: str = option(
-        "precision of the layers; auto: bfloat16 or float16 where all GPUs of the run are fast in it",
-        default="auto",
-        choices=("auto", "float32", "bfloat16", "float16"),
-    )
-    gradient_bits: int = option(
-        "bits per number of the gradients that ranks send each other; 16 halves what a slow network carries",
-        default=32,
-        choices=(32, 16),
-    )
-    threads: int | None = option(
-        "CPU threads of a rank (default: the machine's cores, shared among its ranks)",
-        default=None,
-        must=from_1_to(1024),
-    )
-    exchange: str = option(
-        "how ranks add up their gradients. rows: after each step's computing, and of tables only the rows that the "
-        "batch touches; ddp: by torch's DistributedDataParallel, which sends whole tables, but while the rest is "
-        "computed, with one thread a rank",
-        default="rows",
-        choices=("rows", "ddp"),
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.exchange == "ddp" and self.threads not in (None, 1):
-            raise TrainingError(
-                f"--threads is {self.threads}, but a rank has one thread with --exchange ddp; leave out one of them"
-            )
-
-    @property
-    def threads_of_rank(self) -> int | None:
-        """The CPU threads of a rank; None: as many as there are cores for it."""
-        return 1 if self.exchange == "ddp" else self.threads
-
-
-@dataclass(frozen=True, kw_only=True)
-class BalanceOptions(Section):
-    """How steps are split over ranks."""
-
-    title: ClassVar[str] = "balance"
-
-    balance: str = option(
-        "how each step's rows are split. steps: by the ranks' speeds, measured during the run; epoch:X: by their "
-        "speeds over the last X epochs, as the reference system did; off: equally; 3,1,1: fixed shares, one a rank",
-        default="steps",
-        metavar="HOW",
-    )
-    rebalance_every: int = option("steps between rebalances", default=10, must=AT_LEAST_1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        try:
-            parse_balance(self.balance)
-        except ValueError as error:
-            raise TrainingError(f"--balance is {self.balance}, but {error}") from error
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputOptions(Section):
-    """The output folder, and how often it is written to."""
-
-    title: ClassVar[str] = "output"
-
-    output: Path = field(
-        metadata=option_metadata(
-            "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR"
-        )
-    )
-    record_every: int = option(
-        "steps between two lines of record.jsonl, which are also half a second apart, and at most five where steps are "
-        "slow; 1: every step, however quick",
-        default=10,
-        must=AT_LEAST_1,
-    )
-    checkpoint_minutes: float = option("minutes between two checkpoints", default=5.0, must=ABOVE_0)
-    resume: bool = option(
-        "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
-    )
-    force: bool = option("train again if --output holds a finished model, which is replaced at the end", default=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DebuggingOptions(Section):
-    """Options to try out what equal hardware does not show."""
-
-    title: ClassVar[str] = "debugging"
-
-    slow: Mapping[int, Slowdown] = field(
-        default_factory=dict,
-        metadata=option_metadata(
-            "make a rank FACTOR times slower by letting it sleep, to try the balancer on equal hardware; "
-            "RANK:FACTOR@STEP:LATER changes to another factor after so many steps",
-            must=Bound(f"a rank from 0 and a factor from 1 to {_MOST_SLOWED:,}", _can_be_slowed),
-            metavar="RANK:FACTOR",
-            parse=Slowdown.parse,
-            several=True,
-        ),
-    )
-    sleep: tuple[float, ...] = field(
-        default=(),
-        metadata=option_metadata(
-            "let the ranks sleep instead of computing, each as long as a GPU of so many rows a second would take: "
-            "to see how more ranks than there are cores would share the work. They learn nothing, and save no model",
-            must=Bound("a rate above 0 for each rank", lambda rates: all(0 < each < math.inf for each in rates)),
-            metavar="RATE",
-            several=True,
-        ),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from trainer.balancing.split import stratified_rows
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.computing.optimiser import Optimiser
 from trainer.computing.sleeping import SleepingComputer
-from trainer.config import Slowdown, TrainConfig
+from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
 from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange, StepReport
@@ -38,6 +38,7 @@ from trainer.output.files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
+from trainer.run_options import Slowdown
 from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
 
 

@@ -29,10 +29,11 @@ def _trained(
     from benchmarks.gpu.training import use_data
     from benchmarks.gpu.words import make_text
     from trainer import start
-    from trainer.config import Slowdown, configured
+    from trainer.config import configured
     from trainer.distributed import drift
     from trainer.distributed.ranks import join_process_group
     from trainer.embeddings.task import Embedding
+    from trainer.run_options import Slowdown
 
     given = {**options, **more, "epochs": epochs, "global_batch": global_batch}
     apart: list[float | None] = []

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plans.parts import Arm, Experiment
-from trainer.config import Slowdown, TrainConfig, configured
+from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
 from trainer.options import Option, flag, options
 from trainer.registry import WORD_MODELS
+from trainer.run_options import Slowdown
 
 _DECIDED: Mapping[str, str] = {
     **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.command_line import add_arguments, as_arguments, from_args, parse_arguments
-from trainer.config import Slowdown, TrainConfig
+from trainer.config import TrainConfig
+from trainer.run_options import Slowdown
 
 FILES = ["--data", "d.h5", "--output", "out"]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from trainer.clock import Activity, Clock
-from trainer.config import OutputOptions
 from trainer.errors import TrainingError
 from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
+from trainer.run_options import OutputOptions
 
 _EPOCH_CHECKPOINT_SECONDS = 10.0
 """At the end of an epoch a new checkpoint is written if the last one is older than this."""

@@ -21,7 +21,8 @@ from experiments.prediction.rates import rates_of, read_rates
 from experiments.prediction.training import predict_training
 from experiments.runs import read_run
 from tests.trainer.conftest import VOCABULARY, make_rows
-from trainer.config import Slowdown, TrainConfig
+from trainer.config import TrainConfig
+from trainer.run_options import Slowdown
 
 
 @pytest.fixture

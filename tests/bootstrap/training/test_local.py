@@ -18,10 +18,11 @@ from corpus.errors import DataError
 from corpus.settings import Settings
 from corpus.stream.progress import Status
 from tests.processes import rank_processes
-from trainer.config import Slowdown, TrainConfig
+from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.errors import TrainingError
 from trainer.rank_processes import failure_in
+from trainer.run_options import Slowdown
 
 WHERE = "the logs are in out"
 BROKEN = Failure(
