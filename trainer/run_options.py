@@ -227,8 +227,9 @@ class DebuggingOptions(Section):
     sleep: tuple[float, ...] = field(
         default=(),
         metadata=option_metadata(
-            "let the ranks sleep instead of computing, each as long as a GPU of so many rows a second would take: "
-            "to see how more ranks than there are cores would share the work. They learn nothing, and save no model",
+            "emulate GPU speed: each rank sleeps instead of computing, as long as a GPU of so many rows a second "
+            "would take, to see how more ranks than there are cores would share the work. They learn nothing, and "
+            "save no model",
             must=Bound("a rate above 0 for each rank", lambda rates: all(0 < each < math.inf for each in rates)),
             metavar="RATE",
             several=True,

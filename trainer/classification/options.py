@@ -49,7 +49,7 @@ class ClassifierOptions(Section):
         "dimensions of a word vector; with --embeddings those of its vectors", default=64, must=from_1_to(_WIDEST)
     )
     embeddings: str | None = option(
-        "start from vectors of words that were learnt before, in the format of word2vec, text or binary: a path or "
+        "start from word embeddings that were learnt before, in the format of word2vec, text or binary: a path or "
         "s3://..., or a folder with a vectors.bin or vectors.txt. Words without a vector start as all do else, and so "
         "do those of fastText's model in both. --word-rate of lstm is then 0.02 (default: random vectors)",
         default=None,

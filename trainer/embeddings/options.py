@@ -15,7 +15,7 @@ WORD_MEASURES = (PIP_LOSS, PIP_COSINE, PIP_MEAN_SQUARE, SIMILARITY)
 class EmbeddingOptions(Section):
     """Which words of a text are learnt with which."""
 
-    title: ClassVar[str] = "vectors of words (skipgram, char-lstm)"
+    title: ClassVar[str] = "word embeddings (skipgram, char-lstm)"
 
     window: int = option(
         "the most words to each side that a word is learnt with; each time it is so many or fewer, by chance",
