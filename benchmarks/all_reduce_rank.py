@@ -23,8 +23,8 @@ from trainer.config import TrainConfig
 from trainer.distributed.collectives import in_half_precision
 from trainer.distributed.exchange import GradientExchange
 from trainer.distributed.ranks import batch_scheduling
+from trainer.options.presets import PRESETS
 from trainer.order import BatchOrder
-from trainer.presets import PRESETS
 
 _TRIALS = 40
 

@@ -34,7 +34,7 @@ from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_locally
 from trainer.config import TrainConfig
-from trainer.run_options import Slowdown
+from trainer.options.run_options import Slowdown
 
 HOWS = ("off", "epoch:1", "steps")
 SLOW = 0.56

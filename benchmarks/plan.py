@@ -35,8 +35,8 @@ from experiments.prediction.training import TrainingWork, predict_training
 from experiments.runs import read_run
 from jobs.pipeline import preprocess_locally
 from trainer.config import TrainConfig
+from trainer.options.run_options import Slowdown
 from trainer.order import BatchOrder
-from trainer.run_options import Slowdown
 
 
 class _Ranks(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 
 from experiments.runs import Run, numbers
-from trainer.embeddings.options import PIP_LOSS, PIP_MEAN_SQUARE
+from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE
 
 
 @dataclass(frozen=True, kw_only=True)

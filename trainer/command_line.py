@@ -9,8 +9,8 @@ from corpus.errors import DataError
 from corpus.stream.settings import read_settings
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
-from trainer.options import Option, flag, options
-from trainer.presets import OF_THE_RUN
+from trainer.options.presets import OF_THE_RUN
+from trainer.options.section import Option, flag, options
 
 
 def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:

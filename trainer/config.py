@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainer.classification.options import ClassifierOptions
-from trainer.embeddings.options import EmbeddingOptions
 from trainer.errors import TrainingError
-from trainer.optimisation_options import OptimisationOptions
-from trainer.presets import MODEL_DEFAULTS, OF_THE_RUN, ON_ENDLESS_TEXT, PRESETS, WITH_EMBEDDINGS, WITHOUT_END
-from trainer.registry import MODELS, Model, models_that
-from trainer.run_options import (
+from trainer.options.classifier_options import ClassifierOptions
+from trainer.options.embedding_options import EmbeddingOptions
+from trainer.options.optimisation_options import OptimisationOptions
+from trainer.options.presets import MODEL_DEFAULTS, OF_THE_RUN, ON_ENDLESS_TEXT, PRESETS, WITH_EMBEDDINGS, WITHOUT_END
+from trainer.options.run_options import (
     BalanceOptions,
     ComputeOptions,
     DataOptions,
@@ -22,6 +21,7 @@ from trainer.run_options import (
     ModelOptions,
     OutputOptions,
 )
+from trainer.registry import MODELS, Model, models_that
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",

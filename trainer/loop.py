@@ -30,6 +30,7 @@ from trainer.distributed.exchange import GradientExchange, StepReport
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.distributed.traffic import bytes_a_step
 from trainer.errors import SAME_SPLIT_ADVICE, TrainingError
+from trainer.options.run_options import Slowdown
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
@@ -38,7 +39,6 @@ from trainer.output.files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
-from trainer.run_options import Slowdown
 from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
 
 

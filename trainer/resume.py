@@ -12,10 +12,10 @@ from corpus.display import plural
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.options import flag
+from trainer.options.presets import OF_THE_RUN
+from trainer.options.section import flag
 from trainer.order import steps_per_epoch
 from trainer.output.files import CHECKPOINTS
-from trainer.presets import OF_THE_RUN
 
 _MAY_CHANGE = frozenset(
     (

@@ -20,7 +20,7 @@ from trainer.distributed import failures, memory, parameter_server
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.errors import TrainingError
 from trainer.loop import Trainer
-from trainer.options import flag
+from trainer.options.section import flag
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS, prepare_output, require_free_output

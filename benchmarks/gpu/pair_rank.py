@@ -33,7 +33,7 @@ def _trained(
     from trainer.distributed import drift
     from trainer.distributed.ranks import join_process_group
     from trainer.embeddings.task import Embedding
-    from trainer.run_options import Slowdown
+    from trainer.options.run_options import Slowdown
 
     given = {**options, **more, "epochs": epochs, "global_batch": global_batch}
     apart: list[float | None] = []

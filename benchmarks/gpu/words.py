@@ -24,7 +24,7 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.task import Embedding
 from trainer.embeddings.text_rows import TextRows, Vocabulary
-from trainer.presets import MODEL_DEFAULTS
+from trainer.options.presets import MODEL_DEFAULTS
 
 GOAL = 50e6
 """Words a second."""

@@ -17,7 +17,7 @@ from benchmarks.gpu.training import single_rank, train
 from benchmarks.record import table
 from trainer.classification.data import TextData
 from trainer.distributed.ranks import Ranks
-from trainer.presets import MODEL_DEFAULTS
+from trainer.options.presets import MODEL_DEFAULTS
 
 EPOCHS, GOAL = 10, 60
 """The goal is in seconds."""

@@ -8,7 +8,7 @@ from bootstrap.cli.output import percent, table
 from corpus.display import plural
 from experiments.comparing import warnings
 from experiments.plans.prices import total_dollars
-from trainer.embeddings.options import PIP_COSINE, SIMILARITY
+from trainer.options.embedding_options import PIP_COSINE, SIMILARITY
 
 if TYPE_CHECKING:
     from bootstrap.experiments.running import RunningPlan

@@ -25,7 +25,7 @@ from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from jobs.choose import add_limit_options
 from jobs.settings import add_usual_scale, read_judging
-from trainer.options import flag
+from trainer.options.section import flag
 
 if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent

@@ -181,7 +181,7 @@ class WordWork:
 
     def _notes(self, links: "Links") -> list[str]:
         """On the quality of what is learnt in these modes."""
-        from trainer.optimisation_options import notes_of_mode
+        from trainer.options.optimisation_options import notes_of_mode
 
         return [note for task in self.tasks for note in notes_of_mode(task.mode, ranks=links.ranks)]
 
@@ -216,7 +216,7 @@ def read_work(asked: dict[str, Any], typed: Sequence[str]) -> WordWork | None:
     if asked["words"] is None:
         return None
     from experiments.prediction.words import MODES, WordTask, task_of_runs
-    from trainer.optimisation_options import OptimisationOptions
+    from trainer.options.optimisation_options import OptimisationOptions
 
     modes = asked["mode"] or MODES
     for mode in modes:
@@ -278,6 +278,6 @@ def _when(task: "WordTask", rate: "WordRate", links: "Links") -> str:
 
 def _worse(mode: str, links: "Links") -> str:
     """That a mode, which is faster, learns less, if it does."""
-    from trainer.optimisation_options import notes_of_mode
+    from trainer.options.optimisation_options import notes_of_mode
 
     return " (with worse word embeddings)" if notes_of_mode(mode, ranks=links.ranks) else ""

@@ -48,7 +48,7 @@ from jobs.settings import add_judging, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.command_line import add_arguments
 from trainer.config import TrainConfig, chosen_model
-from trainer.options import flag
+from trainer.options.section import flag
 from trainer.output.files import MODEL, finished_model
 from trainer.registry import WORD_MODELS
 

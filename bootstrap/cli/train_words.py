@@ -30,9 +30,9 @@ from corpus.stream.progress import read_status
 from corpus.stream.settings import StreamSettings, read_settings
 from trainer.config import TrainConfig
 from trainer.embeddings.analogy import read_questions
-from trainer.embeddings.options import require_text_of_kind
 from trainer.embeddings.similarity import read_pairs
 from trainer.errors import TrainingError
+from trainer.options.embedding_options import require_text_of_kind
 from trainer.output.files import MODEL, finished_model
 
 if TYPE_CHECKING:

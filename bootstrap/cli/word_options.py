@@ -9,7 +9,7 @@ from bootstrap.cli.input_options import READING_NAMES
 from bootstrap.errors import UsageError
 from corpus.errors import DataError
 from corpus.stream.settings import TOKENISERS, StreamSettings, absolute
-from trainer.options import flag
+from trainer.options.section import flag
 
 GROUP = "Text for words"
 NOTE = (

@@ -40,8 +40,8 @@ from experiments.report.writing import report
 from infra import cost, topology
 from jobs.merge import MergeResult
 from trainer.config import TrainConfig
+from trainer.options.run_options import Slowdown
 from trainer.output.files import write_whole
-from trainer.run_options import Slowdown
 
 TOPOLOGY = "demo"
 # With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word

@@ -14,9 +14,9 @@ from experiments.errors import ExperimentError
 from experiments.prediction.estimate import Estimate
 from experiments.prediction.rates import Rates, read_rates
 from experiments.prediction.training import TrainingWork, predict_training
-from trainer.classification.options import sgd_batch
 from trainer.config import TrainConfig
-from trainer.options import flag
+from trainer.options.classifier_options import sgd_batch
+from trainer.options.section import flag
 from trainer.order import steps_per_epoch
 
 _READ_AHEAD = 1 << 20

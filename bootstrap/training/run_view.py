@@ -14,7 +14,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.tensorboard import TensorBoardWriter
 from corpus.display import printable
 from corpus.stream.progress import Status
-from trainer.presets import ENDLESS
+from trainer.options.presets import ENDLESS
 
 _FIGURES = (
     "waiting",

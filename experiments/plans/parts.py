@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from infra.document import FieldError
 from trainer.classification.metrics import MEASURES, MEASURES_OF_TWO
-from trainer.embeddings.options import PIP_LOSS, PIP_MEAN_SQUARE, WORD_MEASURES
+from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE, WORD_MEASURES
 
 _MOST_RANKS = 64
 _OF_CLASSIFIERS = (*MEASURES, *MEASURES_OF_TWO)

@@ -12,9 +12,9 @@ from typing import Any
 from experiments.plans.parts import Arm, Experiment
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
-from trainer.options import Option, flag, options
+from trainer.options.run_options import Slowdown
+from trainer.options.section import Option, flag, options
 from trainer.registry import WORD_MODELS
-from trainer.run_options import Slowdown
 
 _DECIDED: Mapping[str, str] = {
     **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),

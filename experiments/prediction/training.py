@@ -13,8 +13,8 @@ from experiments.errors import ExperimentError
 from experiments.prediction.rates import Rates
 from trainer.balancing.balancers import parse_balance
 from trainer.balancing.split import equal_finish_split, finish_time, proportional_split
+from trainer.options.presets import GLOBAL_BATCH
 from trainer.order import steps_per_epoch
-from trainer.presets import GLOBAL_BATCH
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from experiments.runs import read_run
 from infra.catalog import Gpu
 from trainer.balancing.speed import TimeModel
 from trainer.embeddings.sampling import sampling
-from trainer.optimisation_options import local_steps
+from trainer.options.optimisation_options import local_steps
 from trainer.registry import WORD_MODELS
 
 ROW_WORDS = 126.0

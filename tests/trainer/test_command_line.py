@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trainer.command_line import add_arguments, as_arguments, from_args, parse_arguments
 from trainer.config import TrainConfig
-from trainer.run_options import Slowdown
+from trainer.options.run_options import Slowdown
 
 FILES = ["--data", "d.h5", "--output", "out"]
 

@@ -8,7 +8,7 @@ from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
-from trainer.optimisation_options import notes_of_mode
+from trainer.options.optimisation_options import notes_of_mode
 
 FILES = ["--data", "d.h5", "--output", "out"]
 

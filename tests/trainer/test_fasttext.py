@@ -12,12 +12,12 @@ import torch
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from tests.trainer.conftest import VOCABULARY, Launch, make_rows
-from trainer.classification import options as classification_options
 from trainer.classification import task
 from trainer.classification.data import load_data
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.config import configured
+from trainer.options import classifier_options
 
 LEARNING = ("--model", "fasttext", "--buckets", "500", "--threads", "1")
 STEPS = ("--epochs", "6", "--learning-rate", "0.2")
@@ -91,7 +91,7 @@ def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, 
 def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
     texts: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], words: int, batch: int | None
 ) -> None:
-    monkeypatch.setattr(classification_options, "_SHORT_TEXTS", words)
+    monkeypatch.setattr(classifier_options, "_SHORT_TEXTS", words)
     config = configured({"data": texts, "output": texts.parent, **options})
     ranks: Any = None  # asked only for vectors
     assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch

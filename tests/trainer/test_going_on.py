@@ -11,7 +11,7 @@ from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.presets import GLOBAL_BATCH
+from trainer.options.presets import GLOBAL_BATCH
 from trainer.resume import resumed_config
 
 ROWS = 1000

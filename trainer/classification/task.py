@@ -20,7 +20,6 @@ from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.options import sgd_batch
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.classification.trained_model import TrainedModel
@@ -32,6 +31,7 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.errors import TrainingError
+from trainer.options.classifier_options import sgd_batch
 from trainer.order import IntArray
 from trainer.output.files import MODEL
 from trainer.task import TEST, Task

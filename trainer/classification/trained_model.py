@@ -19,7 +19,7 @@ from corpus.tokens import is_token
 from trainer.classification import models
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.options import ClassifierOptions
+from trainer.options.classifier_options import ClassifierOptions
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.registry import CLASSIFIERS

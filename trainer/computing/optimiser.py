@@ -20,7 +20,7 @@ from torch.optim.sgd import sgd
 from trainer.computing import row_updates
 from trainer.computing.row_gradients import new_table, touched_rows
 from trainer.computing.row_updates import ADAGRAD_TINY, ADAM_KEEPS, ADAM_TINY
-from trainer.optimisation_options import OptimisationOptions
+from trainer.options.optimisation_options import OptimisationOptions
 
 BATCH = 256
 """Rows of the global batch that --learning-rate is meant for."""

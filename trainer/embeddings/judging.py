@@ -6,11 +6,11 @@ from typing import Any
 
 from trainer.embeddings.analogy import Question, analogies, read_questions, total
 from trainer.embeddings.cooccurrence import Pairs, cooccurrences
-from trainer.embeddings.options import PIP_COSINE, PIP_LOSS, PIP_MEAN_SQUARE, SIMILARITY
 from trainer.embeddings.pip_loss import pip_loss, sppmi
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.similarity import Pair, read_pairs, similarity
 from trainer.embeddings.vectors import WordVectors
+from trainer.options.embedding_options import PIP_COSINE, PIP_LOSS, PIP_MEAN_SQUARE, SIMILARITY
 
 _PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16
 """The PIP loss is of the most frequent words, and of the counts of the first rows, so that a large text does not fill

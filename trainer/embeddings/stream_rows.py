@@ -31,9 +31,9 @@ from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_out_rows
 from trainer.errors import TrainingError
+from trainer.options.presets import ENDLESS
 from trainer.output.archive import DamagedError
 from trainer.output.files import STREAM, write_whole
-from trainer.presets import ENDLESS
 from trainer.task import NextEpoch
 
 _LOOK_SECONDS = 0.2

@@ -24,13 +24,13 @@ from trainer.embeddings.cooccurrence import Pairs
 from trainer.embeddings.encoder import WordEncoder
 from trainer.embeddings.judging import Judges, pip_reference
 from trainer.embeddings.model_folder import write_vectors
-from trainer.embeddings.options import require_text_of_kind
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, count_pairs
 from trainer.embeddings.stream_rows import load_stream
 from trainer.embeddings.text_rows import TextData, read_rows
 from trainer.embeddings.vectors import WordVectors
-from trainer.optimisation_options import notes_of_mode
+from trainer.options.embedding_options import require_text_of_kind
+from trainer.options.optimisation_options import notes_of_mode
 from trainer.order import IntArray
 from trainer.output.files import MODEL
 from trainer.registry import MODELS

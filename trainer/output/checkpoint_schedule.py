@@ -9,11 +9,11 @@ from typing import Any
 
 from trainer.clock import Activity, Clock
 from trainer.errors import TrainingError
+from trainer.options.run_options import OutputOptions
 from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
-from trainer.run_options import OutputOptions
 
 _EPOCH_CHECKPOINT_SECONDS = 10.0
 """At the end of an epoch a new checkpoint is written if the last one is older than this."""

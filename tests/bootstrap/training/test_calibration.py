@@ -22,7 +22,7 @@ from experiments.prediction.training import predict_training
 from experiments.runs import read_run
 from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.config import TrainConfig
-from trainer.run_options import Slowdown
+from trainer.options.run_options import Slowdown
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from tests.processes import rank_processes
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.errors import TrainingError
+from trainer.options.run_options import Slowdown
 from trainer.rank_processes import failure_in
-from trainer.run_options import Slowdown
 
 WHERE = "the logs are in out"
 BROKEN = Failure(

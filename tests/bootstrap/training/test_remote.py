@@ -34,7 +34,7 @@ from tests.fleet import BUCKET, Fleet, pack_code
 from tests.processes import rank_processes
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.run_options import Slowdown
+from trainer.options.run_options import Slowdown
 
 ROOT = Path(__file__).parents[3]
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"

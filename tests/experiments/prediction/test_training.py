@@ -21,7 +21,7 @@ from experiments.runs import Run, read_run
 from tests.experiments import records
 from trainer.balancing.speed import TimeModel
 from trainer.balancing.split import equal_finish_split
-from trainer.presets import GLOBAL_BATCH
+from trainer.options.presets import GLOBAL_BATCH
 
 LINES = (TimeModel(0.002, 1e-4), TimeModel(0.004, 3e-4))
 EPOCHS = 2

@@ -11,8 +11,8 @@ from trainer.classification.models import ngrams as module
 from trainer.classification.models import vocabulary_rows
 from trainer.classification.models.ngrams import features, plain_features
 from trainer.classification.models.vocabulary_rows import WordRows, plain_word_rows, word_hashes, word_rows
-from trainer.classification.options import char_lengths
 from trainer.computing import row_gradients
+from trainer.options.classifier_options import char_lengths
 
 WORDS = ["good", "not", "é", "x" * 40, "日本", "!"]
 HASHES = [token_hash(word.encode()) for word in ("", "", *WORDS)]

@@ -16,10 +16,10 @@ from trainer.classification.losses import Floats
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.models.ngrams import features, ngram_hashes, ngram_loops, ngram_rows
 from trainer.classification.models.vocabulary_rows import WordRows, word_hashes, word_rows
-from trainer.classification.options import char_lengths
 from trainer.classification.rows import RaggedRows
 from trainer.computing.dropout import Dropout
 from trainer.computing.row_gradients import mean_of_rows, new_table
+from trainer.options.classifier_options import char_lengths
 from trainer.order import IntArray
 from trainer.registry import MODELS
 

@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple
 
 from trainer.balancing.balancers import parse_balance
 from trainer.errors import TrainingError
-from trainer.options import (
+from trainer.options.presets import MODEL_DEFAULTS, PRESETS
+from trainer.options.section import (
     ABOVE_0,
     AT_LEAST_0,
     AT_LEAST_1,
@@ -19,7 +20,6 @@ from trainer.options import (
     option_metadata,
     shown_options,
 )
-from trainer.presets import MODEL_DEFAULTS, PRESETS
 from trainer.registry import MODELS
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.options import ABOVE_0, Section, option, option_metadata, options
+from trainer.options.section import ABOVE_0, Section, option, option_metadata, options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trainer.options import ABOVE_0, SHARE, Bound, Section, from_1_to, option
+from trainer.options.section import ABOVE_0, SHARE, Bound, Section, from_1_to, option
 from trainer.registry import MODELS
 
 _WIDEST, _DEEPEST = 8192, 64

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trainer.errors import TrainingError
-from trainer.options import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option
-from trainer.presets import GLOBAL_BATCH
+from trainer.options.presets import GLOBAL_BATCH
+from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
