@@ -22,8 +22,8 @@ from trainer.config import TrainConfig, configured
 from trainer.distributed.ranks import Ranks, join_process_group
 from trainer.embeddings import stream_rows
 from trainer.embeddings import task as task_of_words
+from trainer.embeddings.skipgram_task import SkipGramEmbedding
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, load_start, read_start, write_start
-from trainer.embeddings.task import Embedding
 from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
 from trainer.output.files import STREAM
@@ -269,10 +269,10 @@ def options(stream: Path, **more: Any) -> TrainConfig:
     return configured(given, endless=True)
 
 
-def task(ranks: Ranks, config: TrainConfig) -> Embedding:
-    data = Embedding.load(config, ranks, memory=1 << 30, stop=never)
-    config, data, _ = Embedding.begun(config, ranks, data)
-    return Embedding(config, ranks, data)
+def task(ranks: Ranks, config: TrainConfig) -> SkipGramEmbedding:
+    data = SkipGramEmbedding.load(config, ranks, memory=1 << 30, stop=never)
+    config, data, _ = SkipGramEmbedding.resolve_config(config, ranks, data)
+    return SkipGramEmbedding(config, ranks, data)
 
 
 def test_the_rate_of_a_run_falls_to_nothing_with_its_words_and_the_run_ends_after_them(
@@ -281,7 +281,7 @@ def test_the_rate_of_a_run_falls_to_nothing_with_its_words_and_the_run_ends_afte
     words, rates = 3 * len(TEXT.split()), list[float]()
     config = options(stream, words=words, epochs=1000)
     own = task(alone, config)
-    while own.begin_epoch(never, wait=False) is NextEpoch.ROWS:
+    while own.begin_epoch(never, wait=False) is NextEpoch.READY:
         rates += [own.step_rate(config, step, 4 * 1000, 1) for step in range(4)]
         own.end_epoch()
     told = own.summary_settings()
