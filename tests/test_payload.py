@@ -98,6 +98,12 @@ def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> Non
     assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"corpus", "trainer"})
 
 
+def test_the_agent_of_a_gpu_node_needs_only_what_it_downloads_and_no_torch() -> None:
+    modules = ("bootstrap.agent.__main__", "bootstrap.agent.stage", "boto3")
+    found = imported(modules, libraries={"numpy"} | listed("gpu"), packages={"bootstrap", "corpus", "trainer"})
+    assert not {"torch", "h5py"} & found
+
+
 def test_a_gpu_node_with_inputs_needs_only_what_it_downloads_to_read_texts_and_no_torch() -> None:
     libraries = {"numpy"} | listed("gpu") | listed("gpu", "inputs")
     assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
