@@ -20,7 +20,8 @@ from corpus.reading.s3 import Place, read_text
 from embedded.aws import EmbeddedAws
 from tests.bootstrap.agent.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet
-from trainer.config import Slowdown, TrainConfig
+from trainer.config import TrainConfig
+from trainer.options.run_options import Slowdown
 
 DATASET = Place(BUCKET, f"datasets/{1:032x}/dataset.h5")
 CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow={1: Slowdown(2.0)})
