@@ -31,11 +31,11 @@ def main() -> int:
         channel=Bucket(bucket),
         clock=time.monotonic,
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
+        say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
     )
     agent = Agent(
         os.environ["DEPLOYMENT"],
         node,
-        say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
         beat_seconds=float(os.environ.get("HEARTBEAT_SECONDS", BEAT_SECONDS)),
     )
     while True:

@@ -4,9 +4,9 @@ It holds nothing that it could not find again: whoever ends it, also during a ru
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
+from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
@@ -20,16 +20,14 @@ BEAT_SECONDS = 60.0
 """How often a node that works says so; the guard ends one that has not for a while."""
 _LOOK_SECONDS = 5.0
 """How often a node looks at the others while all of them run."""
-_UNANSWERED = (BotoCoreError, ClientError, OSError)
+_UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
 class Agent:
     """The agent of a deployment's node."""
 
-    def __init__(
-        self, deployment: str, node: Node, *, say: Callable[[str], None], beat_seconds: float = BEAT_SECONDS
-    ) -> None:
-        self._key, self._node, self._say = documents.request_key(deployment), node, say
+    def __init__(self, deployment: str, node: Node, *, beat_seconds: float = BEAT_SECONDS) -> None:
+        self._key, self._node, self._say = documents.request_key(deployment), node, node.say
         self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
         clock = node.clock
         self._beat_seconds, self._beaten = beat_seconds, clock() - beat_seconds

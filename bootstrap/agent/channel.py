@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from botocore.exceptions import ClientError
 
+from corpus.files import whole_file
 from corpus.reading import s3
 from corpus.reading.s3 import Place
 
@@ -86,10 +87,9 @@ class Bucket:
 
     def get(self, key: str, path: Path) -> None:
         """As in `Channel`."""
-        partial = path.with_name(f".{path.name}.partial")
         path.parent.mkdir(parents=True, exist_ok=True)
-        s3.download(self._client, Place(self._name, key), partial)
-        partial.replace(path)
+        with whole_file(path) as partial:
+            s3.download(self._client, Place(self._name, key), partial)
 
     def put(self, path: Path, key: str) -> None:
         """As in `Channel`."""

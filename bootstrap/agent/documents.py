@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from corpus.errors import DataError
 from corpus.json_values import parse_json_object, require_fields
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
-from corpus.reading.s3 import Place, is_s3, place_of
+from corpus.reading.s3 import is_s3, place_of
 from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextRequest
 
@@ -36,6 +36,7 @@ _DATASET = re.compile(rf"datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NA
 _TEXTS = re.compile(r"[0-9a-f]{12}")
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MOST_BYTES, _MOST_NODES, _MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
+_MOST_COUNTED = 1 << 60
 _PORTS = range(1024, 65_000)
 
 _Kind = TypeVar("_Kind")
@@ -164,7 +165,8 @@ class NodeStatus:
         _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
         _require(self.phase in PHASES, f"{self.phase!r} is not a phase")
         _require(len(self.error) <= MOST_ERROR, "its error is too long")
-        _require(min(self.read, self.lines, self.malformed, self.empty) >= 0, "a count is below 0")
+        counts = (self.read, self.lines, self.malformed, self.empty)
+        _require(all(0 <= each < _MOST_COUNTED for each in counts), "a count cannot be")
 
     def to_json(self) -> str:
         """As JSON."""
@@ -202,11 +204,6 @@ def token_in(text: str) -> str | None:
 def request_key(deployment: str) -> str:
     """The key of the request to a deployment's nodes."""
     return f"{REQUESTS}{deployment}.json"
-
-
-def run_folder(bucket: str, run: str) -> Place:
-    """The folder of a run's results."""
-    return Place(bucket, f"{RUNS}{run}/")
 
 
 def status_key(instance: str) -> str:

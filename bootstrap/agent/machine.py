@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bootstrap.agent.documents import Member, RunRequest
 from corpus.errors import DataError
+from corpus.reading.s3 import place_of
 
 _SERVED = "/mnt/share"
 _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
@@ -83,13 +84,13 @@ class Machine:
         if not shutil.which(_GPU_PROCESSES[0]):
             return False
         try:
-            found = subprocess.run(_GPU_PROCESSES, capture_output=True, text=True, timeout=_SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired):
+            found = _run(_GPU_PROCESSES)
+        except DataError:
             return True  # nobody can tell
         return any(line[:1].isdigit() for line in found.stdout.splitlines())
 
     def _unmount(self) -> None:
-        while _succeeds(["findmnt", "--mountpoint", str(self.share)]):
+        while _run(["findmnt", "--mountpoint", str(self.share)]).returncode == 0:
             _call(["umount", "--force", "--lazy", str(self.share)])
         self.share.mkdir(parents=True, exist_ok=True)
 
@@ -102,19 +103,19 @@ def this_machine() -> Machine:
 def _file_of(request: RunRequest) -> str:
     if request.dataset is None:
         return f"texts-{request.texts_name}.h5"
-    return request.dataset.partition("/datasets/")[2].join(("datasets-", "")).replace("/", "-")
-
-
-def _succeeds(command: Sequence[str]) -> bool:
-    return subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False).returncode == 0
+    return place_of(request.dataset).key.replace("/", "-")
 
 
 def _call(command: Sequence[str]) -> None:
     """Run a command of the system. Raises DataError with the last line of one that failed."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DataError(f"{command[0]} failed: {error}") from error
-    if done.returncode:
+    if (done := _run(command)).returncode:
         last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or ["it said nothing"]
         raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
+
+
+def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    """Run a command of the system to its end. Raises DataError for one that is not there, or does not end."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DataError(f"{command[0]} failed: {error}") from error

@@ -54,6 +54,8 @@ class Node:
     clock: Callable[[], float]
     pool: Executor
     """Copies results beside all else."""
+    say: Callable[[str], None]
+    """Writes a line to the agent's log."""
 
 
 class NodeRun:
@@ -64,7 +66,7 @@ class NodeRun:
         (me,) = (each for each in request.members if each.instance == node.instance)
         self._request, self._me, self._bucket = request, me, node.bucket
         self._machine, self._processes, self._channel = node.machine, node.processes, node.channel
-        self._clock, self._pool = node.clock, node.pool
+        self._clock, self._pool, self._say = node.clock, node.pool, node.say
         self.status = told or NodeStatus(token=request.token, phase="stage")
         self._folder = node.machine.run(request)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/")
@@ -272,8 +274,12 @@ class NodeRun:
 
     def _upload(self) -> None:
         """Copy what has changed, beside this, every few seconds."""
-        if self._uploading is not None and not self._uploading.done():
-            return
+        if self._uploading is not None:
+            if not self._uploading.done():
+                return
+            if error := self._uploading.exception():
+                self._say(f"results were not copied, which is tried again: {type(error).__name__}: {error}")
+            self._uploading = None
         if self._clock() - self._uploaded >= _UPLOAD_SECONDS:
             self._uploaded = self._clock()
             self._uploading = self._pool.submit(self._sync)
@@ -308,7 +314,7 @@ class NodeRun:
         self.status = replace(self.status, phase=phase)
 
     def _note(self, error: str) -> None:
-        self.status = replace(self.status, error=error[: documents.MOST_ERROR])
+        self.status = replace(self.status, error=printable(error)[: documents.MOST_ERROR])
 
     def _fail(self, error: str) -> None:
         self._note(error)

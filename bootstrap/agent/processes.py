@@ -98,7 +98,7 @@ class OwnProcesses:
 
     def names(self) -> list[str]:
         """As in `Processes`."""
-        return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*"))
+        return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*") if path.is_dir())
 
     def forget(self, name: str) -> None:
         """As in `Processes`."""

@@ -20,6 +20,7 @@ from bootstrap.agent.channel import Bucket, Channel
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine, this_machine
 from corpus.errors import DataError
+from corpus.files import whole_file
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.storage import write_text
@@ -90,9 +91,8 @@ def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress]
     for source, there in ((data, shared), (shared, data)):
         if not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
-            partial = there.with_name(f"{there.name}.partial")
-            shutil.copyfile(source, partial)
-            partial.rename(there)
+            with whole_file(there) as partial:
+                shutil.copyfile(source, partial)
 
 
 def main() -> int:

@@ -20,7 +20,10 @@ class Uploads:
         self._copied: dict[str, tuple[int, int]] = {}
 
     def sync(self, wanted: Callable[[str], bool] = lambda _: True) -> None:
-        """Copy the files that have changed, and then remove from the bucket those that were removed here."""
+        """Copy the files that have changed, and then remove from the bucket what a newer file here has replaced.
+
+        Of a folder that is not there, such as that of a share whose mount is gone, nothing is removed.
+        """
         there = {name: state for name, state in self._files() if wanted(name)}
         for name, state in there.items():
             if self._known.get(name) != state:
@@ -28,8 +31,9 @@ class Uploads:
                     self._channel.put(self._folder / name, self._prefix + name)
                     self._known[name] = state
         for name in self._known.keys() - there.keys():
-            self._channel.remove(self._prefix + name)
-            del self._known[name]
+            if any(other > name and _folder(other) == _folder(name) for other in there):
+                self._channel.remove(self._prefix + name)
+                del self._known[name]
 
     def copy(self, path: Path, name: str) -> None:
         """Copy one more file, if it is there and has changed."""
@@ -44,6 +48,11 @@ class Uploads:
             if not _UNWANTED.fullmatch(name) and path.is_file():
                 with suppress(FileNotFoundError):
                     yield name, _state(path)
+
+
+def _folder(name: str) -> str:
+    """That of a checkpoint, whose names are in the order of their steps; of other files their own name."""
+    return name.rpartition("/")[0] or name
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -126,7 +126,7 @@ def train_on_deployment(
     )
     write_launch(output, goes_on=config.resume, where=deployment.name, nodes=held, readers=held_to_read, **launched)
     summary = read_summary(output) if output / SUMMARY in files else None
-    if failed := [f"{status.error}{_where(launch, status)}" for status in statuses.values() if status.error]:
+    if failed := [f"{printable(status.error)}{_where(launch, status)}" for status in statuses.values() if status.error]:
         raise ShoalError(failed[0])
     if stop_request and summary is None:
         bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")

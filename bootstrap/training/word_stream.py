@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bootstrap.agent import supervisor
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -25,8 +26,6 @@ from corpus.stream.settings import StreamSettings, read_settings, write_settings
 FOLDER = "stream"
 """The folder of a run's output for the text that was read."""
 
-_RESTARTS = 3
-"""How often a reader that died is started again, before it has written another part."""
 _LOOK_SECONDS = 0.2
 _END_SECONDS = 10
 
@@ -37,12 +36,11 @@ class Readers:
     def __init__(self, stream: Path, settings: StreamSettings, bars: Bars) -> None:
         self._stream, self._settings, self._bars = stream, settings, bars
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._died = dict.fromkeys(range(settings.readers), 0)
-        self._newest = dict.fromkeys(range(settings.readers), -1)  # part of each, when it last died
+        self._restarts = {number: supervisor.Restarts() for number in range(settings.readers)}
 
     def start(self) -> None:
         """Start those whose text has not ended. Raises DataError where one of them failed."""
-        for number in self._died:
+        for number in self._restarts:
             if not self._has_ended(number):
                 self._start(number)
 
@@ -56,11 +54,9 @@ class Readers:
             if self._has_ended(number):
                 continue
             newest = max(part_numbers(reader_folder(self._stream, number)), default=-1)
-            self._died[number] = 1 if newest > self._newest[number] else self._died[number] + 1
-            self._newest[number] = newest
-            log = self._log(number)
-            if self._died[number] > _RESTARTS:
-                raise ShoalError(f"reader {number} ended {self._died[number]} times by itself; its log is {log}")
+            if not self._restarts[number].again(newest):
+                log = self._log(number)
+                raise ShoalError(f"reader {number} ended {supervisor.RESTARTS + 1} times by itself; its log is {log}")
             self._bars.note(f"reader {number} ended with status {process.returncode}; starting it again")
             self._start(number)
 

@@ -53,8 +53,9 @@ class World:
             channel=self.channel,
             clock=lambda: self.now,
             pool=AtOnce(),
+            say=lambda text: self.said.append(text),
         )
-        return Agent("demo", node, say=lambda text: self.said.append(text))
+        return Agent("demo", node)
 
     def ask(self, **changes: object) -> None:
         """Write the request, with these changes."""

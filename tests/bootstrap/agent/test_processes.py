@@ -48,6 +48,7 @@ def test_a_program_ends_with_its_status_and_its_output_is_kept(processes: OwnPro
     log = start(processes, tmp_path, "import os, sys; print(os.environ['SAID']); sys.exit(7)", SAID="hello")
     until(lambda: processes.state(NAME) != "running")
     assert (processes.state(NAME), log.read_text()) == (7, "hello\n")
+    (tmp_path / "programs" / NAME).with_name("stage.log").touch()  # what is no program's folder is none
     assert processes.names() == [NAME]
     processes.forget(NAME)
     assert (processes.state(NAME), processes.names()) == (None, [])

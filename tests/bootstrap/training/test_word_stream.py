@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bootstrap.agent import supervisor
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training import word_stream
 from bootstrap.training.word_stream import Readers, forget, readers_of
 from corpus.errors import DataError
 from corpus.stream.parts import part_numbers
@@ -33,7 +33,7 @@ def stream(tmp_path: Path) -> Path:
 @pytest.fixture
 def readers(stream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
     """Of a file that grows; they are started again once, until there is another part."""
-    monkeypatch.setattr(word_stream, "_RESTARTS", 1)
+    monkeypatch.setattr(supervisor, "RESTARTS", 1)
     settings = StreamSettings(
         sources=(str(stream.with_name("log")),), tokeniser="spaces", follow=True, part_rows=1, quiet_seconds=0.1
     )
