@@ -42,7 +42,11 @@ def readers(stream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
 
 
 def kill_one() -> None:
-    (reader,) = [each for each in psutil.Process().children() if "corpus.stream" in each.cmdline()]
+    def readers() -> list[psutil.Process]:  # a process that was started a moment ago may have no command line yet
+        return [each for each in psutil.Process().children() if "corpus.stream" in each.cmdline()]
+
+    until(lambda: len(readers()) == 1)
+    (reader,) = readers()
     reader.kill()
     until(lambda: reader.status() == psutil.STATUS_ZOMBIE)
 
