@@ -39,7 +39,7 @@ ROOMS = {
     "bootstrap/removal": ["tests/bootstrap/removal"],
     "infra/handlers/guard": [f"tests/infra/test_guard{part}.py" for part in ("", "_parameters", "_rules")],
     "infra/cost.py": ["tests/infra/test_cost.py"],
-    "experiments/prediction": ["tests/experiments/prediction"],
+    "experiments/forecast": ["tests/experiments/forecast"],
     "trainer/distributed": ["tests/trainer/distributed"],
     "trainer/embeddings": ["tests/trainer/embeddings"],
     "corpus/stream": ["tests/corpus/stream"],

@@ -30,8 +30,8 @@ from bootstrap.progress import Bars
 from bootstrap.training.calibration import calibrate_locally
 from bootstrap.training.local import train_locally
 from corpus.reading.sources import Inputs
-from experiments.prediction.rates import Rates, rates_of
-from experiments.prediction.training import TrainingWork, predict_training
+from experiments.forecast.rates import Rates, rates_of
+from experiments.forecast.training import TrainingWork, predict_training
 from experiments.runs import read_run
 from jobs.pipeline import preprocess_locally
 from trainer.config import TrainConfig

@@ -3,7 +3,7 @@
     python -m benchmarks prediction [--gb 0.25 1 3] [--runs 3]
 
 Only the CPU time of each step is measured, on the embedded Hadoop Streaming (`benchmarks.streaming`), for several sizes
-of input; its slope is used. All else is assumed (experiments/prediction/preprocessing.py), and nothing was measured on
+of input; its slope is used. All else is assumed (experiments/forecast/preprocessing.py), and nothing was measured on
 AWS. Do not use the rate of one size for a hundred times the size, because half of it is the start of processes.
 """
 
@@ -17,7 +17,7 @@ from benchmarks.fitting import fit_line
 from benchmarks.generated import write_reviews
 from benchmarks.record import Log
 from corpus.reading.sources import Inputs
-from experiments.prediction.preprocessing import STEPS, Minutes, Workers, predict_preprocessing
+from experiments.forecast.preprocessing import STEPS, Minutes, Workers, predict_preprocessing
 from experiments.reference import PREPROCESSING, RAW_GB
 
 SHARES = (0.25, 0.5, 1.0)

@@ -24,8 +24,8 @@ from benchmarks.fasttext import shoal
 from benchmarks.link import linked, run_on_hosts
 from benchmarks.record import Log
 from bootstrap.training.word_stream import FOLDER
-from experiments.prediction.communication import Links
-from experiments.prediction.words import alone, step_bytes, task_of_runs, words_per_second
+from experiments.forecast.communication import Links
+from experiments.forecast.words import alone, step_bytes, task_of_runs, words_per_second
 from trainer.output.files import SUMMARY
 
 _MODES = ("average:20", "average:50", "async:20", "async:50")

@@ -7,10 +7,10 @@ or an all-reduce on top of that.
 from collections.abc import Sequence
 
 from benchmarks.simulation.cluster import Cluster, Troubles
-from experiments.prediction.communication import WHOLE_BYTES, Links, gradient_bytes
-from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
-from experiments.prediction.nodes import STEP_SECONDS
-from experiments.prediction.rates import Rates
+from experiments.forecast.communication import WHOLE_BYTES, Links, gradient_bytes
+from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
+from experiments.forecast.nodes import STEP_SECONDS
+from experiments.forecast.rates import Rates
 from infra import catalog
 from trainer.balancing.speed import TimeModel
 

@@ -122,7 +122,7 @@ def _price(price: "CalibrationPrice") -> str:
 
 def _show_rates(folders: Sequence[Path], following: str, *, as_json: bool) -> None:
     """Show what a step takes by the runs in these folders, and the command that follows."""
-    from experiments.prediction.rates import read_rates
+    from experiments.forecast.rates import read_rates
 
     rates = read_rates(folders)
     content = {

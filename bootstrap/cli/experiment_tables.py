@@ -12,9 +12,9 @@ from trainer.options.embedding_options import PIP_COSINE, SIMILARITY
 
 if TYPE_CHECKING:
     from bootstrap.experiments.running import RunningPlan
+    from experiments.forecast.estimate import Estimate
     from experiments.plans.planned import PlannedRun
     from experiments.plans.prices import RunPrice
-    from experiments.prediction.estimate import Estimate
     from experiments.results import ArmResult, ExperimentResult, Spread
 
 _SHOWN = "accuracy"

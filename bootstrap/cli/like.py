@@ -29,7 +29,7 @@ from trainer.options.section import flag
 
 if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent
-    from experiments.prediction.estimate import Estimate
+    from experiments.forecast.estimate import Estimate
 
 
 def like_options(group: str) -> Callable[[Callback], Callback]:

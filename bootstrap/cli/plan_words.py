@@ -18,9 +18,9 @@ from corpus.display import plural
 from trainer.errors import TrainingError
 
 if TYPE_CHECKING:
-    from experiments.prediction.communication import Links
-    from experiments.prediction.estimate import Estimate
-    from experiments.prediction.words import WordRate, WordTask
+    from experiments.forecast.communication import Links
+    from experiments.forecast.estimate import Estimate
+    from experiments.forecast.words import WordRate, WordTask
     from infra.topology import Topology
 
 _GROUP = "Vectors of words"
@@ -99,7 +99,7 @@ class WordWork:
     def show_here(self, ranks: int | None, *, as_json: bool) -> int:
         """Print what it takes on this machine."""
         from corpus.cores import cores
-        from experiments.prediction.communication import Links
+        from experiments.forecast.communication import Links
 
         assert self.rate is not None
         links = Links(nodes=1, ranks=ranks or cores(), gbits=math.inf)
@@ -109,8 +109,8 @@ class WordWork:
 
     def _rate_on(self, topology: "Topology") -> "WordRate":
         from experiments.errors import ExperimentError
-        from experiments.prediction.nodes import nodes_of
-        from experiments.prediction.words import rate_by_catalogue, rate_together
+        from experiments.forecast.nodes import nodes_of
+        from experiments.forecast.words import rate_by_catalogue, rate_together
         from infra import catalog
 
         gpus = [(catalog.find(node.instance_type).gpu, node.gpus) for node in nodes_of(topology)]
@@ -127,9 +127,9 @@ class WordWork:
 
     def _found(self, links: "Links", rate: "WordRate") -> "Iterator[tuple[str, Estimate, float, Estimate]]":
         """The way, words a second, bytes of a step, and seconds: of one rank first."""
-        from experiments.prediction.communication import Links
-        from experiments.prediction.estimate import Estimate
-        from experiments.prediction.words import step_bytes, words_per_second
+        from experiments.forecast.communication import Links
+        from experiments.forecast.estimate import Estimate
+        from experiments.forecast.words import step_bytes, words_per_second
 
         alone = Links(nodes=1, ranks=1, gbits=links.gbits)
         ways = [("one alone", self.tasks[0], alone)]
@@ -141,7 +141,7 @@ class WordWork:
             yield name, Estimate.about(speed, rate.off), sent, taken
 
     def _table(self, links: "Links", rate: "WordRate", hourly: float) -> Iterator[str]:
-        from experiments.prediction.nodes import NODES_START
+        from experiments.forecast.nodes import NODES_START
 
         task = self.tasks[0]
         yield (
@@ -163,7 +163,7 @@ class WordWork:
         yield f"Within a factor of {1 + rate.off:g}. By {rate.source}."
 
     def _content(self, links: "Links", rate: "WordRate", hourly: float) -> dict[str, Any]:
-        from experiments.prediction.words import when_faster
+        from experiments.forecast.words import when_faster
 
         return {
             "ranks": links.ranks,
@@ -215,7 +215,7 @@ def read_work(asked: dict[str, Any], typed: Sequence[str]) -> WordWork | None:
     used."""
     if asked["words"] is None:
         return None
-    from experiments.prediction.words import MODES, WordTask, task_of_runs
+    from experiments.forecast.words import MODES, WordTask, task_of_runs
     from trainer.options.optimisation_options import OptimisationOptions
 
     modes = asked["mode"] or MODES
@@ -242,8 +242,8 @@ def read_work(asked: dict[str, Any], typed: Sequence[str]) -> WordWork | None:
 
 
 def _links(topology: "Topology") -> "Links":
-    from experiments.prediction.communication import Links
-    from experiments.prediction.nodes import nodes_of
+    from experiments.forecast.communication import Links
+    from experiments.forecast.nodes import nodes_of
     from infra import catalog
 
     nodes = nodes_of(topology)
@@ -262,7 +262,7 @@ def _hourly(topology: "Topology") -> float:
 
 
 def _when(task: "WordTask", rate: "WordRate", links: "Links") -> str:
-    from experiments.prediction.words import when_faster
+    from experiments.forecast.words import when_faster
 
     found = when_faster(task, rate, links)
     kind = task.mode.partition(":")[0]

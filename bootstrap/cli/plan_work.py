@@ -13,8 +13,8 @@ from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent
-    from experiments.prediction.cluster import ClusterWork, Prediction
-    from experiments.prediction.rates import Rates
+    from experiments.forecast.cluster import ClusterWork, Prediction
+    from experiments.forecast.rates import Rates
     from infra.topology import Topology
 
 
@@ -35,7 +35,7 @@ class Work:
 
     def on(self, topology: "Topology") -> "Prediction":
         """What it takes on a topology. One without a cluster has the dataset of reviews that were looked at."""
-        from experiments.prediction.cluster import predict_between
+        from experiments.forecast.cluster import predict_between
 
         works = self._works()
         if self.extent and topology.preprocessing is None:
@@ -43,7 +43,7 @@ class Work:
         return predict_between(topology, works, self.rates)
 
     def _works(self) -> "list[ClusterWork]":
-        from experiments.prediction.cluster import GLOBAL_BATCH, ClusterWork
+        from experiments.forecast.cluster import GLOBAL_BATCH, ClusterWork
 
         return [
             ClusterWork(
@@ -106,7 +106,7 @@ def read_work(ctx: click.Context) -> Work | None:
     asked = ctx.params
     if asked["rows"] is None and not asked["like"]:
         return None
-    from experiments.prediction.rates import read_rates
+    from experiments.forecast.rates import read_rates
 
     rates = read_rates(asked["rates"]) if asked["rates"] else None
     extent = like.read_extent(ctx) if asked["like"] else None
@@ -130,7 +130,7 @@ def read_work(ctx: click.Context) -> Work | None:
 def show_here(work: Work, *, as_json: bool) -> int:
     """Print what a training takes on this machine."""
     from bootstrap.cli import predicted
-    from experiments.prediction.training import predict_training, work_on
+    from experiments.forecast.training import predict_training, work_on
 
     assert work.rates is not None
     times = [predict_training(work_on(rows, work.epochs, work.global_batch), work.rates) for rows in work.rows]
@@ -143,7 +143,7 @@ def show_choice(work: Work, limits: Mapping[str, float | None], *, as_json: bool
     """Print which topologies fit, the cheapest first; `limits`: `most_dollars` and `most_hours`."""
     from bootstrap.cli import predicted
     from bootstrap.lifecycle.plan import retired
-    from experiments.prediction.choosing import fitting, pareto_front
+    from experiments.forecast.choosing import fitting, pareto_front
     from infra import topology
 
     able = []

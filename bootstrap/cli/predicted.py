@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bootstrap.cli.output import table
-from experiments.prediction.choosing import pareto_front
-from experiments.prediction.cluster import Prediction
-from experiments.prediction.estimate import Estimate
-from experiments.prediction.rates import Rates
-from experiments.prediction.training import TrainingTime
+from experiments.forecast.choosing import pareto_front
+from experiments.forecast.cluster import Prediction
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.rates import Rates
+from experiments.forecast.training import TrainingTime
 
 
 def lines(found: Prediction) -> Iterator[str]:

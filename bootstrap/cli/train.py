@@ -181,7 +181,7 @@ def _train_on_deployment(
 ) -> dict[str, Any]:
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.remote import train_on_deployment
-    from experiments.prediction.rates import read_rates
+    from experiments.forecast.rates import read_rates
 
     known = read_rates(rates) if rates else None
     with sole_writer(config.output), Bars(unit="row") as bars:

@@ -93,7 +93,7 @@ def _sample(address: str, settings: StreamSettings) -> dict[str, Any]:
 
 def _nodes(deployment: "Deployment") -> dict[str, Any]:
     from bootstrap.training.node_prediction import dollars_of, nodes_of
-    from experiments.prediction.estimate import Estimate
+    from experiments.forecast.estimate import Estimate
 
     nodes = nodes_of(deployment, readers=True)
     hourly = dollars_of(Estimate.exact(3600), deployment, nodes)

@@ -28,12 +28,12 @@ from corpus.reading.storage import open_range
 from corpus.stream.settings import StreamSettings, absolute
 from experiments.errors import ExperimentError
 from experiments.finding import find_runs
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.rates import is_alike
 from experiments.plans.parts import Arm, Experiment, Text
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, price_asleep, training_price
 from experiments.plans.settings import config_of
-from experiments.prediction.estimate import Estimate
-from experiments.prediction.rates import is_alike
 from experiments.runs import LAUNCH, numbers, read_run
 from trainer.config import TrainConfig
 from trainer.output.files import CHECKPOINT_PATTERN, CHECKPOINTS, finished_summary, read_json, was_stopped

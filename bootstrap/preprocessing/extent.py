@@ -16,7 +16,7 @@ from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from corpus.text import BY_RULE, digest
-from experiments.prediction.estimate import Estimate
+from experiments.forecast.estimate import Estimate
 
 _OFF_LENGTH = 0.1
 """By what share the mean bytes of a review are expected to be off in the sample."""

@@ -1,6 +1,6 @@
 """Calibration: short runs of several batches, whose records show how fast the ranks of a machine are.
 
-A prediction (experiments/prediction) needs what a step costs besides its rows, and so more than one size of a step. Do
+A prediction (experiments/forecast) needs what a step costs besides its rows, and so more than one size of a step. Do
 not calibrate with rows of another length than those that are to be trained on, nor beside other programs.
 """
 

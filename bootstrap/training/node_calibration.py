@@ -21,9 +21,9 @@ from bootstrap.training.remote import Started, new_name, require_no_other_traini
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading.s3 import Place, head_if_there
-from experiments.prediction.estimate import Estimate
-from experiments.prediction.nodes import NODES_START
-from experiments.prediction.rates import Node
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.nodes import NODES_START
+from experiments.forecast.rates import Node
 from infra import topology
 from trainer.config import TrainConfig
 

@@ -18,10 +18,10 @@ from corpus.errors import DataError
 from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextRequest
 from experiments.errors import ExperimentError
-from experiments.prediction.estimate import Estimate, total
-from experiments.prediction.gpu_rates import lstm_operations
-from experiments.prediction.nodes import NODES_START, NodeStage, predict_nodes
-from experiments.prediction.rates import Node, Rates
+from experiments.forecast.estimate import Estimate, total
+from experiments.forecast.gpu_rates import lstm_operations
+from experiments.forecast.nodes import NODES_START, NodeStage, predict_nodes
+from experiments.forecast.rates import Node, Rates
 from infra import catalog, cost
 from infra.errors import TopologyError
 from trainer.config import TrainConfig

@@ -1,4 +1,4 @@
-"""What a training on this machine is predicted to take, by runs that were made before (experiments/prediction)."""
+"""What a training on this machine is predicted to take, by runs that were made before (experiments/forecast)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -11,9 +11,9 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range
 from corpus.rules import VALIDATION_SHARE
 from experiments.errors import ExperimentError
-from experiments.prediction.estimate import Estimate
-from experiments.prediction.rates import Rates, read_rates
-from experiments.prediction.training import TrainingWork, predict_training
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.rates import Rates, read_rates
+from experiments.forecast.training import TrainingWork, predict_training
 from trainer.config import TrainConfig
 from trainer.options.classifier_options import sgd_batch
 from trainer.options.section import flag

@@ -40,7 +40,7 @@ from corpus.reading.s3 import Place, list_objects, read_text
 from corpus.stream.lines import describe_malformed
 from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextRequest, describe_left_out
-from experiments.prediction.rates import Rates
+from experiments.forecast.rates import Rates
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError

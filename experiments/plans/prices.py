@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from corpus.rules import VALIDATION_SHARE
 from experiments.errors import ExperimentError
+from experiments.forecast.cluster import ClusterWork, predict_cluster
+from experiments.forecast.estimate import Estimate, total
+from experiments.forecast.gpu_rates import lstm_operations
+from experiments.forecast.preprocessing import CPU_SECONDS_A_GB
 from experiments.plans.parts import Local
-from experiments.prediction.cluster import ClusterWork, predict_cluster
-from experiments.prediction.estimate import Estimate, total
-from experiments.prediction.gpu_rates import lstm_operations
-from experiments.prediction.preprocessing import CPU_SECONDS_A_GB
 from infra.errors import TopologyError
 from infra.topology import Topology
 from trainer.config import TrainConfig

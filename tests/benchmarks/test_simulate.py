@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import record, simulate
-from tests.experiments.prediction.test_training import a_run
+from tests.experiments.forecast.test_training import a_run
 
 Sizes = list[dict[str, Any]]
 

@@ -9,7 +9,7 @@ from benchmarks.simulation.cluster import Cluster, Simulated, Troubles, simulate
 from benchmarks.simulation.comparing import balancer_maker, growing
 from benchmarks.simulation.making import cluster_of_nodes
 from benchmarks.simulation.published import EpochModelBalancer, SpeedBalancer
-from experiments.prediction.communication import Links
+from experiments.forecast.communication import Links
 from trainer.balancing.speed import TimeModel
 from trainer.order import BatchOrder
 

@@ -7,7 +7,7 @@ import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
-from tests.experiments.prediction.test_training import a_run
+from tests.experiments.forecast.test_training import a_run
 
 ROWS = ("--rows", "21300000", "--epochs", "10")
 

@@ -17,8 +17,8 @@ from bootstrap.training import calibration
 from bootstrap.training.prediction import work_of
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
-from experiments.prediction.rates import rates_of, read_rates
-from experiments.prediction.training import predict_training
+from experiments.forecast.rates import rates_of, read_rates
+from experiments.forecast.training import predict_training
 from experiments.runs import read_run
 from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.config import TrainConfig

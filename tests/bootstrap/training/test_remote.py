@@ -27,9 +27,9 @@ from corpus.dataset import RowBlock, write_dataset
 from corpus.reading.s3 import Place, place_of
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
-from experiments.prediction.rates import Node, rates_of, read_rates
+from experiments.forecast.rates import Node, rates_of, read_rates
 from tests.events import points
-from tests.experiments.prediction.test_training import a_run
+from tests.experiments.forecast.test_training import a_run
 from tests.fleet import BUCKET, Fleet, pack_code
 from tests.processes import rank_processes
 from trainer.config import TrainConfig

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import ExperimentError
+from experiments.forecast.estimate import Estimate
 from experiments.plans.parts import Local
 from experiments.plans.prices import (
     DatasetSize,
@@ -16,7 +17,6 @@ from experiments.plans.prices import (
     total_dollars,
     training_price,
 )
-from experiments.prediction.estimate import Estimate
 from infra import topology
 from trainer.config import TrainConfig, configured
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from experiments.prediction.cluster import Prediction
+from experiments.forecast.cluster import Prediction
 
 
 def fitting(

@@ -10,7 +10,7 @@ from corpus.display import plural
 from corpus.rules import VALIDATION_SHARE
 from corpus.settings import Settings
 from experiments.errors import ExperimentError
-from experiments.prediction.rates import Rates
+from experiments.forecast.rates import Rates
 from trainer.balancing.balancers import parse_balance
 from trainer.balancing.split import equal_finish_split, finish_time, proportional_split
 from trainer.options.presets import GLOBAL_BATCH

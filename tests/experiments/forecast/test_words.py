@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.text import FIRST_WORD
-from experiments.prediction.communication import Links
-from experiments.prediction.words import (
+from experiments.forecast.communication import Links
+from experiments.forecast.words import (
     ROW_WORDS,
     WordRate,
     WordTask,

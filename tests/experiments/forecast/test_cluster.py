@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from bootstrap.aws.cdk import TOPOLOGIES
 from experiments import reference
 from experiments.errors import ExperimentError
-from experiments.prediction.choosing import fitting, pareto_front
-from experiments.prediction.cluster import ClusterWork, Prediction, Stage, predict_cluster
-from experiments.prediction.communication import WHOLE_BYTES, Links, gradient_bytes
-from experiments.prediction.estimate import Estimate
-from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
-from experiments.prediction.nodes import NODES_START, ROW_BYTES
-from experiments.prediction.preprocessing import Workers, predict_preprocessing
+from experiments.forecast.choosing import fitting, pareto_front
+from experiments.forecast.cluster import ClusterWork, Prediction, Stage, predict_cluster
+from experiments.forecast.communication import WHOLE_BYTES, Links, gradient_bytes
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
+from experiments.forecast.nodes import NODES_START, ROW_BYTES
+from experiments.forecast.preprocessing import Workers, predict_preprocessing
 from infra import catalog, cost, topology
 
 NAMES = topology.names(TOPOLOGIES)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from corpus.rules import VALIDATION_SHARE
 from corpus.settings import Settings
 from experiments.errors import ExperimentError
-from experiments.prediction.estimate import Estimate, total
-from experiments.prediction.rates import Rates, rates_of
-from experiments.prediction.training import TrainingWork, predict_training, work_on
-from experiments.prediction.words import WordTask, task_of_runs
+from experiments.forecast.estimate import Estimate, total
+from experiments.forecast.rates import Rates, rates_of
+from experiments.forecast.training import TrainingWork, predict_training, work_on
+from experiments.forecast.words import WordTask, task_of_runs
 from experiments.runs import Run, read_run
 from tests.experiments import records
 from trainer.balancing.speed import TimeModel

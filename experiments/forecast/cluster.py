@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from experiments.errors import ExperimentError
-from experiments.prediction.estimate import Estimate, total
-from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS
-from experiments.prediction.nodes import NODES_START, ROW_BYTES, nodes_of, predict_nodes
-from experiments.prediction.preprocessing import Workers, predict_preprocessing
-from experiments.prediction.rates import Rates
-from experiments.prediction.training import work_on
+from experiments.forecast.estimate import Estimate, total
+from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS
+from experiments.forecast.nodes import NODES_START, ROW_BYTES, nodes_of, predict_nodes
+from experiments.forecast.preprocessing import Workers, predict_preprocessing
+from experiments.forecast.rates import Rates
+from experiments.forecast.training import work_on
 from infra import catalog, cost
 from infra.parts import PreprocessingSpec
 from infra.topology import Topology

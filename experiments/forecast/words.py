@@ -17,8 +17,8 @@ import numpy as np
 
 from experiments.errors import ExperimentError
 from experiments.finding import find_runs
-from experiments.prediction.communication import Links
-from experiments.prediction.rates import Node, rates_of
+from experiments.forecast.communication import Links
+from experiments.forecast.rates import Node, rates_of
 from experiments.runs import read_run
 from infra.catalog import Gpu
 from trainer.balancing.speed import TimeModel

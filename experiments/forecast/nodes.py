@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.errors import ExperimentError
-from experiments.prediction.communication import Links, gradient_bytes
-from experiments.prediction.estimate import Estimate
-from experiments.prediction.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
-from experiments.prediction.rates import Node, Rates
-from experiments.prediction.training import TrainingWork, predict_training
+from experiments.forecast.communication import Links, gradient_bytes
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
+from experiments.forecast.rates import Node, Rates
+from experiments.forecast.training import TrainingWork, predict_training
 from infra import catalog
 from infra.topology import Topology
 from trainer.balancing.split import equal_finish_split, finish_time
