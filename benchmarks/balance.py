@@ -31,8 +31,8 @@ from typing import Any
 from benchmarks.ranks import run_on_ranks
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
+from benchmarks.trained import train_here
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_locally
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
 
@@ -176,7 +176,7 @@ def _trained(
         seed=seed,
     )
     with Bars() as bars:
-        summary = train_locally(config, ranks=2, bars=bars)
+        summary = train_here(config, ranks=2, bars=bars)
     figures = {
         "rows": summary["rows_seen"],
         "seconds": summary["seconds"],

@@ -3,7 +3,7 @@
     python -m benchmarks downstream 'NAME=OPTIONS OF shoal train'... [--text FILE...] [--seeds 5] [--models MODEL...]
 
 Piles and rows are those of `fasttext both`: the first --words words of each text, by rule 1b (docs/dataset.md).
-`shoal train --model skipgram` learns vectors of the rows to learn from, without their labels, and of the lines of the
+`shoal embed` learns vectors of the rows to learn from, without their labels, and of the lines of the
 --text files; of the rows held out and of the test rows it sees nothing. Each model learns from the share --labelled of
 the rows, and starts from random vectors of its default size, from random ones of the size of the learnt ones, and from
 these. With --word-rates each start is made with each of these rates, and of each seed the one stays whose model is best
@@ -23,9 +23,9 @@ from benchmarks.fasttext import shoal
 from benchmarks.fasttext.both import cut, difference, spread
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile
 from benchmarks.record import Log
+from benchmarks.trained import train_here
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_locally
 from corpus.reading.storage import open_blocks
 from corpus.tokens import tokens
 from trainer.command_line import parse_arguments
@@ -130,7 +130,7 @@ def _learn_vectors(
     text = folder / "text.txt"
     text.write_text("".join(f"{line}\n" for line in (*(each.text for each in examples), *map(" ".join, more))))
     asked = ("--tokeniser=spaces", f"--embedding={size}", "--min-count=2", "--epochs=5", "--threads=1")
-    shoal.train(folder / "run", "--model=skipgram", f"--input={text}", f"--seed={seed}", *asked)
+    shoal.train(folder / "run", f"--input={text}", f"--seed={seed}", *asked, verb="embed")
     return folder / "run" / MODEL
 
 
@@ -139,7 +139,7 @@ def _trained(data: Path, folder: Path, word_rate: float | None, *options: str) -
     if word_rate is not None:
         asked.append(f"--word-rate={word_rate}")
     with Bars() as bars:
-        found = train_locally(parse_arguments(asked), ranks=1, bars=bars)
+        found = train_here(parse_arguments(asked), ranks=1, bars=bars)
     held_out = found["validation"]["accuracy"]
     return _Run(found["accuracy"], found["macro_f1"], found["times"]["training"], held_out, word_rate)
 

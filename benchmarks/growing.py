@@ -187,7 +187,7 @@ class Command:
         return found
 
     def _started(self, *more: str) -> "subprocess.Popen[bytes]":
-        arguments = ["train", "--local", "--nodes", "2", "--model", "skipgram", "--data", str(self._stream)]
+        arguments = ["embed", "--local", "--nodes", "2", "--data", str(self._stream)]
         arguments += ["--output", str(self._output), *self._options]
         with self._output.with_suffix(".log").open("ab") as log:
             return subprocess.Popen(

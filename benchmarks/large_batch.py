@@ -15,8 +15,8 @@ from typing import Any
 
 from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
+from benchmarks.trained import train_here
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_locally
 from trainer.classification.data import load_data
 from trainer.command_line import parse_arguments
 
@@ -71,7 +71,7 @@ def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence
         ]
     )
     with Bars() as bars:
-        summary = train_locally(config, ranks=1, bars=bars)
+        summary = train_here(config, ranks=1, bars=bars)
     return {name: summary[name] for name in ("accuracy", "balanced_accuracy", "steps")}
 
 

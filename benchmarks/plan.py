@@ -26,9 +26,10 @@ from benchmarks.rows import write_rows
 from benchmarks.simulation.cluster import Troubles, simulate
 from benchmarks.simulation.comparing import balancer_maker
 from benchmarks.simulation.making import cluster_of_rates
+from benchmarks.trained import train_here
 from bootstrap.progress import Bars
-from bootstrap.training.calibration import calibrate_locally
-from bootstrap.training.local import train_locally
+from bootstrap.training.calibration import calibrate
+from bootstrap.training.places.this_machine import ThisMachine
 from corpus.reading.sources import Inputs
 from experiments.forecast.rates import Rates, rates_of
 from experiments.forecast.training import TrainingWork, predict_training
@@ -160,7 +161,7 @@ class _Bench:
         return TrainConfig(slow=dict(ranks.slow), sleep=ranks.sleep, **asked)
 
     def _rates(self, ranks: _Ranks) -> Rates:
-        calibrated = calibrate_locally(self._config(ranks), data=None, ranks=ranks.number, bars=self._bars)
+        calibrated = calibrate(self._config(ranks), ThisMachine(ranks.number), data=None, bars=self._bars)
         return rates_of([read_run(each) for each in calibrated])
 
     def _trained(self, ranks: _Ranks, rates: Rates, *, rows: int, balance: str = "steps", **options: Any) -> Figures:
@@ -170,7 +171,7 @@ class _Bench:
             write_rows(data, rows)
         config = self._config(ranks, data=data, output=self._folder / "model", balance=balance, **options)
         start = perf_counter()
-        summary: dict[str, Any] = train_locally(config, ranks=ranks.number, bars=self._bars)
+        summary: dict[str, Any] = train_here(config, ranks=ranks.number, bars=self._bars)
         took = perf_counter() - start
         run = read_run(config.output)
         work = TrainingWork(

@@ -31,9 +31,9 @@ import numpy as np
 
 from benchmarks.record import Log
 from benchmarks.rows import columns_of, write_parts
+from benchmarks.trained import train_here
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_locally
 from corpus.dataset import open_dataset
 from trainer.classification.data import load_data
 from trainer.classification.metrics import Confusion, measures
@@ -156,7 +156,7 @@ def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) 
     )
     start = time.perf_counter()
     with Bars() as bars:
-        summary = train_locally(config, ranks=options.ranks, bars=bars)
+        summary = train_here(config, ranks=options.ranks, bars=bars)
     return {**_figures(summary), "seconds": time.perf_counter() - start}
 
 

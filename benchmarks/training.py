@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from benchmarks.ranks import run_on_ranks
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
+from benchmarks.trained import train_here
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_locally
 from corpus.cores import cores
 from corpus.display import plural
 from trainer.command_line import parse_arguments
@@ -95,7 +95,7 @@ def _settings(data: Path, output: Path, name: str, batch: int, asked: Sequence[s
 
 def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, asked: Sequence[str]) -> float:
     with Bars() as bars:
-        summary = train_locally(_settings(data, output, name, batch, asked), ranks=ranks, bars=bars)
+        summary = train_here(_settings(data, output, name, batch, asked), ranks=ranks, bars=bars)
     return float(summary["samples_per_second"])
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from experiments.errors import ExperimentError
-from experiments.runs import RECORD
+from trainer.output.files import RECORD
 
 _DEEP = 4
 """Folders below the given one that are searched for runs."""

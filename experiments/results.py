@@ -20,9 +20,9 @@ from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
 from experiments.plans.parts import Arm, Kind, Target
 from experiments.plans.planned import run_folder
 from experiments.progress import seconds_to
-from experiments.runs import RECORD, Run, read_all, read_run
+from experiments.runs import Run, read_all, read_run
 from experiments.word_results import WordResult, word_result
-from trainer.output.files import read_json
+from trainer.output.files import RECORD, read_json
 
 _AGAIN = "remove its folder, and run the experiment again"
 _OF_A_ROW = (

@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from corpus.display import printable
 from experiments.errors import ExperimentError
-
-RECORD, SUMMARY, LAUNCH = "record.jsonl", "summary.json", "launch.json"
+from trainer.output.files import LAUNCH, RECORD, SUMMARY
 
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900: no later one is a date."""

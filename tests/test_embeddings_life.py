@@ -21,7 +21,7 @@ from tests.trainer.embeddings import made_text
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 BUCKET, NEWS = "my-texts", "s3://my-texts/news/"
-TRAIN = ("train", "--deployment", "words", "--model", "skipgram", "--follow", "--input", NEWS)
+TRAIN = ("embed", "--deployment", "words", "--follow", "--input", NEWS)
 LEARNING = (
     "--words", "1500000", "--vocabulary-words", "200000", "--embedding", "16", "--subsample", "0", "--threads", "1",
     "--learning-rate", "0.4",

@@ -7,16 +7,19 @@ from typing import Any, NoReturn
 
 from corpus.errors import DataError
 from corpus.stream.settings import read_settings
-from trainer.config import TrainConfig, configured
+from trainer.config import TrainConfig, configured, options_for
 from trainer.errors import TrainingError
 from trainer.options.presets import OF_THE_RUN
 from trainer.options.section import Option, flag, options
 
 
-def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:
-    """Add every option of a run, in the groups of its sections, but for those that the caller declares otherwise."""
+def add_arguments(
+    parser: argparse.ArgumentParser, leave_out: Collection[str] = (), *, words: bool | None = None
+) -> None:
+    """Add every option of a run, in the groups of its sections, but for those that the caller declares otherwise;
+    `words`: those of word embeddings, or of classifiers, alone."""
     groups: dict[str, Any] = {}
-    for each in options(TrainConfig):
+    for each in options(TrainConfig) if words is None else options_for(words=words):
         if each.name not in leave_out:
             group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group))
             group.add_argument(each.flag, *each.aliases, dest=each.name, **_how(each))

@@ -21,6 +21,7 @@ from trainer.options.run_options import (
     ModelOptions,
     OutputOptions,
 )
+from trainer.options.section import Option, options
 from trainer.registry import MODELS, Model, models_that
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -92,6 +93,21 @@ class TrainConfig(
     def batch_follows_texts(self) -> bool:
         """Whether the rows of a global batch follow from the length of the texts (`sgd_batch`)."""
         return MODELS[self.model].rows_follow_texts and self.optimiser == "sgd" and not self.requested_batch(1)
+
+
+_SHARED = ("embedding", "hidden", "layers")
+"""Options of classifiers that word embeddings have, too."""
+
+
+def options_for(*, words: bool) -> list[Option]:
+    """The options of a run that learns word embeddings (`words`), or else of one that trains a classifier."""
+    others = {each.name for each in options(ClassifierOptions if words else EmbeddingOptions)}
+    others -= set(_SHARED) if words else set()
+    models = tuple(name for name, model in MODELS.items() if model.learns_words == words)
+    presets = tuple(name for name, values in PRESETS.items() if values["model"] in models)
+    choices = {"model": models, "preset": presets}
+    left = [each for each in options(TrainConfig) if each.name not in others and (words or each.name != "mode")]
+    return [each._replace(choices=choices.get(each.name, each.choices)) for each in left]
 
 
 def _any_of(holds: Callable[[Model], object]) -> str:

@@ -23,7 +23,7 @@ from benchmarks.embeddings.texts import Text, add_options, write_texts
 from benchmarks.fasttext import shoal
 from benchmarks.fasttext.both import difference, spread
 from benchmarks.record import Log
-from bootstrap.training.word_stream import FOLDER
+from bootstrap.training.sources.local_readers import FOLDER
 from corpus.stream.settings import read_settings
 from trainer.embeddings.judging import Judges, pip_reference
 from trainer.embeddings.text_rows import read_rows
@@ -110,9 +110,10 @@ class _Made:
     def _train(self, how: _Shoal, *asked: str, epochs: int, seed: int) -> Mapping[str, Any]:
         return shoal.train(
             self._folder / "model",
-            *("--model=skipgram", f"--nodes={how.ranks}", f"--threads={how.threads}", *how.options, *asked),
+            *(f"--nodes={how.ranks}", f"--threads={how.threads}", *how.options, *asked),
             *(f"--embedding={_SIZE}", f"--window={_WINDOW}", f"--negatives={_NEGATIVES}", f"--subsample={_SUBSAMPLE}"),
             *(f"--min-count={_MIN_COUNT}", f"--epochs={epochs}", f"--seed={seed}"),
+            verb="embed",
         ).summary
 
     def _run_gensim(self, workers: int, seed: int) -> Figures:

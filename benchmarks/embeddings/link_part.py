@@ -23,7 +23,7 @@ from benchmarks.embeddings.texts import Text, add_options, write_texts
 from benchmarks.fasttext import shoal
 from benchmarks.link import linked, run_on_hosts
 from benchmarks.record import Log
-from bootstrap.training.word_stream import FOLDER
+from bootstrap.training.sources.local_readers import FOLDER
 from experiments.forecast.communication import Links
 from experiments.forecast.words import alone, step_bytes, task_of_runs, words_per_second
 from trainer.output.files import SUMMARY
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _read(text: Text, folder: Path) -> Path:
     """The text as the trainer reads it."""
-    shoal.train(folder / "first", "--model=skipgram", f"--input={text.path}", "--tokeniser=spaces", "--epochs=1")
+    shoal.train(folder / "first", f"--input={text.path}", "--tokeniser=spaces", "--epochs=1", verb="embed")
     return (folder / "first" / FOLDER).rename(folder / FOLDER)
 
 

@@ -19,7 +19,7 @@ from benchmarks.embeddings.texts import add_options, judging_options, write_text
 from benchmarks.fasttext import shoal
 from benchmarks.fasttext.both import spread
 from benchmarks.record import Log
-from bootstrap.training.word_stream import FOLDER
+from bootstrap.training.sources.local_readers import FOLDER
 
 _SLOW, _ASYNC_SLOW = "one slow", "async, one slow"
 _ALONE = "one rank"
@@ -105,8 +105,9 @@ class _Runs:
         options = self._options
         return shoal.train(
             self._folder / "model",
-            *("--model=skipgram", "--threads=1", "--pip", *judging_options(options)),
+            *("--threads=1", "--pip", *judging_options(options)),
             *(f"--embedding={options.size}", f"--global-batch={options.global_batch}", *asked),
+            verb="embed",
         ).summary
 
 

@@ -83,6 +83,7 @@ def _trained(output: Path, asked: Sequence[str], options: argparse.Namespace) ->
     summary = shoal.train(
         output,
         *("--tokeniser=spaces", "--threads=1", f"--embedding={options.size}", *judging_options(options), *asked),
+        verb="embed",
     ).summary
     names = ("loss", "similarity")
     return {name: float(summary[name]) for name in names if summary.get(name) is not None}

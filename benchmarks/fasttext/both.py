@@ -22,9 +22,9 @@ import numpy as np
 
 from benchmarks.fasttext.piles import Pile, make_parts, read_pile
 from benchmarks.record import Log
+from benchmarks.trained import train_here
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_locally
 from corpus.dataset import Split, open_dataset, write_dataset
 from corpus.layout import RowBlock
 from corpus.settings import Settings
@@ -137,7 +137,7 @@ def _trained(data: Path, folder: Path, model: str, seed: int, epochs: int | None
     asked = [f"--data={data}", f"--output={folder / 'model'}", f"--model={model}", f"--seed={seed}"]
     length = [f"--epochs={epochs}"] if epochs else []
     with Bars() as bars:
-        found: Mapping[str, Any] = train_locally(
+        found: Mapping[str, Any] = train_here(
             parse_arguments([*asked, *length, "--threads=1", "--force"]), ranks=1, bars=bars
         )
     return _Run(found["validation"]["accuracy"], found["accuracy"], found["times"]["training"], found["epochs"])

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bootstrap.progress import Bars
-from bootstrap.training.raw_input import RawTexts, dataset_of_texts
+from bootstrap.training.sources.texts import TextsSource, dataset_of_texts
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 
@@ -16,7 +16,7 @@ def read_texts(train: Path, test: Path, folder: Path) -> Path:
     """Make the dataset of two files in a folder; returns its path."""
     inputs = Inputs(files=(str(train),), test=(str(test),))
     with Bars() as bars:
-        texts = RawTexts(inputs=inputs, settings=Settings(), max_malformed=0.0, allow_damaged=False)
+        texts = TextsSource(inputs=inputs, settings=Settings(), max_malformed=0.0, allow_damaged=False)
         return dataset_of_texts(texts, output=folder / "model", cache=folder, bars=bars)
 
 

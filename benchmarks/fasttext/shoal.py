@@ -21,10 +21,10 @@ class Trained(NamedTuple):
     usage: Usage
 
 
-def train(output: Path, *arguments: str) -> Trained:
-    """Run `shoal train --local` with these arguments. Raises ShoalError if it fails."""
+def train(output: Path, *arguments: str, verb: str = "train") -> Trained:
+    """Run `shoal train --local`, or `shoal embed`, with these arguments. Raises ShoalError if it fails."""
     log = output.with_suffix(".log")
-    usage = run("bootstrap.cli.main", "train", "--local", "--force", "--output", output, *arguments, log=log)
+    usage = run("bootstrap.cli.main", verb, "--local", "--force", "--output", output, *arguments, log=log)
     return Trained(json.loads((output / SUMMARY).read_text()), usage)
 
 

@@ -12,13 +12,14 @@ from bootstrap.cli.command import argparse_options, command, option
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, local_ranks_option, where_options
-from bootstrap.cli.training_config import config_of
+from bootstrap.cli.training_run import config_of, place_of
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from trainer.command_line import add_arguments
 
 if TYPE_CHECKING:
-    from bootstrap.training.node_calibration import CalibrationPrice
+    from bootstrap.training.calibration import CalibrationPrice
+    from bootstrap.training.places.place import Place
     from trainer.config import TrainConfig
 
 _OF_THE_RUNS = ("data", "epochs", "global_batch", "rank_batch", "resume", "force", "preset", "record_every")
@@ -51,7 +52,7 @@ Examples:
 )
 @option("--yes", is_flag=True, help="with --deployment: do not ask")
 @option("--dry-run", is_flag=True, help="with --deployment: show the price, and start nothing")
-@argparse_options(lambda parser: add_arguments(parser, leave_out=_OF_THE_RUNS))
+@argparse_options(lambda parser: add_arguments(parser, leave_out=_OF_THE_RUNS, words=False))
 @json_option
 @click.pass_context
 def run(
@@ -67,31 +68,27 @@ def run(
     **_options: Any,
 ) -> int:
     """Run `shoal calibrate`."""
-    config = config_of(ctx, Path("dataset"))
+    config = config_of(ctx)
     if target is None:
         if yes or dry_run:
             raise UsageError("--yes and --dry-run go with --deployment; on this machine it costs nothing")
-        from bootstrap.training.calibration import calibrate_locally
+        from bootstrap.training.calibration import calibrate
 
         with sole_writer(config.output), Bars(unit="row") as bars:
-            folders = calibrate_locally(config, data=Path(data) if data else None, ranks=nodes or 1, bars=bars)
+            folders = calibrate(config, place_of(None, nodes), data=data, bars=bars)
         _show_rates(folders, f"shoal plan --local --rows N --rates {config.output}", as_json=as_json)
         return 0
-    if nodes is not None:
-        raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then calibrate with --yes")
-    return _calibrate_on_deployment(target, config, data, yes=yes, dry_run=dry_run, as_json=as_json)
+    return _calibrate_on_deployment(place_of(target, nodes), config, data, yes=yes, dry_run=dry_run, as_json=as_json)
 
 
 def _calibrate_on_deployment(
-    target: Target, config: "TrainConfig", data: str | None, *, yes: bool, dry_run: bool, as_json: bool
+    place: "Place", config: "TrainConfig", data: str | None, *, yes: bool, dry_run: bool, as_json: bool
 ) -> int:
-    from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.node_calibration import calibrate_on_deployment, calibration_price
+    from bootstrap.training.calibration import calibrate, calibration_price
 
-    deployment = find_deployment(target.name, target.account)
-    price = calibration_price(deployment)
+    price = calibration_price(place)
     say(_price(price))
     content = {
         "calibrated": False,
@@ -103,8 +100,8 @@ def _calibrate_on_deployment(
         show(content, "nothing was started", as_json=as_json)
         return 0 if dry_run else _STOPPED
     with sole_writer(config.output), Bars(unit="row") as bars:
-        folders = calibrate_on_deployment(deployment, config, data=data, bars=bars)
-    _show_rates(folders, f"shoal plan {deployment.topology} --rows N --rates {config.output}", as_json=as_json)
+        folders = calibrate(config, place, data=data, bars=bars)
+    _show_rates(folders, f"shoal plan {place.topology} --rows N --rates {config.output}", as_json=as_json)
     return 0
 
 

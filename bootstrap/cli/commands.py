@@ -31,6 +31,7 @@ COMMANDS = (
     "deploy",
     "preprocess",
     "train",
+    "embed",
     "calibrate",
     "predict",
     "export",

@@ -16,8 +16,8 @@ from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
-    from bootstrap.experiments.places import Deployments, Place
-    from bootstrap.experiments.running import RunningPlan
+    from bootstrap.experiments.places import Deployments
+    from bootstrap.experiments.running import RunMaker, RunningPlan
     from experiments.plans.files import ExperimentFile
 
 _WHERE, _DATA = "Where", "Data"
@@ -121,7 +121,7 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **a
     _require_options(found, asked, dry_run=dry_run)
     require_s3(asked["data"], *asked["inputs"], *asked["similarity"])
     output = asked["output"] or Path("results/experiments") / found.name
-    plan = plan_runs(found, _place(found, asked, output), output=output, names=arms)
+    plan = plan_runs(found, _maker(found, asked, output), output=output, names=arms)
     prices = plan.prices()
     if dry_run:
         show(tables.dry_content(plan, prices), "\n".join(tables.dry_lines(plan, prices)), as_json=as_json)
@@ -180,22 +180,22 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
         raise UsageError("--similarity goes with vectors of words")
 
 
-def _place(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Place":
-    """Where the runs are made."""
+def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":
+    """What makes the runs."""
     from bootstrap.experiments import preprocessings, trainings
+    from bootstrap.experiments.places import Here
+    from bootstrap.training.sources.dataset import DatasetSource
 
-    local, inputs = asked["local"], asked["inputs"]
+    inputs = asked["inputs"]
     if found.experiment.kind == "preprocessing":
-        if local:
+        if asked["local"]:
             return preprocessings.LocalPreprocessings(inputs, output)
         return preprocessings.DeployedPreprocessings(_deployments(found, asked), inputs, output)
+    where = Here(asked["rates"]) if asked["local"] else _deployments(found, asked)
     if found.experiment.kind == "words":
-        if local:
-            return trainings.LocalWords(found.experiment, inputs, output, asked["similarity"])
-        return trainings.DeployedWords(found.experiment, _deployments(found, asked), inputs, asked["similarity"])
-    if local:
-        return trainings.LocalTrainings(found.experiment, Path(asked["data"]), asked["rates"])
-    return trainings.DeployedTrainings(found.experiment, _deployments(found, asked), asked["data"])
+        source = trainings.text_of(found.experiment, inputs, output)
+        return trainings.Trainings(found.experiment, where, source, similarity=asked["similarity"])
+    return trainings.Trainings(found.experiment, where, DatasetSource(asked["data"]))
 
 
 def _deployments(found: "ExperimentFile", asked: dict[str, Any]) -> "Deployments":

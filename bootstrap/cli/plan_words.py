@@ -37,7 +37,7 @@ def word_options(function: Callback) -> Callback:
             group=_GROUP,
             type=click.IntRange(min=1),
             metavar="N",
-            help="running words of a text to learn vectors from, by --model skipgram, in place of --rows",
+            help="running words of a text to learn word embeddings from by skip-gram, in place of --rows",
         ),
         option(
             "--embedding", group=_GROUP, type=click.IntRange(1, 4096), help=f"numbers in a vector (default: {_SIZE})"
@@ -201,7 +201,7 @@ def check_options(asked: dict[str, Any], typed: Sequence[str], topologies: Seque
         raise UsageError("--words goes with topologies, or with --local and --rates")
     if asked["local"] and not asked["rates"]:
         raise UsageError(
-            "--local --words needs --rates, outputs of `shoal train --local --model skipgram --nodes 1`: one, or some "
+            "--local --words needs --rates, outputs of `shoal embed --local --nodes 1`: one, or some "
             "that differ in --rank-batch"
         )
     if asked["rates"] and (measured := [name for name in ("embedding", "vocabulary") if name in typed]):

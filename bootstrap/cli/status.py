@@ -48,7 +48,7 @@ def _reading(now: "Status", account: "Account") -> tuple[dict[str, Any] | None, 
     """What the readers of a training have done, for a program and for a person; nothing while none runs."""
     from botocore.exceptions import ClientError
 
-    from bootstrap.cli.words_preview import describe_reading
+    from bootstrap.cli.stream_preview import describe_reading
     from bootstrap.training.readers import reading_now
     from infra import topology
 

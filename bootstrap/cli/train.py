@@ -1,8 +1,6 @@
 """`shoal train`: a dataset to a trained model."""
 
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +20,7 @@ from bootstrap.cli.input_options import (
     scale_suggested,
 )
 from bootstrap.cli.output import json_option, percent, show, summary
-from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, local_ranks_option, where_options
-from bootstrap.cli.train_words import train_words
-from bootstrap.cli.training_config import config_of
 from bootstrap.cli.training_rows import (
     cost_rows,
     node_rows,
@@ -33,33 +28,28 @@ from bootstrap.cli.training_rows import (
     profile_rows,
     refused_rows,
     rows_of_ranks,
-    seconds_range,
     speed_rows,
     time_rows,
 )
-from bootstrap.cli.word_options import GROUP, NOTE, refuse_word_options, word_options
+from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
 from bootstrap.errors import UsageError
-from bootstrap.interrupt import status_of
-from bootstrap.progress import Bars
 from corpus.errors import DataError
 from corpus.settings import Settings
 from jobs.choose import add_limit_options
 from jobs.settings import add_judging, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.command_line import add_arguments
-from trainer.config import TrainConfig, chosen_model
+from trainer.config import TrainConfig
 from trainer.options.section import flag
 from trainer.output.files import MODEL, finished_model
-from trainer.registry import WORD_MODELS
 
 if TYPE_CHECKING:
-    from bootstrap.training.raw_input import RawTexts
+    from bootstrap.training.sources.source import Source
 
 
 _FILES = ("input", "test_input", "positive_input", "negative_input")
 _NOTES = {
     INPUT: f"Instead of --data: texts, of which all words are learnt. {NOTES[INPUT]}",
-    GROUP: NOTE,
     READING: "Found out from the first lines of each file; --dry-run shows what was found.",
 }
 
@@ -105,11 +95,10 @@ Examples:
 )
 @input_options
 @reading_options
-@word_options
 @argparse_options(lambda parser: add_judging(parser.add_argument_group(READING).add_argument))
 @argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))
 @option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
-@argparse_options(lambda parser: add_arguments(parser, leave_out=("data",)))
+@argparse_options(lambda parser: add_arguments(parser, leave_out=("data",), words=False))
 @json_option
 @click.pass_context
 def run(
@@ -125,83 +114,35 @@ def run(
     **options: Any,
 ) -> int:
     """Run `shoal train`."""
-    options["model"] = chosen_model(typed_options(ctx))
-    if options["model"] in WORD_MODELS:
-        return train_words(ctx, target, nodes, data, options, dry_run=dry_run, as_json=as_json)
-    refuse_word_options(typed_options(ctx), options["model"])
-    texts = _texts(typed_options(ctx), options, data)
-    if dry_run and texts is None:
+    source = _source(typed_options(ctx), options, data, local=target is None)
+    if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
-    if target is None:
-        if data is None and texts is None:
-            raise UsageError(
-                "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
-            )
-        config = config_of(ctx, Path(data or "dataset"))
+    config = config_of(ctx)
+    if dry_run:
         with scale_suggested(ctx.obj):
-            if texts is not None and dry_run:
-                _show_preview(texts, config, as_json=as_json)
-                return 0
-            result = _train_here(config, texts, nodes or 1, rates)
-    else:
-        if nodes is not None:
-            raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        config = config_of(ctx, Path("dataset"))
-        with scale_suggested(ctx.obj):
-            if texts is not None and dry_run:
-                _show_preview(texts, config, as_json=as_json)
-                return 0
-            result = _train_on_deployment(target, config, data if texts is None else texts, rates)
+            _show_preview(source, config, as_json=as_json)
+        return 0
+    place = place_of(target, nodes)
+    with scale_suggested(ctx.obj):
+        result = run_training(source, config, place, rates)
     summary(result, rows(result, config.output), as_json=as_json)
-    if result["stopped"]:
-        return status_of(result.get("stopped_by", "SIGINT"))
-    return 1 if result.get("refused") else 0
+    return exit_status(result)
 
 
-def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int, rates: Sequence[Path]) -> dict[str, Any]:
-    from bootstrap.training.local import finished_before, train_locally
-
-    predicted = None
-    with sole_writer(config.output), Bars(unit="row") as bars:
-        if texts is not None and not finished_before(config):
-            from bootstrap.training.raw_input import dataset_of_texts
-
-            data = dataset_of_texts(texts, output=config.output, cache=config.cache, bars=bars)
-            config = replace(config, data=data)
-        if rates:
-            from bootstrap.training.prediction import predict_run
-
-            predicted = predict_run(config, ranks=ranks, rates=rates)
-            bars.note(f"predicted: {seconds_range(predicted['seconds'])}")
-        return train_locally(config, ranks=ranks, bars=bars, predicted=predicted)
-
-
-def _train_on_deployment(
-    target: Target, config: TrainConfig, data: "str | RawTexts | None", rates: Sequence[Path]
-) -> dict[str, Any]:
-    from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.remote import train_on_deployment
-    from experiments.forecast.rates import read_rates
-
-    known = read_rates(rates) if rates else None
-    with sole_writer(config.output), Bars(unit="row") as bars:
-        return train_on_deployment(
-            find_deployment(target.name, target.account),
-            config,
-            dataset=data,
-            output=config.output,
-            bars=bars,
-            rates=known,
-        )
-
-
-def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> "RawTexts | None":
-    """The texts to read, and what their ratings mean; None where there are none. Raises UsageError for options without
-    texts to which they belong."""
+def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
+    """A dataset, or the texts to read, and what their ratings mean. Raises UsageError for options without texts to
+    which they belong."""
     if not any(options[name] for name in _FILES):
         if needless := [name for name in typed if name in READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")
-        return None
+        if local and data is None:
+            raise UsageError(
+                "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
+            )
+        require_s3(data)
+        from bootstrap.training.sources.dataset import DatasetSource
+
+        return DatasetSource(data)
     if data is not None:
         raise UsageError("--data is a dataset, and --input texts to make one of; give one of them")
     if (classes := len(options["classes"])) > MOST_CLASSES:
@@ -217,9 +158,9 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
     except DataError as error:
         raise UsageError(str(error)) from error
     require_s3(*inputs.addresses)
-    from bootstrap.training.raw_input import RawTexts
+    from bootstrap.training.sources.texts import TextsSource
 
-    return RawTexts(
+    return TextsSource(
         inputs=inputs,
         settings=settings,
         max_malformed=options["max_malformed"],
@@ -227,15 +168,16 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
     )
 
 
-def _show_preview(texts: "RawTexts", config: TrainConfig, *, as_json: bool) -> None:
+def _show_preview(source: "Source", config: TrainConfig, *, as_json: bool) -> None:
     """Show how the texts are read, and end with the error that the sample shows, if it does."""
     from bootstrap.cli.preview import content, text
     from bootstrap.preprocessing.preview import check_preview, preview_texts
-    from bootstrap.training.raw_input import settings_of_texts
+    from bootstrap.training.sources.texts import TextsSource, settings_of_texts
 
-    preview = preview_texts(texts.inputs, settings_of_texts(texts.settings), str(config.output))
+    assert isinstance(source, TextsSource)
+    preview = preview_texts(source.inputs, settings_of_texts(source.settings), str(config.output))
     show(content(preview), text(preview), as_json=as_json)
-    check_preview(preview, max_malformed=texts.max_malformed, allow_damaged=texts.allow_damaged)
+    check_preview(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:

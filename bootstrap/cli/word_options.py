@@ -1,27 +1,17 @@
-"""The options of how text is read for vectors of words, which `shoal train` has for models of words."""
+"""The options of how `shoal embed` reads text."""
 
 from typing import Any
 
 import click
 
 from bootstrap.cli.command import Callback, option
-from bootstrap.cli.input_options import READING_NAMES
 from bootstrap.errors import UsageError
 from corpus.errors import DataError
 from corpus.stream.settings import TOKENISERS, StreamSettings, absolute
 from trainer.options.section import flag
 
-GROUP = "Text for words"
-NOTE = (
-    "For models of words (--model skipgram, char-lstm): --input names files, folders, s3://... or tcp://HOST:PORT, of "
-    "which each line is a text; with --deployment s3://... within the topology's inputs."
-)
+GROUP = "How it is read"
 NAMES = ("tokeniser", "keep_case", "lemmatize", "follow", "readers")
-_OF_READING = "max_malformed"
-_OF_CLASSIFIERS = (
-    *("test_input", "positive_input", "negative_input", "rates"),
-    *(name for name in READING_NAMES if name != _OF_READING),
-)
 
 
 def word_options(function: Callback) -> Callback:
@@ -57,13 +47,12 @@ def word_options(function: Callback) -> Callback:
     return function
 
 
-def stream_settings(options: dict[str, Any], *, readers: int) -> StreamSettings:
-    """How the text is read, by `options`, with so many `readers` by default. Raises UsageError for values that cannot
-    be."""
+def stream_settings(options: dict[str, Any]) -> StreamSettings:
+    """How the text is read, by `options`. Raises UsageError for values that cannot be."""
     try:
         return StreamSettings(
             sources=tuple(map(absolute, options["input"])),
-            readers=readers if options["readers"] is None else options["readers"],
+            readers=1 if options["readers"] is None else options["readers"],
             tokeniser=options["tokeniser"],
             lowercase=not options["keep_case"],
             lemmatize=options["lemmatize"],
@@ -74,18 +63,7 @@ def stream_settings(options: dict[str, Any], *, readers: int) -> StreamSettings:
         raise UsageError(str(error)) from error
 
 
-def refuse_text_options(typed: dict[str, Any], *, has_stream: bool) -> None:
-    """Raise UsageError for an option that was typed and that a model of words has no use for; `has_stream`: its text
-    is a folder in which readers have left words."""
-    if needless := [name for name in typed if name in _OF_CLASSIFIERS]:
-        raise UsageError(
-            f"{flag(needless[0])} goes with models that classify texts; a model of words takes --input alone"
-        )
-    if has_stream and (needless := [name for name in typed if name in (*NAMES, _OF_READING)]):
+def refuse_reading_options(typed: dict[str, Any]) -> None:
+    """Raise UsageError for an option that was typed of how text is read, where it was read before."""
+    if needless := [name for name in typed if name in (*NAMES, "max_malformed")]:
         raise UsageError(f"{flag(needless[0])} goes with --input; the folder of --data says how its text is read")
-
-
-def refuse_word_options(typed: dict[str, Any], model: str) -> None:
-    """Raise UsageError for one of the options that was typed for a model that classifies texts."""
-    if needless := [name for name in typed if name in NAMES]:
-        raise UsageError(f"{flag(needless[0])} goes with models of words, such as skipgram, and not with {model}")

@@ -26,7 +26,10 @@ from bootstrap.prediction.texts import held_out
 from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess_on_deployment
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.training.remote import train_on_deployment
+from bootstrap.training.forecast import forecast_by
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.sources.dataset import DatasetSource
+from bootstrap.training.train import train
 from corpus.display import plural
 from corpus.files import indented_json
 from corpus.layout import COUNTS_NAME
@@ -184,9 +187,8 @@ def _preprocess_and_train(
         shutil.rmtree(config.output, ignore_errors=True)
         config.output.mkdir()
         (config.output / _MARK).touch()
-        result.summary = train_on_deployment(
-            deployment, config, dataset=merged.dataset, output=config.output, bars=bars
-        )
+        place = OnDeployment(deployment)
+        result.summary = train(DatasetSource(merged.dataset), config, place, bars, forecast=forecast_by(None, bars))
     return _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
 
 

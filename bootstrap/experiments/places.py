@@ -1,80 +1,181 @@
-"""Where the runs of an experiment are made: what an arm is there, what a run takes and costs, and how it is made."""
+"""Where the runs of an experiment are made: which arms can run there, and what a run takes and costs."""
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
+from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 from bootstrap.progress import Bars
-from corpus.reading.sources import InputFile
+from bootstrap.training.forecast import forecast_by, forecast_here
+from bootstrap.training.places.place import Place
+from bootstrap.training.places.this_machine import ThisMachine
+from bootstrap.training.sources.source import Source
+from bootstrap.training.train import Forecast
+from corpus.cores import cores
+from experiments.errors import ExperimentError
+from experiments.finding import find_runs
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.rates import is_alike, rates_of
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
-from experiments.plans.prices import RunPrice
+from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, price_asleep, training_price
+from experiments.runs import numbers, read_run
 from infra.topology import Topology, name_of
+from trainer.config import TrainConfig
+from trainer.output.files import CHECKPOINT_PATTERN, CHECKPOINTS, LAUNCH, finished_summary, read_json, was_stopped
+from trainer.registry import MODELS
 
 if TYPE_CHECKING:
     from bootstrap.aws.deployment import Deployment
 
+_OFF = 0.1
+"""By what share a run's time is expected to differ from those of other repeats."""
+_FREE = Estimate.exact(0.0)
 
-class Place(Protocol):
-    """This machine, or deployments, for experiments of one kind."""
+
+class Where(Protocol):
+    """This machine, or deployments."""
 
     cores: int | None
     """Of this machine; None for deployments."""
-    data: str | None
-    """What stands for the data (experiments/plans/kept.py)."""
 
     def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run here; empty where it can."""
+        """Why an arm cannot run there; empty where it can."""
         ...
 
     def deployment_of(self, arm: Arm) -> str | None:
         """The name of the deployment that an arm runs on."""
         ...
 
-    def price(self, run: PlannedRun) -> RunPrice:
-        """What a run would take and cost."""
+    def place(self, arm: Arm) -> Place:
+        """The place of an arm that can run there."""
         ...
 
-    def is_finished(self, run: PlannedRun) -> bool:
-        """Whether a run has come to its end before. Raises ExperimentError where its folder holds another one."""
+    def can_resume(self, run: PlannedRun) -> bool:
+        """Whether a run has left a checkpoint to resume from."""
         ...
 
-    def make(self, run: PlannedRun, bars: Bars) -> str | None:
-        """Make a run, or go on with one that was stopped; returns the name of the signal that stopped it."""
+    def price(self, run: PlannedRun, config: TrainConfig, source: Source, size: DatasetSize | None) -> RunPrice:
+        """What a training would take and cost; `size`: None where the source is no dataset, or not known here."""
         ...
+
+    def forecast(self, bars: Bars) -> Forecast | None:
+        """What is said of a run before it begins."""
+        ...
+
+
+class Here:
+    """This machine."""
+
+    def __init__(self, rates: Sequence[Path] = ()) -> None:
+        """`rates`: folders of runs by which others are predicted. Raises ExperimentError for a folder without runs."""
+        self.cores: int | None = cores()
+        self._rates = [read_run(folder) for folder in find_runs(rates)] if rates else []
+
+    def why_not(self, arm: Arm) -> str:
+        """An arm says by `local` how it runs here."""
+        return "" if arm.local else "it says nothing of this machine (`local`)"
+
+    def deployment_of(self, arm: Arm) -> str | None:  # noqa: ARG002
+        """None: it runs here."""
+        return None
+
+    def place(self, arm: Arm) -> Place:
+        """Its ranks."""
+        assert arm.local is not None
+        return ThisMachine(arm.local.world_size)
+
+    def can_resume(self, run: PlannedRun) -> bool:
+        """By its checkpoints."""
+        return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
+
+    def price(self, run: PlannedRun, config: TrainConfig, source: Source, size: DatasetSize | None) -> RunPrice:
+        """By the arm's finished runs, by the rates of ranks that sleep, or by runs that were made before."""
+        assert run.arm.local is not None
+        took = [seconds for folder in run.folder.parent.glob("*") if (seconds := _launch_seconds(folder))]
+        if took:
+            expected = Estimate.about(median(took), _OFF)
+            return RunPrice(seconds=expected, dollars=_FREE, basis="the finished runs of this arm")
+        if size is None:
+            return cannot_tell("no run of this arm has finished", dollars=_FREE)
+        if run.arm.local.sleep:
+            return price_asleep(run.arm.local, config, size)
+        ranks = run.arm.local.world_size
+        alike = [each for each in self._rates if is_alike(each, config.plain(), ranks)]
+        if not alike:
+            hint = "shoal calibrate --local with its ranks, model and --threads, and --rates"
+            return cannot_tell(f"no rates of such ranks; {hint}", dollars=_FREE)
+        try:
+            prepared = source.prepare(self.place(run.arm), config, Bars())
+            found = forecast_here(prepared, config, ranks, rates_of(alike))
+        except ExperimentError as error:
+            return cannot_tell(str(error), dollars=_FREE)
+        return RunPrice(seconds=Estimate(**found["seconds"]), dollars=_FREE, basis=found["source"])
+
+    def forecast(self, bars: Bars) -> Forecast | None:  # noqa: ARG002
+        """None: --dry-run tells."""
+        return None
 
 
 class Deployments:
     """Deployments by their topologies. Where a value is None, the topology is only to be priced."""
 
     def __init__(self, by_topology: Mapping[str, tuple[Topology, "Deployment | None"]]) -> None:
+        self.cores: int | None = None
         self._by_topology = by_topology
 
     def why_not(self, arm: Arm) -> str:
-        """Why an arm cannot run on them; empty where it can."""
+        """An arm names its topology."""
         if arm.topology is None:
             return "it names no topology"
         if name_of(arm.topology) not in self._by_topology:
             return f"no --deployment has its topology {arm.topology}"
         return ""
 
+    def deployment_of(self, arm: Arm) -> str | None:
+        """That of its topology."""
+        found = self._by_topology[name_of(str(arm.topology))][1]
+        return found.name if found else None
+
     def topology(self, arm: Arm) -> Topology:
         """That of an arm that can run."""
         return self._by_topology[name_of(str(arm.topology))][0]
 
-    def of(self, arm: Arm) -> "Deployment":
+    def deployment(self, arm: Arm) -> "Deployment":
         """That of an arm that can run."""
         found = self._by_topology[name_of(str(arm.topology))][1]
         assert found is not None
         return found
 
-    def name_of(self, arm: Arm) -> str | None:
-        """The name of an arm's deployment."""
-        found = self._by_topology[name_of(str(arm.topology))][1]
-        return found.name if found else None
+    def place(self, arm: Arm) -> Place:
+        """The nodes of its deployment."""
+        from bootstrap.training.places.deployment import OnDeployment
+
+        return OnDeployment(self.deployment(arm))
+
+    def can_resume(self, run: PlannedRun) -> bool:
+        """By what the run was copied here with."""
+        return was_stopped(run.folder)
+
+    def price(
+        self,
+        run: PlannedRun,
+        config: TrainConfig,
+        source: Source,  # noqa: ARG002
+        size: DatasetSize | None,
+    ) -> RunPrice:
+        """By the price list and what is known of GPUs."""
+        if MODELS[config.model].learns_words:
+            return cannot_tell("shoal plan NAME --words N tells what such a training takes")
+        if size is None:
+            return cannot_tell("the rows of the deployment's newest dataset are not known here; name it by --data")
+        return training_price(self.topology(run.arm), config, size)
+
+    def forecast(self, bars: Bars) -> Forecast | None:
+        """By the catalogue."""
+        return forecast_by(None, bars)
 
 
-def digest_of_files(files: Sequence[InputFile]) -> str:
-    """What stands for input that is not a dataset: it follows from the files' names, sizes and times."""
-    named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in files)
-    return blake2b(named.encode(), digest_size=16).hexdigest()
+def _launch_seconds(folder: Path) -> float | None:
+    """What the launch of a finished run took; None where that is not known."""
+    return numbers(read_json(folder / LAUNCH) or {}).get("seconds") if finished_summary(folder) else None

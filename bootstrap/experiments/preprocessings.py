@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bootstrap.experiments.places import Deployments, digest_of_files
+from bootstrap.experiments.places import Deployments, Here
 from bootstrap.progress import Bars
-from corpus.cores import cores
 from corpus.errors import explain_full_disk
 from corpus.files import indented_json
 from corpus.layout import DATASET_NAME
@@ -23,7 +22,7 @@ from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.lines import LongLine, split_lines
-from corpus.reading.sources import EXPANSION, InputFile, Inputs
+from corpus.reading.sources import EXPANSION, InputFile, Inputs, digest_of_files
 from corpus.reading.storage import open_blocks, writable
 from corpus.settings import Settings
 from experiments.errors import ExperimentError
@@ -70,19 +69,15 @@ class LocalPreprocessings(_Preprocessings):
     def __init__(self, inputs: Sequence[str], output: Path) -> None:
         """Raises DataError for input that is not there."""
         super().__init__(inputs, output)
-        self.cores: int | None = cores()
+        self.where = Here()
         self._warm = False
 
     def why_not(self, arm: Arm) -> str:
         """Why an arm cannot run here; empty where it can."""
         if arm.local is None:
-            return "it says nothing of this machine (`local`)"
-        workers = arm.local.workers or 1
-        return f"it needs {workers} cores, and there are {self.cores}" if workers > (self.cores or 1) else ""
-
-    def deployment_of(self, _arm: Arm) -> str | None:
-        """None: it runs here."""
-        return None
+            return self.where.why_not(arm)
+        workers, cores = arm.local.workers or 1, self.where.cores or 1
+        return f"it needs {workers} cores, and there are {cores}" if workers > cores else ""
 
     def price(self, run: PlannedRun) -> RunPrice:
         """What a run takes; it costs nothing."""
@@ -114,34 +109,29 @@ class DeployedPreprocessings(_Preprocessings):
     def __init__(self, where: Deployments, inputs: Sequence[str], output: Path) -> None:
         """Raises DataError for input that is not there."""
         super().__init__(inputs, output)
-        self.cores: int | None = None
-        self._where = where
+        self.where = where
 
     def why_not(self, arm: Arm) -> str:
         """Why an arm cannot run on these deployments; empty where it can."""
-        return self._where.why_not(arm)
-
-    def deployment_of(self, arm: Arm) -> str | None:
-        """The name of an arm's deployment."""
-        return self._where.name_of(arm)
+        return self.where.why_not(arm)
 
     def price(self, run: PlannedRun) -> RunPrice:
         """What a run takes and costs, by the price list and CPU-seconds that were measured elsewhere."""
-        return preprocessing_price(self._where.topology(run.arm), self._bytes(run.arm))
+        return preprocessing_price(self.where.topology(run.arm), self._bytes(run.arm))
 
     def make(self, run: PlannedRun, bars: Bars) -> str | None:
         """Make the run; an interrupt cancels it."""
         from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 
         inputs = self._inputs(run.arm)
-        deployment = self._where.of(run.arm)
+        deployment = self.where.deployment(run.arm)
         begin = time.monotonic()
         made = preprocess_on_deployment(
             deployment, inputs, settings=Settings(), max_malformed=DEFAULT_MAX_MALFORMED, bars=bars, say=bars.note
         )
         seconds = time.monotonic() - begin
         run.folder.mkdir(parents=True, exist_ok=True)
-        cluster = self._where.topology(run.arm).preprocessing
+        cluster = self.where.topology(run.arm).preprocessing
         _write(run, inputs, seconds, _vcpus(cluster), made.digest, made.counts)
         return None
 

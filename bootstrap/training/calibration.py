@@ -5,10 +5,9 @@ not calibrate with rows of another length than those that are to be trained on, 
 """
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -18,18 +17,25 @@ import numpy as np
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import Interrupt
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_locally
-from bootstrap.training.prediction import opened_dataset
+from bootstrap.training.places.place import Place
+from bootstrap.training.sources.dataset import DatasetSource, opened_dataset
+from bootstrap.training.train import train
 from corpus.dataset import Dataset, RowBlock, write_dataset
 from corpus.display import plural
 from corpus.layout import DATASET_NAME
 from corpus.rules import VALIDATION_SHARE
 from corpus.settings import Settings
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.nodes import NODES_START
+from experiments.forecast.rates import Node
 from trainer.config import TrainConfig
 from trainer.registry import MODELS
 
-_BATCHES = (64, 256, 1024)
-"""Global batches of the runs."""
+_BATCHES, _BATCHES_OF_NODES = (64, 256, 1024), (256, 1024, 4096)
+"""Global batches of the runs, on this machine and on nodes: of a smaller step a GPU shows nothing but the fixed
+part."""
+_RUN = Estimate(30.0, 60.0, 180.0)
+"""Seconds of a run on nodes, with its data's way there and its results' way back; not measured."""
 _STEPS = 24
 """Steps of an epoch: 23 full ones, and one with a quarter of the rows."""
 _SECONDS = 6.0
@@ -48,29 +54,45 @@ class BriefDataset(NamedTuple):
     """To train on."""
 
 
-def calibrate_locally(config: TrainConfig, *, data: Path | None, ranks: int, bars: Bars) -> list[Path]:
-    """Train briefly with `ranks` processes, with the model and the ranks of `config`, on rows of `data` (None: rows of
-    random words, as long as those of reviews); returns the folders of the runs, in `config.output`.
+@dataclass(frozen=True, kw_only=True)
+class CalibrationPrice:
+    """What a calibration on nodes is expected to take."""
 
-    Raises DataError for a dataset that cannot be used, TrainingError, and ShoalError for one with too few rows. Ctrl-C
-    ends it.
+    nodes: list[Node]
+    seconds: Estimate
+    dollars: Estimate | None
+    """For the nodes, on demand; None where a price is not known."""
+
+
+def calibration_price(place: Place) -> CalibrationPrice:
+    """What a calibration at a place with nodes takes. Raises ShoalError where it has none."""
+    nodes = place.nodes()
+    seconds = NODES_START.plus(_RUN.times(len(_BATCHES_OF_NODES)))
+    return CalibrationPrice(nodes=nodes, seconds=seconds, dollars=place.dollars(seconds, nodes))
+
+
+def calibrate(config: TrainConfig, place: Place, *, data: str | None, bars: Bars) -> list[Path]:
+    """Train briefly at a place, with the model and the ranks of `config`, on rows of the dataset `data`; returns the
+    folders of the runs, in `config.output`. None: the newest dataset of the place, or rows of random words, as long as
+    those of reviews, where it has none.
+
+    Raises DataError for a dataset that cannot be used, TrainingError, and ShoalError for one with too few rows, and
+    where the place is taken. Ctrl-C ends it.
     """
-    source = None if data is None else str(data)
-    with brief_datasets(source, _BATCHES, model=config.model) as datasets:
-        return train_briefly(config, datasets, partial(train_locally, ranks=ranks, bars=bars), bars)
+    batches = _BATCHES_OF_NODES if place.ranks is None else _BATCHES
+    source = data or place.newest_dataset(bars)
+    with brief_datasets(source, batches, model=config.model) as datasets, place.held(bars) as held:
+        return train_briefly(config, datasets, held, bars)
 
 
-def train_briefly(
-    config: TrainConfig, datasets: Sequence[BriefDataset], train: Callable[[TrainConfig], dict[str, Any]], bars: Bars
-) -> list[Path]:
-    """Train on each of the datasets by `train`, which returns a summary; returns the folders of the runs."""
+def train_briefly(config: TrainConfig, datasets: Sequence[BriefDataset], place: Place, bars: Bars) -> list[Path]:
+    """Train on each of the datasets; returns the folders of the runs."""
     folders, rate = [], None
     for batch, path, rows in datasets:
         epochs = 1 if rate is None else int(max(1, min(_MOST_EPOCHS, _SECONDS * rate / rows)))
         output = config.output / f"batch-{batch}"
         asked = replace(
             config,
-            data=path,
             output=output,
             force=True,
             resume=False,
@@ -79,7 +101,7 @@ def train_briefly(
             preset=None,
         )
         bars.note(f"steps of {batch} rows")
-        result = train(asked)
+        result = train(DatasetSource(str(path)), asked, place, bars)
         if result["stopped"]:
             raise Interrupt(signal.Signals[result.get("stopped_by", "SIGINT")])
         rate = result["samples_per_second"]

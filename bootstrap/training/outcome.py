@@ -8,9 +8,8 @@ from typing import Any
 
 from bootstrap.errors import ShoalError
 from corpus.files import indented_json, write_whole
-from experiments.runs import LAUNCH
 from trainer.classification.metrics import CALIBRATION, MEASURES, MEASURES_OF_TWO
-from trainer.output.files import SUMMARY, read_json
+from trainer.output.files import LAUNCH, SUMMARY, read_json
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:

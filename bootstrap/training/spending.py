@@ -4,7 +4,7 @@ A node is paid for from its launch on, and counts from there. A node that ran be
 deploy`, counts from the training's start.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,20 +38,23 @@ class Spending:
 class Stages:
     """The parts of a launch, one after the other: how long each took, and what it cost."""
 
-    def __init__(self, began: datetime) -> None:
+    def __init__(self, began: datetime, spent: Callable[[], float | None]) -> None:
+        """`spent` returns the dollars so far; None where a price is not known."""
         self.found: list[dict[str, Any]] = []
         """`name`, `seconds` and `dollars` (None where a price is not known) of each."""
-        self._began = self._since = began
-        self._spent: float | None = 0.0
+        self.began = self._since = began
+        self.spent: float | None = 0.0
+        """The dollars until the end of the last of them."""
+        self._spent_now = spent
 
-    def end(self, name: str, spent: float | None) -> None:
-        """End a stage; `spent`: the dollars so far."""
-        now = datetime.now(UTC)
-        dollars = None if spent is None or self._spent is None else spent - self._spent
+    def end(self, name: str) -> None:
+        """End a stage."""
+        now, spent = datetime.now(UTC), self._spent_now()
+        dollars = None if spent is None or self.spent is None else spent - self.spent
         self.found.append({"name": name, "seconds": (now - self._since).total_seconds(), "dollars": dollars})
-        self._since, self._spent = now, spent
+        self._since, self.spent = now, spent
 
     @property
     def seconds(self) -> float:
         """Seconds of all stages."""
-        return (self._since - self._began).total_seconds()
+        return (self._since - self.began).total_seconds()

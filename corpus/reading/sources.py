@@ -3,7 +3,9 @@
 An option applies to all files. Only what no option gives is detected from the files.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import NamedTuple
 
 from corpus.errors import DataError
@@ -210,3 +212,9 @@ class Range(NamedTuple):
 def plain_size(name: str, size: int) -> int:
     """About how many bytes a file of this name and size has after decompression."""
     return size * EXPANSION.get(compression(name) or "", 1)
+
+
+def digest_of_files(files: Sequence[InputFile]) -> str:
+    """What stands for input that is not a dataset: it follows from the files' names, sizes and times."""
+    named = "".join(f"{each.address}\0{each.size}\0{each.identity}\0" for each in files)
+    return blake2b(named.encode(), digest_size=16).hexdigest()

@@ -17,7 +17,8 @@ from experiments.finding import find_below, find_runs
 from experiments.plans.kept import NAME as EXPERIMENT
 from experiments.report.figures import shortened
 from experiments.results import ExperimentResult, read_experiment
-from experiments.runs import RECORD, Count, Run, read_all, read_run
+from experiments.runs import Count, Run, read_all, read_run
+from trainer.output.files import RECORD
 
 _MOST_LETTERS = 36
 MOST_LINES = 8

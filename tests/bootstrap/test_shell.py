@@ -21,7 +21,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.preprocessing import cluster
-from bootstrap.training.node_launch import NodeLaunch
+from bootstrap.training.places.launch import NodeLaunch
 from embedded.nodes import commands
 from infra import topology
 from tests.bash import Bash

@@ -19,6 +19,7 @@ from corpus.display import printable
 from trainer.errors import TrainingError
 
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
+LAUNCH = "launch.json"
 OLD_MODEL = "model.pt"
 """The model of a run of an earlier version."""
 STREAM = "stream.npz"

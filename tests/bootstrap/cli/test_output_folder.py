@@ -33,7 +33,7 @@ def held(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     "command",
     [
         ("train", "--local", "--data", "{data}"),
-        ("train", "--local", "--model", "skipgram", "--input", "{data}"),
+        ("embed", "--local", "--input", "{data}"),
         ("preprocess", "--local", "--input", "{data}"),
         ("calibrate", "--local"),
         ("experiment", "run", "preprocessing", "--local", "--input", "{data}"),

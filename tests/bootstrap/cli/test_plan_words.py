@@ -72,8 +72,8 @@ def test_a_training_of_one_rank_predicts_more_ranks_of_this_machine(
 ) -> None:
     text = tmp_path / "text.txt"
     text.write_text("\n".join(lines(2000)) + "\n")
-    asked = ["--local", "--model", "skipgram", "--input", str(text), "--embedding", "8", "--min-count", "1"]
-    assert main(["train", *asked, "--epochs", "1", "--output", str(tmp_path / "run")]) == 0
+    asked = ["--local", "--input", str(text), "--embedding", "8", "--min-count", "1"]
+    assert main(["embed", *asked, "--epochs", "1", "--output", str(tmp_path / "run")]) == 0
     capfd.readouterr()
     asked = ["--local", "--words", "1000000", "--rates", str(tmp_path / "run"), "--ranks", "2"]
     assert main(["plan", *asked, "--json"]) == 0

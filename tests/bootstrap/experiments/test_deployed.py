@@ -7,8 +7,9 @@ import pytest
 
 from bootstrap.experiments.places import Deployments
 from bootstrap.experiments.running import plan_runs, run_experiment
-from bootstrap.experiments.trainings import DeployedTrainings
+from bootstrap.experiments.trainings import Trainings
 from bootstrap.progress import Bars
+from bootstrap.training.sources.dataset import DatasetSource
 from experiments.plans.files import ExperimentFile
 from experiments.plans.parts import Experiment
 from experiments.plans.prices import require_price
@@ -33,8 +34,8 @@ def test_each_arm_runs_on_the_deployment_of_its_topology(aws, tmp_path: Path) ->
         }
     )
     where = Deployments({"demo": (topology.load("demo", TOPOLOGIES), fleet.deployment)})
-    place = DeployedTrainings(experiment, where, DATASET)
-    plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), place, output=tmp_path, names=())
+    maker = Trainings(experiment, where, DatasetSource(DATASET))
+    plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), maker, output=tmp_path, names=())
     assert [(arm.name, why) for arm, why in plan.left_out] == [("there", "no --deployment has its topology starter")]
     ((_, price),) = plan.prices()
     require_price([price], 10.0)

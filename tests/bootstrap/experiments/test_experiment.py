@@ -7,7 +7,7 @@ import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.progress import Bars
-from bootstrap.training import local
+from bootstrap.training.places.this_machine import ThisMachine
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
 from tests.trainer.conftest import VOCABULARY, make_rows
@@ -119,7 +119,7 @@ def test_a_stopped_experiment_goes_on_where_it_was(
     file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, rate=500))
     here = ("--local", "--data", data, "--output", tmp_path / "out", "--arms", "two asleep")
     monkeypatch.setattr("bootstrap.cli.experiment.Bars", Stopping)
-    monkeypatch.setattr(local, "_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(ThisMachine, "pause", 0.05)
     status, out, err = shoal(capsys, file, *here)
     assert status == 130
     assert "to go on, type the same command again" in " ".join(err.split())

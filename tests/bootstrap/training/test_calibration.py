@@ -14,7 +14,8 @@ from bootstrap.errors import ShoalError
 from bootstrap.interrupt import Interrupt
 from bootstrap.progress import Bars
 from bootstrap.training import calibration
-from bootstrap.training.prediction import work_of
+from bootstrap.training.places.this_machine import ThisMachine
+from bootstrap.training.sources.dataset import PreparedDataset
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from experiments.forecast.rates import rates_of, read_rates
@@ -36,7 +37,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_slower_of_two_ranks_has_the_steeper_line(tmp_path: Path) -> None:
     config = TrainConfig(data=Path("none"), output=tmp_path, slow={1: Slowdown(4.0)}, threads=1, hidden=8)
     with Bars() as bars:
-        folders = calibration.calibrate_locally(config, data=None, ranks=2, bars=bars)
+        folders = calibration.calibrate(config, ThisMachine(2), data=None, bars=bars)
     assert [folder.name for folder in folders] == ["batch-64", "batch-128"]
     launch = json.loads((folders[0] / "launch.json").read_text())
     rates = rates_of([read_run(folder) for folder in folders])
@@ -86,7 +87,7 @@ def test_the_rates_of_fasttext_predict_fasttext_alone(tmp_path: Path, capsys: py
     summary = json.loads(capsys.readouterr().out)
     assert summary["global_batch"] == 192
     config = TrainConfig(data=data, output=tmp_path, model="fasttext", optimiser="sgd", epochs=5)
-    work = work_of(config, str(data), 1)
+    work = PreparedDataset(str(data)).work(config, 1)
     assert (work.global_batch, work.rows, work.validation) == (192, summary["rows"], 100)
     assert summary["launch"]["predicted"]["seconds"]["middle"] == pytest.approx(predict_training(work, rates).all)
     assert main([*train, "--output", str(tmp_path / "lstm")]) == 1
@@ -96,17 +97,18 @@ def test_the_rates_of_fasttext_predict_fasttext_alone(tmp_path: Path, capsys: py
     assert "measured, fasttext" in capsys.readouterr().out
 
 
-def test_a_run_that_is_stopped_ends_the_calibration(tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_ends_the_calibration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = TrainConfig(data=tmp_path, output=tmp_path)
     datasets = [calibration.BriefDataset(64, tmp_path, 1488), calibration.BriefDataset(128, tmp_path, 2976)]
     made = []
 
-    def train(asked: TrainConfig) -> dict[str, Any]:
+    def train(_source: object, asked: TrainConfig, *_: object) -> dict[str, Any]:
         made.append(asked.global_batch)
         return {"stopped": True, "stopped_by": "SIGTERM"}
 
+    monkeypatch.setattr(calibration, "train", train)
     with Bars() as bars, pytest.raises(Interrupt) as ended:
-        calibration.train_briefly(config, datasets, train, bars)
+        calibration.train_briefly(config, datasets, ThisMachine(), bars)
     assert ended.value.number == signal.SIGTERM
     assert made == [64]
 
@@ -118,7 +120,7 @@ def test_too_few_rows_are_named(tmp_path: Path) -> None:
     write_dataset(data, train=rows, test=rows, vocabulary=VOCABULARY, settings=settings)
     config = TrainConfig(data=data, output=tmp_path / "rates")
     with Bars() as bars, pytest.raises(ShoalError, match="too few to measure by"):
-        calibration.calibrate_locally(config, data=data, ranks=1, bars=bars)
+        calibration.calibrate(config, ThisMachine(1), data=str(data), bars=bars)
 
 
 def test_it_asks_where_to_measure(capsys: pytest.CaptureFixture[str]) -> None:

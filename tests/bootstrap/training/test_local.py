@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.trained import train_here
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training.local import _show_record, read_summary, train_locally
+from bootstrap.training.outcome import read_summary
+from bootstrap.training.places.this_machine import show_record
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import TensorBoardWriter
 from corpus.dataset import RowBlock, write_dataset
@@ -84,7 +86,7 @@ def test_a_stopped_run_is_not_changed_by_a_new_one(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     with pytest.raises(TrainingError, match="of a run that has not ended; go on with --resume"), Bars() as bars:
-        train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
@@ -105,14 +107,14 @@ def finished(folder: Path) -> dict[str, str]:
 def test_without_force_a_finished_model_is_not_replaced(tmp_path: Path) -> None:
     files = finished(tmp_path)
     with pytest.raises(TrainingError, match=r"model is a finished model; add --force"), Bars() as bars:
-        train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
 def test_a_finished_run_is_not_continued(tmp_path: Path) -> None:
     files = finished(tmp_path)
     with Bars() as bars:
-        found = train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
+        found = train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
     assert found == {"stopped": False, "finished_before": True}
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
@@ -264,7 +266,7 @@ class Screen(Bars):
 @pytest.mark.slow
 def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: TrainConfig) -> None:
     with Screen(kills=1) as screen:
-        summary = train_locally(config, ranks=2, bars=screen)
+        summary = train_here(config, ranks=2, bars=screen)
     assert screen.kills == 0
     assert (summary["stopped"], summary["rows_seen"]) == (False, 4 * 1900)
     record = [json.loads(line) for line in (config.output / "record.jsonl").read_text().splitlines()]
@@ -282,7 +284,7 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
 def test_a_bad_dataset_is_reported_before_ranks_start(config: TrainConfig) -> None:
     config.data.write_text("hello")
     with pytest.raises(DataError, match=r"dataset\.h5 is not an HDF5 file"), Bars() as bars:
-        train_locally(config, ranks=2, bars=bars)
+        train_here(config, ranks=2, bars=bars)
     assert not config.output.exists()
 
 
@@ -296,7 +298,7 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
     monkeypatch.chdir(folder)
     refused = replace(config, slow={3: Slowdown(2.0)})
     with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
-        train_locally(refused, ranks=2, bars=bars)
+        train_here(refused, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
     assert not ran.exists(), ran.read_text()
 
@@ -309,5 +311,5 @@ def test_the_words_that_have_come_are_shown_also_before_there_is_a_record(tmp_pa
         return Status(words=6)
 
     with Bars() as bars, TensorBoardWriter(tmp_path) as board:
-        _show_record(tmp_path / "record.jsonl", 0.0, RunView(bars, board, read=read))
+        show_record(tmp_path / "record.jsonl", 0.0, RunView(bars, board, read=read))
     assert asked

@@ -7,14 +7,14 @@ import boto3
 import pytest
 
 from bootstrap.progress import Bars
-from bootstrap.training.node_data import find_data
-from bootstrap.training.raw_input import RawTexts
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.sources.texts import TextsSource
 from corpus.dataset import open_dataset
-from corpus.reading.s3 import Place
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
+from trainer.config import TrainConfig
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +32,15 @@ def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypat
     monkeypatch.setattr("trainer.classification.data.default_cache", lambda: tmp_path / "cache")
     lines = "".join(f"__label__{1 + number % 2} text {number}\n" for number in range(300))
     (tmp_path / "a.txt").write_text(lines)
-    texts = RawTexts(
+    texts = TextsSource(
         inputs=Inputs(files=(str(tmp_path / "a.txt"),)), settings=Settings(), max_malformed=0.05, allow_damaged=False
     )
     with Bars() as bars:
-        place = find_data(Fleet().deployment, texts, output=tmp_path / "model", bars=bars)
+        config = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
+        prepared = texts.prepare(OnDeployment(Fleet().deployment), config, bars)
     (made,) = (tmp_path / "cache").glob("texts-*/dataset.h5")
     with open_dataset(made) as opened:
-        assert place == Place(BUCKET, f"datasets/{opened.digest}/dataset.h5")
-    assert boto3.client("s3").head_object(Bucket=place.bucket, Key=place.key)["ContentLength"] == made.stat().st_size
+        key = f"datasets/{opened.digest}/dataset.h5"
+    assert prepared.request() == {"dataset": f"s3://{BUCKET}/{key}"}
+    assert prepared.inputs == texts.inputs.addresses
+    assert boto3.client("s3").head_object(Bucket=BUCKET, Key=key)["ContentLength"] == made.stat().st_size

@@ -13,9 +13,12 @@ from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
-from bootstrap.training import follow
-from bootstrap.training.follow import wait_for_data
-from bootstrap.training.node_launch import NodeData, NodeLaunch
+from bootstrap.training.places import nodes_followed
+from bootstrap.training.places.launch import NodeLaunch
+from bootstrap.training.places.nodes_followed import wait_for_data
+from bootstrap.training.sources.dataset import PreparedDataset
+from bootstrap.training.sources.source import Prepared
+from bootstrap.training.sources.texts import PreparedTexts
 from corpus.reading.s3 import Place, read_text
 from embedded.aws import EmbeddedAws
 from tests.bootstrap.agent.test_documents import TEXTS
@@ -23,7 +26,7 @@ from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
 
-DATASET = Place(BUCKET, f"datasets/{1:032x}/dataset.h5")
+DATASET = PreparedDataset(f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5")
 CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow={1: Slowdown(2.0)})
 
 
@@ -50,7 +53,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
     with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
         for name, value in running.environment.items():
             patch.setenv(name, value)
-        patch.setattr(follow, "_PAUSE_SECONDS", 0.01)
+        patch.setattr(nodes_followed, "_PAUSE_SECONDS", 0.01)
         boto3.setup_default_session()
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         yield running
@@ -70,11 +73,11 @@ def launch(nodes: list[GpuNode]) -> NodeLaunch:
     return begun(nodes, DATASET)
 
 
-def begun(nodes: list[GpuNode], data: NodeData) -> NodeLaunch:
+def begun(nodes: list[GpuNode], data: Prepared) -> NodeLaunch:
     deployment = replace(Fleet(share="nfs").deployment)
     made = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
     with Bars() as bars:
-        made.start(nodes, CONFIG, data, bars)
+        made.start(nodes, CONFIG, data.request(), bars)
     return made
 
 
@@ -110,7 +113,7 @@ def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
 
 
 def test_the_bar_shows_the_texts_that_all_nodes_have_read(nodes: list[GpuNode]) -> None:
-    launch = begun(nodes, TEXTS)
+    launch = begun(nodes, PreparedTexts(TEXTS, ()))
     told = (
         (launch, [of(launch, "stage", read=400), of(launch, "stage", read=900)]),
         (launch, [of(launch, "staged", read=1_000), of(launch, "stage", read=900)]),
@@ -140,7 +143,7 @@ def test_a_node_that_cannot_bring_its_data_is_not_waited_for(launch: NodeLaunch,
 def test_whatever_ends_the_waiting_stops_the_launch(
     launch: NodeLaunch, nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch, interrupt: bool
 ) -> None:
-    monkeypatch.setattr(follow, "_ANSWER_SECONDS", 600 if interrupt else -1)
+    monkeypatch.setattr(nodes_followed, "_ANSWER_SECONDS", 600 if interrupt else -1)
     with Watching(interrupt=interrupt) as bars, pytest.raises((KeyboardInterrupt, ShoalError)) as raised:
         wait_for_data(launch, nodes, bars)
     assert interrupt or str(raised.value).startswith(f"the agent of the node {nodes[0].instance_id} does not answer;")

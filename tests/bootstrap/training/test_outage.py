@@ -15,9 +15,11 @@ import pytest
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
-from bootstrap.training import follow, remote
+from bootstrap.training.places import nodes_followed
+from bootstrap.training.places.deployment import OnDeployment
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet, boot_agent
+from tests.trained import train_on
 from trainer.config import TrainConfig
 
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
@@ -83,7 +85,8 @@ def person(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person
     monkeypatch.setattr(retrying, "pause", 0.1)
     monkeypatch.setattr(retrying, "say", listening.hears)
     monkeypatch.setattr(fleet, "note", listening.hears)
-    monkeypatch.setattr(follow, "_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(nodes_followed, "_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(OnDeployment, "pause", 0.1)
     yield listening
     if listening.server.is_running() and listening.server.status() == psutil.STATUS_STOPPED:
         listening.server.resume()
@@ -110,7 +113,7 @@ def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -
     one = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent(RANKS))
     config = TrainConfig(data=Path("dataset"), output=output)
     with Watching(person, aws.folder, how) as bars:
-        return remote.train_on_deployment(one.deployment, config, dataset=DATASET, output=output, bars=bars)
+        return train_on(one.deployment, config, DATASET, bars)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap.progress import Bars
-from bootstrap.training.raw_input import RawTexts, dataset_of_texts
+from bootstrap.training.sources.texts import TextsSource, dataset_of_texts
 from corpus import raw_texts
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
@@ -26,7 +26,7 @@ def find(tmp_path: Path) -> Find:
 
     def find(**settings: float) -> Path:
         return dataset_of_texts(
-            RawTexts(
+            TextsSource(
                 inputs=Inputs(files=(str(tmp_path / "in.json"),)),
                 settings=replace(Settings(), **settings),  # type: ignore[arg-type]
                 max_malformed=0.05,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from bootstrap.cli.words_preview import describe_reading
+from bootstrap.cli.stream_preview import describe_reading
 from bootstrap.training.readers import count_readers, reading_now
 from corpus.stream.progress import Status
 from embedded.aws import EmbeddedAws

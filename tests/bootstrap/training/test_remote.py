@@ -18,11 +18,11 @@ from bootstrap.aws import fetched
 from bootstrap.cli.train import rows as summary_rows
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training import calibration, node_calibration
-from bootstrap.training.follow import RemoteRecord
-from bootstrap.training.node_launch import NodeLaunch
-from bootstrap.training.node_prediction import predict_launch
-from bootstrap.training.remote import train_on_deployment
+from bootstrap.training import calibration
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.launch import NodeLaunch
+from bootstrap.training.places.nodes_followed import RemoteRecord
+from bootstrap.training.sources.dataset import PreparedDataset
 from corpus.dataset import RowBlock, write_dataset
 from corpus.reading.s3 import Place, place_of
 from corpus.settings import Settings
@@ -32,6 +32,7 @@ from tests.events import points
 from tests.experiments.forecast.test_training import a_run
 from tests.fleet import BUCKET, Fleet, pack_code
 from tests.processes import rank_processes
+from tests.trained import forecast_on, train_on
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.options.run_options import Slowdown
@@ -167,7 +168,7 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     )  # so that it does not end before it is stopped
 
     with Impatient() as bars:
-        stopped = train_on_deployment(two.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars)
+        stopped = train_on(two.deployment, slow, DATASET, bars)
     assert stopped["run"].rstrip("/").rpartition("/")[2] not in fetched.unfetched(boto3.client("s3"), BUCKET)
     assert stopped["stopped"]
     assert two.desired() == {"pair": 0}
@@ -182,9 +183,7 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     assert "  copy the data" in [name for name, _ in summary_rows(stopped, tmp_path)]
 
     with Bars() as bars:
-        finished = train_on_deployment(
-            two.deployment, replace(config, resume=True), dataset=DATASET, output=tmp_path, bars=bars
-        )
+        finished = train_on(two.deployment, replace(config, resume=True), DATASET, bars)
     assert finished["run"] == stopped["run"]
     assert finished["world_size"] == 2
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
@@ -211,7 +210,7 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
         data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.004
     )
     with Murderer(aws.folder) as bars:
-        finished = train_on_deployment(two.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+        finished = train_on(two.deployment, config, DATASET, bars)
     assert len(bars.killed) == 1
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
     record = [json.loads(line) for line in (tmp_path / "record.jsonl").open()]
@@ -262,9 +261,7 @@ def test_agents_that_are_killed_at_random_moments_change_nothing(aws, tmp_path: 
 
     def trained(output: Path) -> tuple[bytes, list[float]]:
         with Bars() as bars:
-            found = train_on_deployment(
-                two.deployment, replace(config, output=output), dataset=DATASET, output=output, bars=bars
-            )
+            found = train_on(two.deployment, replace(config, output=output), DATASET, bars)
         assert (found["stopped"], found["rows_seen"]) == (False, 12 * found["rows"])
         record = [json.loads(line) for line in (output / "record.jsonl").open()]
         assert sum(line["kind"] == "start" for line in record) == 1
@@ -285,7 +282,7 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
     (tmp_path / "model" / "config.json").write_text("finished")
     config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
     with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
-        train_on_deployment(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+        train_on(one.deployment, config, DATASET, bars)
     activities = one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"]
     assert activities == []
 
@@ -294,7 +291,7 @@ def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, 
     one = Fleet().add("one", "g5.xlarge", 1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
     with Bars() as bars, pytest.raises(ShoalError, match="--embeddings goes with --local"):
-        train_on_deployment(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+        train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
@@ -305,7 +302,7 @@ def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> N
     config = TrainConfig(data=Path("dataset"), output=tmp_path, force=True)
     missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
     with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):
-        train_on_deployment(one.deployment, config, dataset=missing, output=tmp_path, bars=bars)
+        train_on(one.deployment, config, missing, bars)
 
 
 def keys() -> set[str]:
@@ -317,17 +314,17 @@ def keys() -> set[str]:
 def test_a_calibration_starts_the_nodes_once_and_leaves_nothing_in_the_bucket(
     aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_calibration, "_BATCHES", (32, 64))
+    monkeypatch.setattr(calibration, "_BATCHES_OF_NODES", (32, 64))
     monkeypatch.setattr(calibration, "_SECONDS", 0.5)
     two = Fleet().add("pair", "g5.xlarge", 2, boot=boot(None))
     before = keys()
-    price = node_calibration.calibration_price(two.deployment)
+    price = calibration.calibration_price(OnDeployment(two.deployment))
     assert price.nodes == [Node("g5.xlarge", 1)] * 2
     assert price.dollars is not None
     assert 0 < price.dollars.low < price.dollars.middle < price.dollars.high < 5
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "rates", hidden=8)
     with Bars() as bars:
-        folders = node_calibration.calibrate_on_deployment(two.deployment, config, data=None, bars=bars)
+        folders = calibration.calibrate(config, OnDeployment(two.deployment), data=None, bars=bars)
     assert [folder.name for folder in folders] == ["batch-32", "batch-64"]
     assert keys() == before
     assert two.desired() == {"pair": 0}
@@ -338,14 +335,7 @@ def test_a_calibration_starts_the_nodes_once_and_leaves_nothing_in_the_bucket(
     assert len(rates.ranks) == 2
 
     with Bars() as bars:
-        trained = train_on_deployment(
-            two.deployment,
-            replace(config, output=tmp_path / "model", epochs=2),
-            dataset=DATASET,
-            output=tmp_path / "model",
-            bars=bars,
-            rates=rates,
-        )
+        trained = train_on(two.deployment, replace(config, output=tmp_path / "model", epochs=2), DATASET, bars, rates)
     assert "batch-32" in trained["launch"]["predicted"]["source"]
     assert trained["run"].rstrip("/").rpartition("/")[2] not in fetched.unfetched(boto3.client("s3"), BUCKET)
 
@@ -363,7 +353,7 @@ def test_what_nobody_can_predict_is_noted_and_no_error(
     one = Fleet().add("one", "g5.xlarge", 1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path, **changes)
     with Bars() as bars:
-        assert predict_launch(one.deployment, config, place_of(DATASET), None, bars) is None
+        assert forecast_on(one.deployment, config, PreparedDataset(DATASET), bars) is None
     assert part in " ".join(capsys.readouterr().err.split())
 
 
@@ -372,12 +362,12 @@ def test_a_missing_dataset_and_other_gpus_are_no_error_either(
 ) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     config = TrainConfig(data=Path("dataset"), output=tmp_path)
-    missing = place_of(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
+    missing = PreparedDataset(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
     rates = rates_of([a_run(tmp_path / "rates", batch=64, rows=5_000)])
     with Bars() as bars:
-        assert predict_launch(one.deployment, config, missing, None, bars) is None
-        assert predict_launch(one.deployment, config, place_of(DATASET), rates, bars) is None
-        found = predict_launch(one.deployment, config, place_of(DATASET), None, bars)
+        assert forecast_on(one.deployment, config, missing, bars) is None
+        assert forecast_on(one.deployment, config, PreparedDataset(DATASET), bars, rates) is None
+        found = forecast_on(one.deployment, config, PreparedDataset(DATASET), bars)
     said = " ".join(capsys.readouterr().err.split())
     assert said.count("not predicted: ") == 2
     assert "runs of this machine" in said

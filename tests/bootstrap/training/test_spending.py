@@ -52,7 +52,8 @@ def test_without_a_price_no_cost_is_shown(instance_type: str, region: str) -> No
 
 
 def test_a_stage_costs_what_was_spent_since_the_one_before() -> None:
-    stages = Stages(datetime.now(UTC))
-    for spent in (1.0, 3.5, None, 4.0, 6.0):
-        stages.end("a stage", spent)
+    spent = [1.0, 3.5, None, 4.0, 6.0]
+    stages = Stages(datetime.now(UTC), iter(spent).__next__)
+    for _ in spent:
+        stages.end("a stage")
     assert [stage["dollars"] for stage in stages.found] == [1.0, 2.5, None, None, 2.0]

@@ -10,7 +10,7 @@ import pytest
 from bootstrap.agent import supervisor
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training.word_stream import Readers, forget, readers_of
+from bootstrap.training.sources.local_readers import Readers, forget, readers_of
 from corpus.errors import DataError
 from corpus.stream.parts import part_numbers
 from corpus.stream.settings import StreamSettings

@@ -13,17 +13,16 @@ import pytest
 
 from bootstrap.aws.cdk import TOPOLOGIES
 from bootstrap.aws.deployment import Deployment
-from bootstrap.cli.train_words import word_rows
+from bootstrap.cli.embed import word_rows
 from bootstrap.errors import ShoalError
 from bootstrap.experiments.places import Deployments
 from bootstrap.experiments.running import plan_runs, run_experiment
-from bootstrap.experiments.trainings import DeployedWords
+from bootstrap.experiments.trainings import Trainings, text_of
 from bootstrap.nodes import fleet as nodes_of_fleets
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
-from bootstrap.training.node_prediction import predict_launch
-from bootstrap.training.node_stream import require_readable
-from bootstrap.training.remote import train_on_deployment
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.sources.stream import PreparedStream, StreamSource
 from corpus.errors import DataError
 from corpus.stream.settings import StreamSettings
 from embedded.aws import EmbeddedAws
@@ -32,6 +31,7 @@ from experiments.plans.parts import Experiment
 from experiments.results import read_experiment
 from infra import topology
 from tests.fleet import BUCKET, Fleet, boot_agent
+from tests.trained import forecast_on, train_on
 from tests.trainer.embeddings import made_text
 from trainer.config import TrainConfig, configured
 from trainer.embeddings.vectors import open_vectors
@@ -108,7 +108,7 @@ def growing() -> Iterator[None]:
 
 def trained(deployment: Deployment, config: TrainConfig, bars: Bars | None = None) -> dict[str, Any]:
     with growing(), bars or Bars() as shown:
-        return train_on_deployment(deployment, config, dataset=SETTINGS, output=config.output, bars=shown)
+        return train_on(deployment, config, SETTINGS, shown)
 
 
 @pytest.mark.slow
@@ -161,9 +161,7 @@ def test_a_stopped_run_goes_on_in_its_stream_although_that_ended_with_the_nodes(
     assert open_vectors(str(output)).words
     resumed = configuration(output, resume=True)
     with pytest.raises(ShoalError, match=r"has tokeniser punctuation, and not spaces; resume with what it was"):
-        train_on_deployment(
-            deployment, resumed, dataset=replace(SETTINGS, tokeniser="spaces"), output=output, bars=Bars()
-        )
+        train_on(deployment, resumed, replace(SETTINGS, tokeniser="spaces"), Bars())
     finished = trained(deployment, resumed, Impatient(140))
     assert finished["run"] == stopped["run"]
     assert finished["rows_seen"] > stopped["rows_seen"]
@@ -219,9 +217,7 @@ def test_without_nodes_that_read_the_first_that_trains_does_and_what_it_read_is_
     settings = StreamSettings(sources=("s3://my-texts/books/",), readers=2, part_rows=128)
     config = configuration(tmp_path, epochs=2, vocabulary_words=1_000_000)
     with Bars() as bars:
-        found = train_on_deployment(
-            deployed(alone, inputs="s3://my-texts/books/"), config, dataset=settings, output=tmp_path, bars=bars
-        )
+        found = train_on(deployed(alone, inputs="s3://my-texts/books/"), config, settings, bars)
     assert found["readers"] == []
     assert found["read"]["words"] == 48_000
     assert {path.name for path in tmp_path.glob("reader-*")} == {
@@ -254,19 +250,19 @@ REFUSED = {
 def test_text_that_nodes_cannot_read_is_refused(aws: EmbeddedAws, changes: dict[str, Any], sentence: str) -> None:
     deployment = deployed(Fleet().add("train", "g4dn.xlarge", 1), inputs=f"{NEWS} s3://gone/news/")
     with pytest.raises((DataError, ShoalError), match=sentence):
-        require_readable(deployment, replace(SETTINGS, **changes))
+        StreamSource(replace(SETTINGS, **changes)).settings_for(OnDeployment(deployment))
 
 
 def test_nodes_without_a_folder_in_common_are_refused(aws: EmbeddedAws) -> None:
     with pytest.raises(ShoalError, match=r"the 2 nodes of .* have no folder in which all of them would find the words"):
-        require_readable(deployed(Fleet().add("train", "g4dn.xlarge", 2)), SETTINGS)
+        StreamSource(SETTINGS).settings_for(OnDeployment(deployed(Fleet().add("train", "g4dn.xlarge", 2))))
 
 
 def test_a_set_out_of_the_nodes_reach_is_refused_before_they_start(aws: EmbeddedAws, tmp_path: Path) -> None:
     fleet = Fleet().add("train", "g4dn.xlarge", 1)
     config = configuration(tmp_path / "out", similarity=("s3://sets-of-others/pairs.txt",))
     with pytest.raises(ShoalError, match="may not read s3://sets-of-others/pairs"), Bars() as bars:
-        train_on_deployment(deployed(fleet), config, dataset=SETTINGS, output=config.output, bars=bars)
+        train_on(deployed(fleet), config, SETTINGS, bars)
     assert fleet.scaling.describe_scaling_activities(AutoScalingGroupName=f"{fleet.name}-train")["Activities"] == []
 
 
@@ -285,18 +281,18 @@ def test_what_is_predicted_of_text_that_keeps_coming_has_the_dollars_of_readers(
     with_readers: Fleet, tmp_path: Path
 ) -> None:
     deployment, bars = with_readers.deployment, Noting()
-    hour = predict_launch(deployment, configuration(tmp_path, minutes=60.0), SETTINGS, None, bars)
+    hour = forecast_on(deployment, configuration(tmp_path, minutes=60.0), PreparedStream(SETTINGS), bars)
     assert hour is not None
     assert [stage["name"] for stage in hour["stages"]] == [
         *("start the nodes", "copy the data", "train", "end the nodes")
     ]
     assert hour["seconds"]["low"] > 3600
     alone = Fleet().add("train", "g4dn.xlarge", 1).deployment
-    less = predict_launch(alone, configuration(tmp_path, minutes=60.0), SETTINGS, None, bars)
+    less = forecast_on(alone, configuration(tmp_path, minutes=60.0), PreparedStream(SETTINGS), bars)
     assert less is not None
     assert hour["dollars"]["middle"] > less["dollars"]["middle"] + 2 * 0.15
-    assert predict_launch(deployment, configuration(tmp_path), SETTINGS, None, bars) is None
-    assert "nobody has measured how long --model skipgram takes there; its nodes cost $0." in bars.notes[-1]
+    assert forecast_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS), bars) is None
+    assert "nobody has measured how long --model skipgram takes; its nodes cost $0." in bars.notes[-1]
 
 
 @pytest.mark.slow
@@ -317,8 +313,8 @@ def test_an_experiment_learns_on_the_deployment_of_each_arms_topology(with_reade
         }
     )
     where = Deployments({"demo": (topology.load("demo", TOPOLOGIES), deployed(with_readers))})
-    place = DeployedWords(experiment, where, [text], ())
-    plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), place, output=tmp_path, names=())
+    maker = Trainings(experiment, where, text_of(experiment, (text,), tmp_path))
+    plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), maker, output=tmp_path, names=())
     with Bars() as bars:
         assert run_experiment(plan, bars) is None
     (arm,) = read_experiment(tmp_path).arms

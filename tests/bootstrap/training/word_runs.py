@@ -29,7 +29,7 @@ class WordRun:
         self.output = output
         self._temporary = output.with_name("temporary")
         self._temporary.mkdir(exist_ok=True)
-        command = ["shoal", "train", "--local", "--data", stream, "--output", output, *LEARNING, *options, "--json"]
+        command = ["shoal", "embed", "--local", "--data", stream, "--output", output, *LEARNING, *options, "--json"]
         self.process = subprocess.Popen(
             [*map(str, command)],
             stdout=subprocess.PIPE,

@@ -11,10 +11,9 @@ from functools import partial
 from bootstrap.agent.documents import NodeStatus
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
-from bootstrap.interrupt import mark_handled
 from bootstrap.nodes.fleet import GpuNode, NodeWatch, of_role
 from bootstrap.progress import Bars
-from bootstrap.training.node_launch import NodeLaunch
+from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.run_view import RunView
 from corpus.reading.s3 import Place, head_if_there, read_from
 from trainer.output.files import RECORD
@@ -51,8 +50,8 @@ def wait_for_data(launch: NodeLaunch, nodes: Sequence[GpuNode], bars: Bars) -> N
                     f"the agent of the node {silent[0]} does not answer; if its deployment is of an earlier version of "
                     "Shoal, deploy it again"
                 )
-            if launch.request.texts is not None and statuses:
-                bars.at(min(each.read for each in statuses.values()))
+            if read := min((each.read for each in statuses.values()), default=0):
+                bars.at(read)
             bars.tick()
             time.sleep(_PAUSE_SECONDS)
     except Abandoned:
@@ -62,37 +61,11 @@ def wait_for_data(launch: NodeLaunch, nodes: Sequence[GpuNode], bars: Bars) -> N
         raise
 
 
-def wait_for_end(
-    launch: NodeLaunch, nodes: Sequence[GpuNode], view: RunView, bars: Bars
-) -> tuple[KeyboardInterrupt | None, Statuses]:
-    """Follow the ranks and the readers to their end; returns the interrupt that asked them to stop, if there was one,
-    and what the nodes have told at the end.
-
-    Raises ShoalError when a node is gone or does not stop, and Abandoned when the user interrupts again, before AWS has
-    answered and the nodes could be asked to stop.
-    """
-    followed = _Followed(launch, nodes, view)
-    stop_request: KeyboardInterrupt | None = None
-    while True:
-        try:
-            if stop_request:
-                if retrying.unanswered:
-                    bars.note(_unanswered_message(launch))
-                followed.stop()
-            while not followed.is_over():
-                time.sleep(_PAUSE_SECONDS)
-            return stop_request, followed.statuses
-        except KeyboardInterrupt as interrupt:
-            if stop_request:
-                raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
-            stop_request = interrupt
-            mark_handled(stop_request)
-
-
-class _Followed:
+class FollowedNodes:
     """A launch that is followed."""
 
     def __init__(self, launch: NodeLaunch, nodes: Sequence[GpuNode], view: RunView) -> None:
+        """`view` shows what the record has more than now."""
         self.statuses: Statuses = {}
         self._launch, self._record = launch, RemoteRecord(launch, view)
         self._trainers = NodeWatch(launch.deployment, of_role(nodes, "train"), f", and the ranks with it{GO_ON}")
@@ -137,7 +110,7 @@ class _Followed:
             self._deadline = time.monotonic() + _LONGEST_STOP_SECONDS
 
 
-def _unanswered_message(launch: NodeLaunch) -> str:
+def unanswered_message(launch: NodeLaunch) -> str:
     """What to tell a user who stops a run while AWS does not answer."""
     return (
         "the ranks are asked to stop as soon as AWS answers. Ctrl-C again ends this command at once, and the training "

@@ -6,25 +6,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import REQUEST_NAME, Member, NodeStatus, RunRequest
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
+from bootstrap.errors import ShoalError
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
-from bootstrap.training.raw_input import dataset_name
 from corpus.errors import DataError
 from corpus.reading.s3 import Place, read_text
-from corpus.stream.settings import StreamSettings
-from corpus.text_request import TextRequest
 from infra import topology
 from trainer.command_line import as_words
 from trainer.config import TrainConfig
-
-NodeData = Place | TextRequest | StreamSettings
-"""A dataset in S3, texts that nodes encode, or text of which readers leave the words."""
 
 _PORTS = range(20_000, 30_000)
 _SET_BY_NODES = ("data", "output", "cache", "trust_network")
@@ -48,8 +44,9 @@ class NodeLaunch:
         assert self._request is not None
         return self._request
 
-    def start(self, nodes: Sequence[GpuNode], config: TrainConfig, data: NodeData, bars: Bars) -> None:
-        """Ask the nodes, those that train and after them those that read, for this training."""
+    def start(self, nodes: Sequence[GpuNode], config: TrainConfig, learnt: Mapping[str, Any], bars: Bars) -> None:
+        """Ask the nodes, those that train and after them those that read, for this training; `learnt`: the fields of
+        the request that say what it learns from."""
         options = {name: words for name, words in as_words(config).items() if name not in _SET_BY_NODES}
         self._request = RunRequest(
             run=self.run,
@@ -58,10 +55,7 @@ class NodeLaunch:
             share=self.deployment.share,
             options=options,
             port=random.choice(_PORTS),  # noqa: S311
-            dataset=str(data) if isinstance(data, Place) else None,
-            texts=data if isinstance(data, TextRequest) else None,
-            texts_name=dataset_name(data) if isinstance(data, TextRequest) else None,
-            stream=data if isinstance(data, StreamSettings) else None,
+            **learnt,
         )
         copy = Place(self.bucket, self.folder.key + REQUEST_NAME)
         fetched.put(self._s3, copy, self.run, self._request.to_json(), bars.note)
@@ -71,6 +65,14 @@ class NodeLaunch:
         """Ask all nodes to stop with a checkpoint."""
         self._request = replace(self.request, stop=True)
         retrying(self._write)
+
+    def request_before(self) -> RunRequest:
+        """The request of a run that goes on. Raises ShoalError where it left none that can be read."""
+        place = Place(self.bucket, self.folder.key + REQUEST_NAME)
+        try:
+            return RunRequest.from_json(read_text(self._s3, place) or "")
+        except DataError as error:
+            raise ShoalError(f"{place} is no request of a run: {error}; leave out --resume") from error
 
     def forget(self) -> None:
         """Remove the request: nodes that stay have nothing more to do."""

@@ -1,7 +1,7 @@
-"""Text for a training on vectors of words: readers, processes of their own, leave it in a folder for the ranks.
+"""The readers of a stream on this machine: processes that leave its words in a folder for the ranks.
 
-A text that has an end is read to its end before the ranks start; a run that is begun again, or another run with the
-same folder, finds it there. Readers of text that keeps coming run beside the ranks, and end with them.
+A finite text is read to its end before the ranks start; a resumed run, or another run with the same folder, finds it
+there. Readers of an unbounded stream run beside the ranks, and end with them.
 """
 
 import os

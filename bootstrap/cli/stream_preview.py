@@ -1,4 +1,4 @@
-"""What `shoal train --dry-run` shows of text for words, and what readers have done with it, in words."""
+"""What `shoal embed --dry-run` shows of its text, and what readers have done with it, in words."""
 
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ from corpus.stream.settings import StreamSettings, is_socket
 from corpus.stream.tokenisers import END, words_of_lines
 
 if TYPE_CHECKING:
-    from bootstrap.aws.deployment import Deployment
+    from bootstrap.training.places.place import Place
 
 _SHOWN_WORDS = 12
 
 
-def content(settings: StreamSettings, deployment: "Deployment | None") -> dict[str, Any]:
-    """The sources as they are now, the beginning of the first file, and of a deployment what its nodes cost.
+def content(settings: StreamSettings, place: "Place") -> dict[str, Any]:
+    """The sources as they are now, the beginning of the first file, and what nodes cost.
 
     Raises DataError for sources that cannot be read.
     """
@@ -39,7 +39,7 @@ def content(settings: StreamSettings, deployment: "Deployment | None") -> dict[s
         "goes_on": settings.endless,
         "sample": _sample(files[0].address, settings) if files else None,
         "settings": {name: getattr(settings, name) for name in ("tokeniser", "lowercase", "lemmatize", "readers")},
-        **(_nodes(deployment) if deployment else {}),
+        **_nodes(place),
     }
 
 
@@ -91,10 +91,11 @@ def _sample(address: str, settings: StreamSettings) -> dict[str, Any]:
     }
 
 
-def _nodes(deployment: "Deployment") -> dict[str, Any]:
-    from bootstrap.training.node_prediction import dollars_of, nodes_of
+def _nodes(place: "Place") -> dict[str, Any]:
     from experiments.forecast.estimate import Estimate
 
-    nodes = nodes_of(deployment, readers=True)
-    hourly = dollars_of(Estimate.exact(3600), deployment, nodes)
+    nodes = place.nodes(readers=True)
+    if not nodes:
+        return {}
+    hourly = place.dollars(Estimate.exact(3600), nodes)
     return {"nodes": [node.instance_type for node in nodes], "dollars_an_hour": hourly and hourly.middle}

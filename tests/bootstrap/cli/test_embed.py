@@ -1,4 +1,4 @@
-"""`shoal train` for models of words: from text to vectors, and what is said of text and options that do not fit."""
+"""`shoal embed`: from text to word embeddings, and what is said of text and options that do not fit."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.bootstrap.cli.command import ACCOUNT, shoal
 from tests.trainer.embeddings import made_text
 from trainer.embeddings.vectors import read_vectors
 
-WORDS = ("train", "--local", "--model", "skipgram", "--embedding", "16", "--min-count", "1", "--threads", "1")
+WORDS = ("embed", "--local", "--embedding", "16", "--min-count", "1", "--threads", "1")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_the_summary_for_a_person_names_the_words_and_the_measures(
     output, told = trained
     assert main([*WORDS, "--data", str(output / "stream"), "--output", str(output), "--resume"]) == 0
     assert "finished" in capsys.readouterr().out
-    from bootstrap.cli.train_words import word_rows
+    from bootstrap.cli.embed import word_rows
 
     shown = dict(word_rows(told, output))
     assert shown["vocabulary"] == "24 words"
@@ -85,14 +85,14 @@ def test_a_finished_model_is_not_replaced_unasked(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ((), "--model skipgram needs --input FILE_OR_S3..., text to learn from, or --data DIR"),
+        ((), "there is nothing to learn from; give --input FILE_OR_S3..., or --data DIR"),
         (("--input", "{text}", "--data", "{stream}"), "--data a folder with what was read before; give one of them"),
         (("--input", "{text}", "--nodes", "0"), "0 is not in the range 1<=x<=1024"),
-        (("--input", "{text}", "--rates", "{text}"), "--rates goes with models that classify texts"),
-        (("--input", "{text}", "--test-input", "{text}"), "--test-input goes with models that classify texts"),
-        (("--input", "{text}", "--separator", ","), "--separator goes with models that classify texts"),
-        (("--input", "{text}", "--classes", "a", "b"), "--classes goes with models that classify texts"),
-        (("--input", "{text}", "--allow-damaged"), "--allow-damaged goes with models that classify texts"),
+        (("--input", "{text}", "--model", "lstm"), "'lstm' is not one of 'skipgram', 'char-lstm'"),
+        (("--input", "{text}", "--preset", "fasttext"), "'fasttext' is not one of 'sgns', 'sgns-char'"),
+        (("--input", "{text}", "--rates", "{text}"), "no such option '--rates'"),
+        (("--input", "{text}", "--test-input", "{text}"), "no such option '--test-input'"),
+        (("--input", "{text}", "--embeddings", "{stream}"), "no such option '--embeddings'"),
         (("--data", "{stream}", "--readers", "2"), "--readers goes with --input"),
         (("--data", "{stream}", "--follow"), "--follow goes with --input"),
         (("--data", "{stream}", "--max-malformed", "0.5"), "--max-malformed goes with --input"),
@@ -111,7 +111,6 @@ def test_a_finished_model_is_not_replaced_unasked(
         (("--input", "{text}", "--minutes", "5"), "--minutes goes with text that keeps coming (--follow)"),
         (("--input", "{text}", "--vocabulary-words", "5"), "--vocabulary-words goes with text that keeps coming"),
         (("--input", "{text}", "--follow", "--pip"), "--pip goes with a text that has an end"),
-        (("--input", "{text}", "--embeddings", "{stream}"), "--model skipgram learns such vectors; leave it out"),
         (("--input", "{text}", "--resume", "--force"), "give one of them"),
     ],
 )
@@ -128,35 +127,26 @@ def test_options_that_do_not_fit_are_wrong_use(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("option", ["--follow", "--lemmatize", "--keep-case"])
-def test_options_of_words_are_refused_for_models_of_texts(
+@pytest.mark.parametrize("option", ["--follow", "--lemmatize", "--mode", "--window"])
+def test_a_classifier_has_no_options_of_word_embeddings(
     tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ("train", "--local", "--data", "rows.h5", "--output", tmp_path / "out", option)
-    assert f"{option} goes with models of words, such as skipgram" in said(capsys, 2, *arguments)
-
-
-def test_a_mode_that_a_model_has_not_is_named_before_what_the_mode_asks_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ("train", "--local", "--model", "lstm", "--data", "rows.h5", "--output", tmp_path / "out")
-    sentence = said(capsys, 2, *arguments, "--mode", "average:5")
-    assert "--model lstm learns by --mode sync alone; leave it out, or take --model skipgram" in sentence
+    assert f"no such option '{option}'" in said(capsys, 2, *arguments)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ((), "--model skipgram needs --input s3://..., text to learn from"),
+        ((), "there is nothing to learn from; give --input s3://..."),
         (("--data", "stream"), "--data is a folder of this machine, and goes with --local; give --input s3://..."),
         (("--input", "s3://texts/news", "--nodes", "2"), "--nodes goes with --local"),
-        (("--input", "s3://texts/news", "--rates", "."), "--rates goes with models that classify texts"),
     ],
 )
 def test_options_that_do_not_fit_a_deployment_are_wrong_use(
     options: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ("train", "--deployment", "words", "--model", "skipgram", "--output", "out", *options)
+    arguments = ("embed", "--deployment", "words", "--output", "out", *options)
     assert sentence in said(capsys, 2, *arguments)
 
 

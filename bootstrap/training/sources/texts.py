@@ -1,28 +1,36 @@
-"""Raw texts for a training: what their files are, and their dataset, which is made once and found again.
+"""Raw texts, whose dataset is made once and found again.
 
 Its name stands for the files as they are, the settings and the code. On this machine it lies in the folder of the
-cache; on a deployment the nodes make it (`node_data`).
+cache; of texts in S3 the nodes of a deployment make it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from bootstrap.training.sources.dataset import PreparedDataset
+from bootstrap.training.sources.source import Prepared, Reach, Source, Staging
 from corpus.dataset import open_dataset
 from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
 from corpus.private_folders import temporary_folder
 from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from corpus.text_request import TextRequest, describe_left_out
+from experiments.errors import ExperimentError
+from experiments.forecast.training import TrainingWork
 from jobs.preparation import fingerprint
+from trainer.config import TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class RawTexts:
+class TextsSource(Source):
     """Texts to train on, as the user named them."""
 
     inputs: Inputs
@@ -31,8 +39,43 @@ class RawTexts:
     max_malformed: float
     allow_damaged: bool
 
+    def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> Prepared:
+        """Make their dataset, unless nodes are to read them from S3."""
+        addresses = self.inputs.addresses
+        local = [address for address in addresses if not is_s3(address)]
+        if not reach.reads_s3_alone or len(local) == len(addresses):
+            path = dataset_of_texts(self, output=config.output, cache=config.cache, bars=bars)
+            return PreparedDataset(reach.dataset(str(path), bars), addresses if reach.reads_s3_alone else ())
+        if local:
+            raise ShoalError(f"{local[0]} is a file here, and other input is in S3; copy all of it to one of them")
+        for address in addresses:
+            reach.require_reads(address)
+        return PreparedTexts(understand_texts(self, config.output, bars), addresses)
 
-def understand_texts(texts: RawTexts, output: Path, bars: Bars) -> TextRequest:
+    def digest(self) -> str | None:
+        """None: it follows from what the files are found to be."""
+        return None
+
+
+class PreparedTexts(Prepared):
+    """Texts in S3, which nodes encode."""
+
+    called = "the dataset of the texts"
+
+    def __init__(self, request: TextRequest, inputs: tuple[str, ...]) -> None:
+        self._request, self.inputs = request, inputs
+        self.staging = Staging("read the texts on the nodes", request.plain_bytes, "B")
+
+    def request(self) -> Mapping[str, Any]:
+        """The texts, and what stands for them."""
+        return {"texts": self._request, "texts_name": dataset_name(self._request)}
+
+    def work(self, config: TrainConfig, ranks: int) -> TrainingWork:  # noqa: ARG002
+        """Raises ExperimentError."""
+        raise ExperimentError("how many texts there are is known when the nodes have read them")
+
+
+def understand_texts(texts: TextsSource, output: Path, bars: Bars) -> TextRequest:
     """What the files are, and how they are read. Files in `output`, the folder of the training's results, are no input.
 
     Raises DataError for input that cannot be used.
@@ -56,7 +99,7 @@ def dataset_name(request: TextRequest) -> str:
     return fingerprint(request.sources, request.settings, frozenset())
 
 
-def dataset_of_texts(texts: RawTexts, *, output: Path, cache: Path | None, bars: Bars) -> Path:
+def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, bars: Bars) -> Path:
     """The dataset of these texts, whole texts as rows; made in `cache`, or in the user's own, if it is not there.
 
     Files in `output`, the folder of the training's results, are no input. Raises DataError for input that cannot be

@@ -1,0 +1,179 @@
+"""`shoal embed`: text to word embeddings."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.input_options import INPUT, require_s3
+from bootstrap.cli.output import json_option, show, summary
+from bootstrap.cli.target import Target, local_ranks_option, where_options
+from bootstrap.cli.training_rows import (
+    cost_rows,
+    node_rows,
+    predicted_rows,
+    profile_rows,
+    refused_rows,
+    rows_of_ranks,
+    speed_rows,
+    time_rows,
+)
+from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
+from bootstrap.cli.word_options import GROUP, refuse_reading_options, stream_settings, word_options
+from bootstrap.errors import UsageError
+from jobs.choose import add_limit_options
+from trainer.command_line import add_arguments
+from trainer.config import TrainConfig
+from trainer.embeddings.analogy import read_questions
+from trainer.embeddings.similarity import read_pairs
+from trainer.errors import TrainingError
+from trainer.options.embedding_options import require_text_of_kind
+from trainer.output.files import MODEL, finished_model
+
+if TYPE_CHECKING:
+    from bootstrap.training.sources.stream import StreamSource
+
+_STOPPED = "with a checkpoint; to continue, type the same command with --resume"
+_NOTE = (
+    "Files, folders, s3://... or tcp://HOST:PORT, of which each line is a text; with --deployment s3://... within the "
+    "topology's inputs."
+)
+
+
+@command(
+    short_help="learn word embeddings from text",
+    help="Learn word embeddings by data-parallel SGD, from a finite text or from a stream: by skip-gram with negative "
+    "sampling, or by an LSTM that reads the characters of words. Ctrl-C stops with a checkpoint, and exit status 130 "
+    "(SIGTERM: 143); --resume continues. With --deployment its GPU nodes are started for the training, and paid for "
+    "until it ends.",
+    epilog="""\
+\b
+Examples:
+  shoal embed --local --input books.txt.gz --output results/words
+  shoal embed --local --input 'logs/*.txt' --follow --minutes 30 \\
+      --output results/words
+  shoal embed --deployment embeddings-4x1gpu --mode average:20 \\
+      --input s3://books/english --output results/words
+""",
+    notes={INPUT: _NOTE},
+)
+@where_options
+@local_ranks_option
+@option("--input", group=INPUT, several=True, type=click.Path(), metavar="PATH_OR_S3...", help="the text")
+@option(
+    "--data",
+    group=INPUT,
+    metavar="DIR",
+    help="instead, on this machine: the text that an earlier run has read, its output's stream/",
+)
+@word_options
+@argparse_options(lambda parser: add_limit_options(parser.add_argument_group(GROUP)))
+@option("--dry-run", group=GROUP, is_flag=True, help="show how the text is read; read no more than its beginning")
+@argparse_options(lambda parser: add_arguments(parser, leave_out=("data",), words=True))
+@json_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    *,
+    target: Target | None,
+    nodes: int | None,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Run `shoal embed`."""
+    source = _source(typed_options(ctx), options, local=target is None)
+    require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
+    config = config_of(ctx, endless=source.endless, **({} if options.get("preset") else {"model": "skipgram"}))
+    _check_before_reading(config, endless=source.endless)
+    place = place_of(target, nodes)
+    if dry_run:
+        from bootstrap.cli import stream_preview
+
+        found = stream_preview.content(source.settings_for(place), place)
+        show(found, stream_preview.text(found), as_json=as_json)
+        return 0
+    result = run_training(source, config, place)
+    summary(result, word_rows(result, config.output), as_json=as_json)
+    return exit_status(result)
+
+
+def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "StreamSource":
+    """The text to learn from. Raises UsageError for options that do not go together."""
+    from bootstrap.training.sources.stream import StreamSource
+
+    data: str | None = options["data"]
+    if options["input"] and data is not None:
+        raise UsageError("--input is text to read, and --data a folder with what was read before; give one of them")
+    if data is not None and not local:
+        raise UsageError("--data is a folder of this machine, and goes with --local; give --input s3://...")
+    if data is not None:
+        refuse_reading_options(typed)
+        return StreamSource.of_folder(Path(data))
+    if not options["input"]:
+        raise UsageError(
+            "there is nothing to learn from; give --input FILE_OR_S3..., or --data DIR, a folder in which an earlier "
+            "run has left what it read (its output's stream/)"
+            if local
+            else "there is nothing to learn from; give --input s3://..."
+        )
+    return StreamSource(stream_settings(options), readers=options["readers"])
+
+
+def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
+    """Raise UsageError for options that the text has no use for, and DataError for sets of words of another format:
+    reading may take hours, and the ranks would find that out after it."""
+    try:
+        require_text_of_kind(config, endless=endless)
+    except TrainingError as error:
+        raise UsageError(str(error)) from error
+    for address in config.similarity:
+        read_pairs(address)
+    for address in config.analogy:
+        read_questions(address)
+
+
+def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
+    """The summary for a person."""
+    model = ("model", str(finished_model(output) or output / MODEL))
+    if result.get("finished_before"):
+        return [model, ("finished", "before this command; to train anew, type --force instead of --resume")]
+    a_row = result["words_a_row"]
+    learnt = result["rows_seen"] * a_row if result["stopped"] else result.get("words_seen", result["rows_seen"] * a_row)
+    words = learnt, learnt / result["rows_seen"] * result["samples_per_second"] if result["rows_seen"] else 0.0
+    judged = [
+        (name.replace("_", " "), "too few known words" if value is None else f"{value:.3f}")
+        for name, value in result.items()
+        if name.startswith(("similarity", "analogy", "pip"))
+    ]
+    stale = result.get("staleness")
+    return [
+        model,
+        ("words", f"{words[0]:,.0f} in {result['seconds']:.1f} s, {words[1]:,.0f} a second"),
+        ("vocabulary", f"{result['vocabulary']:,} words"),
+        ("rows of each rank", rows_of_ranks(result)),
+        *node_rows(result),
+        *_read_rows(result),
+        *time_rows(result),
+        *predicted_rows(result),
+        *cost_rows(result),
+        *speed_rows(result),
+        *profile_rows(result),
+        *([("staleness", f"{stale['mean']:.1f} steps on average, {stale['most']} at most")] if stale else []),
+        *([] if result["stopped"] else [("loss of a pair", f"{result['loss']:.3f}")]),
+        *judged,
+        *([("stopped", _STOPPED)] if result["stopped"] else []),
+        *refused_rows(result),
+    ]
+
+
+def _read_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the readers of a deployment have done."""
+    if "read" not in result:
+        return []
+    from bootstrap.cli.stream_preview import describe_reading
+    from corpus.stream.progress import Status
+
+    return [("text", describe_reading(Status(**result["read"])))]

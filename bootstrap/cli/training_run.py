@@ -1,0 +1,70 @@
+"""What `shoal train`, `shoal embed` and `shoal calibrate` have in common: the configuration, the place, and the run."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bootstrap.cli.command import typed_options
+from bootstrap.cli.output_folder import sole_writer
+from bootstrap.cli.target import Target
+from bootstrap.errors import UsageError
+from bootstrap.interrupt import status_of
+from bootstrap.progress import Bars
+from trainer.command_line import from_args
+from trainer.config import TrainConfig
+from trainer.errors import TrainingError
+
+if TYPE_CHECKING:
+    from bootstrap.training.places.place import Place
+    from bootstrap.training.sources.source import Source
+
+_DATA = Path("dataset")
+"""The place of a run says where its data are."""
+
+
+def config_of(ctx: click.Context, *, endless: bool = False, **defaults: str) -> TrainConfig:
+    """The configuration that was typed; `endless`: for an unbounded stream; `defaults` of this command. Raises
+    UsageError for values that cannot be."""
+    try:
+        config = from_args(Namespace(**{**defaults, **typed_options(ctx), "data": _DATA}), endless=endless)
+    except TrainingError as error:
+        raise UsageError(str(error)) from error
+    if config.resume and config.force:
+        raise UsageError("--resume continues a run, and --force begins a new one; give one of them")
+    return config
+
+
+def place_of(target: Target | None, ranks: int | None) -> "Place":
+    """Where it runs: on the deployment that is named, or on this machine. Raises UsageError for a deployment with a
+    number of ranks."""
+    if target is None:
+        from bootstrap.training.places.this_machine import ThisMachine
+
+        return ThisMachine(ranks or 1)
+    if ranks is not None:
+        raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.training.places.deployment import OnDeployment
+
+    return OnDeployment(find_deployment(target.name, target.account))
+
+
+def run_training(source: "Source", config: TrainConfig, place: "Place", rates: Sequence[Path] = ()) -> dict[str, Any]:
+    """Train, with a forecast by the runs in the folders `rates`; returns the summary, as `bootstrap.training.train`."""
+    from bootstrap.training.forecast import forecast_by
+    from bootstrap.training.train import train
+    from experiments.forecast.rates import read_rates
+
+    known = read_rates(rates) if rates else None
+    with sole_writer(config.output), Bars(unit="row") as bars:
+        return train(source, config, place, bars, forecast=forecast_by(known, bars))
+
+
+def exit_status(result: dict[str, Any]) -> int:
+    """The command's, by the summary of its training."""
+    if result["stopped"]:
+        return status_of(result.get("stopped_by", "SIGINT"))
+    return 1 if result.get("refused") else 0

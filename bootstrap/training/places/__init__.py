@@ -1,0 +1,1 @@
+"""Where a run happens: a kind of place is a file."""

@@ -1,0 +1,115 @@
+"""Where a run happens, and a run there: from a source that is prepared to the results.
+
+The commands know places by these two classes alone, so a place is added by a file beside this one.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from bootstrap.progress import Bars
+from bootstrap.training.run_view import RunView
+from bootstrap.training.sources.source import Prepared, Reach, Source
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.rates import Node
+from trainer.config import TrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """What a run has left, in its output."""
+
+    summary: dict[str, Any] | None
+    """The content of summary.json; None where it left none."""
+    failure: Exception | None
+    """Why it came to no end, unless it was asked to stop."""
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What its summary says besides."""
+    launch: Mapping[str, Any] = field(default_factory=dict)
+    """What launch.json says besides."""
+
+
+class Run(ABC):
+    """A run at a place, whose source is prepared."""
+
+    config: TrainConfig
+    prepared: Prepared
+
+    def resources(self, bars: Bars) -> AbstractContextManager[object]:  # noqa: ARG002
+        """What it runs on, and what that costs money, until the end of the block."""
+        return _nothing()
+
+    @abstractmethod
+    def started(self, bars: Bars) -> AbstractContextManager[object]:
+        """Start it; at the end of the block nothing of it runs."""
+
+    def wait_for_data(self, bars: Bars) -> None:  # noqa: B027
+        """Wait until its ranks have what they learn from. An error or an interrupt stops it."""
+
+    @abstractmethod
+    def view(self, bars: Bars) -> AbstractContextManager[RunView]:
+        """What shows its record."""
+
+    @abstractmethod
+    def is_over(self, view: RunView) -> bool:
+        """Show what came since, and whether the run has ended. Raises ShoalError where it cannot go on."""
+
+    @abstractmethod
+    def stop(self, bars: Bars) -> None:
+        """Ask it, however often, to stop with a checkpoint."""
+
+    @abstractmethod
+    def spent(self) -> float | None:
+        """The dollars so far; None where they are not known."""
+
+    @abstractmethod
+    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
+        """Bring its results to its output. Raises ShoalError for a summary that is none."""
+
+
+class Place(Reach):
+    """Where runs happen."""
+
+    name: str
+    pause: float
+    """Seconds between two looks at a run."""
+    ranks: int | None = None
+    """Of this machine; None where nodes have them."""
+    topology = "--local"
+    """What `shoal plan` calls it."""
+    shares: bool = False
+    """Whether its nodes share a folder."""
+
+    @abstractmethod
+    def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
+        """The summary of the finished run that is asked to go on, with `finished_before` true; None for any other run.
+        Raises TrainingError where files of the run would replace a finished model."""
+
+    @abstractmethod
+    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
+        """A run, as far as it costs nothing. Raises what `Source.prepare` raises, and ShoalError where the place is
+        taken."""
+
+    def newest_dataset(self, bars: Bars) -> str | None:  # noqa: ARG002
+        """The address of its newest dataset; None where it has none."""
+        return None
+
+    def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
+        """The nodes that a run would start: those that train, and with `readers` those that read."""
+        return []
+
+    def dollars(self, seconds: Estimate, nodes: Sequence[Node]) -> Estimate | None:  # noqa: ARG002
+        """What so many seconds of these nodes cost on demand; None where a price is not known."""
+        return None
+
+    @contextmanager
+    def held(self, bars: Bars) -> Iterator[Self]:  # noqa: ARG002
+        """The place, whose nodes run for all runs of the block, and in which these leave nothing."""
+        yield self
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield

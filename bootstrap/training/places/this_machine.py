@@ -1,0 +1,158 @@
+"""This machine: ranks started by trainer/launch.py, followed by their record, stopped with a checkpoint.
+
+Do not kill the ranks on Ctrl-C, because they have to finish their step and write a checkpoint.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bootstrap.errors import UsageError
+from bootstrap.progress import Bars
+from bootstrap.training.outcome import read_summary
+from bootstrap.training.places.place import Ended, Place, Run
+from bootstrap.training.run_view import RunView
+from bootstrap.training.sources.source import Beside, Prepared, Source
+from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
+from corpus.dataset import open_dataset
+from trainer.config import TrainConfig
+from trainer.errors import TrainingError
+from trainer.output.files import LAUNCH, RECORD, SUMMARY, finished_summary, require_free_output
+from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
+
+
+class ThisMachine(Place):
+    """Ranks that are processes on this machine."""
+
+    name = "this machine"
+    pause = 0.3
+    reads_s3_alone = False
+    readers = 1
+
+    def __init__(self, ranks: int = 1) -> None:
+        self.ranks: int = ranks
+
+    def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
+        """The path of a dataset, which can be used."""
+        if address is None:
+            raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
+        with open_dataset(Path(address)):
+            return address
+
+    def require_reads(self, address: str) -> None:
+        """Whatever this machine can read."""
+
+    def require_common_folder(self) -> None:
+        """It has one."""
+
+    def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
+        """Of a finished run nothing is left to resume."""
+        if not config.resume:
+            require_free_output(config.output, force=config.force)
+            return None
+        finished = finished_summary(config.output)
+        return finished and {**finished, "finished_before": True}
+
+    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
+        """Make datasets of texts, and check others."""
+        return _LocalRun(source.prepare(self, config, bars), config, self.ranks)
+
+
+class _LocalRun(Run):
+    def __init__(self, prepared: Prepared, config: TrainConfig, ranks: int) -> None:
+        self.prepared, self.config, self._ranks = prepared, config, ranks
+        self._beside, self._started, self._stopping = Beside(), time.time(), False
+        self._running: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def started(self, bars: Bars) -> Iterator[None]:
+        """Start what runs beside the ranks, and then these."""
+        assert self.prepared.here is not None
+        output = self.config.output
+        with self.prepared.beside(bars) as self._beside:
+            try:
+                output.mkdir(parents=True, exist_ok=True)
+                for name in (SUMMARY, LAUNCH):
+                    (output / name).unlink(missing_ok=True)
+                log = (output / LOG).open("w")
+            except OSError as error:
+                raise TrainingError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
+            self._started = time.time()
+            config = replace(self.config, data=self.prepared.here)
+            with log, start_ranks(config, ranks=self._ranks, log=log) as self._running:
+                try:
+                    yield
+                except BaseException:
+                    self._end()
+                    raise
+
+    @contextmanager
+    def view(self, bars: Bars) -> Iterator[RunView]:
+        """The record as it grows in the output."""
+        bars.stage("start the ranks", 0)
+        with TensorBoardWriter(self.config.output / FOLDER) as board:
+            view = RunView(bars, board, read=self._beside.read)
+            try:
+                yield view
+            finally:
+                self._show(view)  # the last lines may have come since
+
+    def is_over(self, view: RunView) -> bool:
+        """Whether the ranks have ended."""
+        if self._process.poll() is not None:
+            return True
+        self._show(view)
+        self._beside.look()
+        return False
+
+    def stop(self, bars: Bars) -> None:  # noqa: ARG002
+        """Ask the launcher of the ranks."""
+        if not self._stopping:
+            self._stopping = True
+            self._process.send_signal(signal.SIGTERM)
+
+    def spent(self) -> float | None:
+        """None: it costs nothing."""
+        return None
+
+    def collect(self, bars: Bars, *, stopped: bool) -> Ended:  # noqa: ARG002
+        """What is in the output."""
+        log = self.config.output / LOG
+        summary = read_summary(self.config.output)
+        failed = not stopped and (summary is None or self._process.returncode)
+        failure = failure_in(log.read_text("utf-8", "replace"), f"the log is {log}") if failed else None
+        return Ended(summary=summary, failure=failure)
+
+    @property
+    def _process(self) -> "subprocess.Popen[bytes]":
+        assert self._running is not None
+        return self._running
+
+    def _show(self, view: RunView) -> None:
+        show_record(self.config.output / RECORD, self._started, view)
+
+    def _end(self) -> None:
+        """End the ranks; their launcher does that."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS + 10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+def show_record(record: Path, started: float, view: RunView) -> None:
+    """Show what a run has added to its record. An older record is that of an earlier run."""
+    if not (record.exists() and record.stat().st_mtime >= started):
+        view.feed(b"")  # the ranks may wait for text
+        return
+    with record.open("rb") as lines:
+        if os.fstat(lines.fileno()).st_size < view.offset:
+            view.begin_again()
+        lines.seek(view.offset)
+        view.feed(lines.read())

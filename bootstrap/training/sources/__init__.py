@@ -1,0 +1,1 @@
+"""What is learnt from: a kind of source is a file."""

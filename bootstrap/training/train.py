@@ -1,0 +1,91 @@
+"""A training, from a source to its results, wherever it happens."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.interrupt import mark_handled, name_of
+from bootstrap.progress import Bars
+from bootstrap.training.outcome import write_launch
+from bootstrap.training.places.place import Place, Run
+from bootstrap.training.sources.source import Source
+from bootstrap.training.spending import Stages
+from trainer.config import TrainConfig
+
+Forecast = Callable[[Place, Run], dict[str, Any] | None]
+"""What a run that is prepared is expected to take: `seconds`, and more of it where that is known (forecast.py)."""
+
+
+def train(
+    source: Source, config: TrainConfig, place: Place, bars: Bars, *, forecast: Forecast | None = None
+) -> dict[str, Any]:
+    """Train at a place, with the results in `config.output`; returns the content of summary.json.
+
+    Where nodes were paid for, it has besides the `nodes`, the `readers`, the folder of the `run`, its `cost` in dollars
+    (None where a price is not known), in `refused` a sentence for each object of that folder that is not fetched, the
+    `inputs` that the nodes read, and what was `read` of them. With a forecast, `launch` says what was `predicted`, and
+    what it took.
+
+    Ctrl-C and SIGTERM stop the run with a checkpoint, which is no error: then `stopped` is true, and `stopped_by` is
+    the signal's name. With `config.resume` a stopped run continues; a finished one is left as it is, and
+    `finished_before` is true. Raises DataError for a source that cannot be used, TrainingError with the trainer's own
+    sentence, ShoalError where the place cannot do it or the run ends without one, and KeyboardInterrupt where it was
+    stopped before its first checkpoint.
+    """
+    if finished := place.finished_before(config):
+        return finished
+    run = place.prepare(source, config, bars)
+    predicted = forecast(place, run) if forecast else None
+    stages = Stages(datetime.now(UTC), run.spent)
+    with run.resources(bars):
+        stages.end("start the nodes")
+        with run.started(bars):
+            run.wait_for_data(bars)
+            stages.end("copy the data")
+            stop_request = _follow(place, run, bars)
+        stages.end("train")
+    stages.end("end the nodes")
+    ended = run.collect(bars, stopped=stop_request is not None)
+    launched: dict[str, Any] = {"began": stages.began.timestamp(), "seconds": stages.seconds}
+    if ended.launch:
+        launched |= {"stages": stages.found, "cost": stages.spent}
+    launched |= {"predicted": predicted} if predicted else {}
+    write_launch(config.output, goes_on=config.resume, where=place.name, **launched, **ended.launch)
+    if ended.failure:
+        raise ended.failure
+    if ended.summary is None:
+        assert stop_request is not None
+        bars.note(
+            f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {config.output}"
+        )
+        raise stop_request
+    return {
+        **ended.summary,
+        **({"stopped_by": name_of(stop_request)} if stop_request and ended.summary["stopped"] else {}),
+        **ended.told,
+        **({"cost": stages.spent} if ended.launch else {}),
+        **({"launch": {**launched, **ended.launch}} if predicted else {}),
+    }
+
+
+def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
+    """Follow a run to its end; returns the interrupt that asked it to stop, if there was one.
+
+    Raises KeyboardInterrupt where the user interrupts again, and Abandoned where that is before AWS has answered.
+    """
+    stop_request: KeyboardInterrupt | None = None
+    with run.view(bars) as view:
+        while True:
+            try:
+                if stop_request:
+                    run.stop(bars)
+                while not run.is_over(view):
+                    time.sleep(place.pause)
+                return stop_request
+            except KeyboardInterrupt as interrupt:
+                if stop_request:
+                    raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
+                stop_request = interrupt
+                mark_handled(stop_request)
