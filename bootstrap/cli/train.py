@@ -1,14 +1,15 @@
 """`shoal train`: a dataset to a trained model."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.command import command, described_options, option, typed_options
+from bootstrap.cli.config_options import given_words
 from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.input_options import (
     INPUT,
@@ -42,13 +43,13 @@ from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
 from corpus.errors import DataError
+from corpus.options import flag
 from corpus.settings import Settings
-from jobs.choose import add_limit_options
-from jobs.settings import add_judging, read_judging
+from jobs.choose import LIMITS
+from jobs.settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
-from trainer.command_line import add_arguments
 from trainer.config import TrainConfig, chosen_model
-from trainer.options.section import flag
+from trainer.options.section import options
 from trainer.output.files import MODEL, finished_model
 from trainer.registry import WORD_MODELS
 
@@ -93,6 +94,7 @@ Examples:
     several=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
+    advanced=True,
     help="predict how long it takes by the output of `shoal calibrate`, and show it beside what it took (default with "
     "--deployment: by the catalogue, where the model is an LSTM)",
 )
@@ -106,10 +108,9 @@ Examples:
 @input_options
 @reading_options
 @word_options
-@argparse_options(lambda parser: add_judging(parser.add_argument_group(READING).add_argument))
-@argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))
+@described_options((*JUDGING, *LIMITS), group=READING)
 @option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
-@argparse_options(lambda parser: add_arguments(parser, leave_out=("data",)))
+@described_options(options(TrainConfig), but=("data",))
 @json_option
 @click.pass_context
 def run(
@@ -142,7 +143,7 @@ def run(
             if texts is not None and dry_run:
                 _show_preview(texts, config, as_json=as_json)
                 return 0
-            result = _train_here(config, texts, nodes or 1, rates)
+            result = _train_here(config, texts, nodes or 1, rates, given_words(ctx))
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
@@ -158,7 +159,13 @@ def run(
     return 1 if result.get("refused") else 0
 
 
-def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int, rates: Sequence[Path]) -> dict[str, Any]:
+def _train_here(
+    config: TrainConfig,
+    texts: "RawTexts | None",
+    ranks: int,
+    rates: Sequence[Path],
+    given: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
     from bootstrap.training.local import finished_before, train_locally
 
     predicted = None
@@ -173,7 +180,7 @@ def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int, rates
 
             predicted = predict_run(config, ranks=ranks, rates=rates)
             bars.note(f"predicted: {seconds_range(predicted['seconds'])}")
-        return train_locally(config, ranks=ranks, bars=bars, predicted=predicted)
+        return train_locally(config, ranks=ranks, bars=bars, predicted=predicted, given=given)
 
 
 def _train_on_deployment(

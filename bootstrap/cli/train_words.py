@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import typed_options
+from bootstrap.cli.config_options import given_words
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import show, summary
 from bootstrap.cli.output_folder import sole_writer
@@ -101,7 +102,9 @@ def _train_here(
                 forget(stream)
             with readers_of(stream, settings, bars) as readers:
                 read = partial(read_status, stream) if settings.endless else None
-                result = train_locally(config, ranks=nodes or 1, bars=bars, look=readers.look, read=read)
+                result = train_locally(
+                    config, ranks=nodes or 1, bars=bars, look=readers.look, read=read, given=given_words(ctx)
+                )
     return result
 
 

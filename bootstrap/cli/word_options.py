@@ -8,8 +8,8 @@ from bootstrap.cli.command import Callback, option
 from bootstrap.cli.input_options import READING_NAMES
 from bootstrap.errors import UsageError
 from corpus.errors import DataError
+from corpus.options import flag
 from corpus.stream.settings import TOKENISERS, StreamSettings, absolute
-from trainer.options.section import flag
 
 GROUP = "Text for words"
 NOTE = (
@@ -33,11 +33,18 @@ def word_options(function: Callback) -> Callback:
             group=GROUP,
             type=click.Choice(TOKENISERS),
             default="punctuation",
+            advanced=True,
             help="how a line becomes words: at spaces, and punctuation apart (punctuation); as the Penn Treebank has "
             "them, which takes ten times as long (treebank); at spaces alone (spaces); or runs of letters (letters)",
         ),
-        option("--keep-case", group=GROUP, is_flag=True, help="do not make words lower case"),
-        option("--lemmatize", group=GROUP, is_flag=True, help="take the base form of each word, such as go for went"),
+        option("--keep-case", group=GROUP, is_flag=True, advanced=True, help="do not make words lower case"),
+        option(
+            "--lemmatize",
+            group=GROUP,
+            is_flag=True,
+            advanced=True,
+            help="take the base form of each word, such as go for went",
+        ),
         option(
             "--follow",
             group=GROUP,
@@ -49,6 +56,7 @@ def word_options(function: Callback) -> Callback:
             group=GROUP,
             type=int,
             metavar="N",
+            advanced=True,
             help="processes that read the text (default: 1; on a deployment one on each of its nodes that read)",
         ),
     )

@@ -7,19 +7,22 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bootstrap.config_file import CONFIG, read_config, write_config
 from bootstrap.interrupt import mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.outcome import read_summary, write_launch
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.dataset import open_dataset
+from corpus.options import flag
 from corpus.stream.progress import Status
 from corpus.stream.settings import read_settings
 from experiments.runs import LAUNCH
+from trainer.command_line import as_words
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free_output
@@ -27,6 +30,8 @@ from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 from trainer.registry import WORD_MODELS
 
 _PAUSE_SECONDS = 0.3
+_OF_ONE_COMMAND = ("resume", "force", "json")
+"""Options that a command which repeats the run does not have."""
 
 
 def train_locally(
@@ -37,10 +42,12 @@ def train_locally(
     predicted: dict[str, Any] | None = None,
     look: Callable[[], None] = lambda: None,
     read: Callable[[], Status] | None = None,
+    given: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Train with `ranks` processes on this machine; returns the content of summary.json. What was `predicted` of it is
     kept beside what it took. `look` is called again and again meanwhile, to look after what runs beside the ranks; its
-    error ends them. `read` returns what readers of text that keeps coming have done.
+    error ends them. `read` returns what readers of text that keeps coming have done. `given` are the words of the
+    options of `shoal train`, where that runs; with the configuration they make the file that repeats the run.
 
     Ctrl-C and SIGTERM stop the run with a checkpoint. That is no error: `stopped` is true, and `stopped_by` is the
     signal's name. With `config.resume` a finished run is left as it is, and `finished_before` is true. Raises DataError
@@ -58,6 +65,7 @@ def train_locally(
             pass
     try:
         config.output.mkdir(parents=True, exist_ok=True)
+        _keep_options(config, given or {"local": (), "nodes": (str(ranks),)})
         for name in (SUMMARY, LAUNCH):
             (config.output / name).unlink(missing_ok=True)
         log = (config.output / LOG).open("w")
@@ -76,6 +84,18 @@ def train_locally(
     write_launch(config.output, goes_on=config.resume, where="this machine", began=began, **told)
     summary |= {"launch": told} if predicted else {}
     return {**summary, "stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else summary
+
+
+def _keep_options(config: TrainConfig, given: Mapping[str, Sequence[str]]) -> None:
+    """Write the file that repeats the run. A run that goes on keeps options that were given when it began."""
+    path = config.output / CONFIG
+    words = {**{flag(name)[2:]: each for name, each in as_words(config).items()}, **given}
+    if "input" in given:
+        del words["data"]  # made of the input
+    if config.resume and path.exists():
+        before = read_config(path)[1].items()
+        words = {name: () if each.switch else each.words for name, each in before if each.switch is not False} | words
+    write_config(path, "train", {name: each for name, each in words.items() if name not in _OF_ONE_COMMAND})
 
 
 def finished_before(config: TrainConfig) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from corpus.dataset import Dataset, open_dataset
 from corpus.display import plural
+from corpus.options import flag
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range
 from corpus.rules import VALIDATION_SHARE
@@ -16,7 +17,6 @@ from experiments.prediction.rates import Rates, read_rates
 from experiments.prediction.training import TrainingWork, predict_training
 from trainer.config import TrainConfig
 from trainer.options.classifier_options import sgd_batch
-from trainer.options.section import flag
 from trainer.order import steps_per_epoch
 
 _READ_AHEAD = 1 << 20
