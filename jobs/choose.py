@@ -15,6 +15,7 @@ import orjson
 
 from corpus.display import plural
 from corpus.errors import FinalError
+from corpus.options import Option, argparse_argument
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
 from corpus.reading.formats import LABELS
 from corpus.reading.storage import list_files, open_lines, write_text
@@ -23,7 +24,36 @@ from corpus.rules import most_frequent
 from corpus.settings import Settings
 from jobs.entry_points import run_as_command
 from jobs.records import read_records
-from jobs.settings import add_input_settings, add_settings, read_job_settings
+from jobs.settings import INPUT_SETTINGS, SETTINGS, read_job_settings
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ArgumentTypeError(f"{text} is not a share from 0 to 1, such as 0.05")
+    return share
+
+
+LIMITS = (
+    Option(
+        "max_malformed",
+        "share of malformed lines above which the work ends",
+        kind=_share,
+        default=DEFAULT_MAX_MALFORMED,
+        metavar="SHARE",
+        advanced=True,
+    ),
+    Option(
+        "allow_damaged",
+        "of files that are damaged, such as a .gz that ends too early, take what can be read",
+        kind=bool,
+        advanced=True,
+    ),
+)
+"""How much bad input is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +119,8 @@ def run(arguments: Sequence[str]) -> VocabularyChoice:
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from the output of jobs.vocabulary.")
     parser.add_argument("--counts", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
-    add_limit_options(parser)
-    add_settings(parser.add_argument)
-    add_input_settings(parser.add_argument)
+    for each in (*LIMITS, *SETTINGS, *INPUT_SETTINGS):
+        parser.add_argument(*each.flags, **argparse_argument(each))
     options = parser.parse_args(arguments)
     return choose_vocabulary(
         options.counts,
@@ -99,32 +128,6 @@ def run(arguments: Sequence[str]) -> VocabularyChoice:
         read_job_settings(options),
         options.max_malformed,
         allow_damaged=options.allow_damaged,
-    )
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ArgumentTypeError(f"{text} is not a share from 0 to 1, such as 0.05")
-    return share
-
-
-def add_limit_options(parser: ArgumentParser) -> None:
-    """Declare the options for how much bad input is allowed."""
-    parser.add_argument(
-        "--max-malformed",
-        type=_share,
-        default=DEFAULT_MAX_MALFORMED,
-        metavar="SHARE",
-        help="share of malformed lines above which the work ends (%(default)s)",
-    )
-    parser.add_argument(
-        "--allow-damaged",
-        action="store_true",
-        help="of files that are damaged, such as a .gz that ends too early, take what can be read",
     )
 
 

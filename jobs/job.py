@@ -8,8 +8,9 @@ from typing import Any
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
+from corpus.options import argparse_argument
 from corpus.settings import Settings
-from jobs.settings import add_input_settings, add_settings, read_job_settings
+from jobs.settings import INPUT_SETTINGS, SETTINGS, read_job_settings
 
 COUNTER = ("shoal", "bytes")
 
@@ -27,8 +28,8 @@ class PreprocessingJob(MRJob):
 
     def configure_args(self) -> None:
         super().configure_args()
-        add_settings(self.add_passthru_arg)
-        add_input_settings(self.add_passthru_arg)
+        for each in (*SETTINGS, *INPUT_SETTINGS):
+            self.add_passthru_arg(*each.flags, **argparse_argument(each))
 
     def _runner_class(self) -> Any:
         if self.options.runner != "local":

@@ -1,14 +1,14 @@
 """Converts the settings of a dataset to command-line options, of a job and of the launcher, and back.
 
-mrjob's parser and argparse share one list of options, so a job on a cluster reads an option as the user's command does.
+A job on a cluster has the options of the user's command, and so reads them as that does.
 """
 
 import json
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from corpus.options import Option
 from corpus.reading.storage import readable
 from corpus.settings import WORD_RULES, Settings, in_steps
 from corpus.text import STOPWORD_LISTS, load_stopwords
@@ -17,107 +17,102 @@ _DEFAULT = Settings()
 _RAGGED_VOCABULARY = 2_000_000
 
 
-def add_settings(add_argument: Callable[..., Any]) -> None:
-    """Declare the options by `add_argument`: argparse's method, or mrjob's `add_passthru_arg`."""
-    add_argument(
-        "--rows",
-        choices=("fixed", "ragged"),
-        help="fixed: cut and padded to --row-length; ragged: whole texts, as fastText learns from (fixed, or ragged "
+def _rating(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is not a rating such as 4") from None
+
+
+RATING_SCALE = (
+    Option(
+        "rating_range",
+        "smallest and largest rating",
+        kind=_rating,
+        values=2,
+        default=_DEFAULT.rating_range,
+        metavar="LOW HIGH",
+        advanced=True,
+    ),
+    Option(
+        "half_stars",
+        "there are ratings between, such as 3.5; a dataset holds the number of halves",
+        kind=bool,
+        advanced=True,
+    ),
+    Option(
+        "rating_fraction", "ratings may be written as fractions of the largest, such as 4/5", kind=bool, advanced=True
+    ),
+    Option(
+        "positive_from",
+        "the smallest rating that makes a text positive",
+        kind=_rating,
+        default=_DEFAULT.positive_from,
+        metavar="RATING",
+        advanced=True,
+    ),
+)
+"""The scale of ratings, and which of them are positive."""
+
+JUDGING = (
+    *RATING_SCALE,
+    Option(
+        "test_share",
+        "share of the texts kept for the test",
+        kind=float,
+        default=_DEFAULT.test_share,
+        metavar="SHARE",
+        advanced=True,
+    ),
+)
+"""What ratings mean, and the share of the test; `read_judging` reads these options."""
+
+SETTINGS = (
+    Option(
+        "rows",
+        "fixed: cut and padded to --row-length; ragged: whole texts, as fastText learns from (fixed, or ragged "
         "with --classes)",
-    )
-    add_argument(
-        "--row-length", type=int, default=_DEFAULT.row_length, metavar="N", help="words of a row at most (%(default)s)"
-    )
-    add_argument(
-        "--words",
+        choices=("fixed", "ragged"),
+    ),
+    Option("row_length", "words of a row at most", kind=int, default=_DEFAULT.row_length, metavar="N"),
+    Option(
+        "words",
+        "letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example",
         choices=WORD_RULES,
         default=_DEFAULT.words,
-        help="letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example (%(default)s)",
-    )
-    add_argument(
-        "--vocabulary-size",
-        type=int,
-        metavar="N",
-        help=f"words with an id of their own ({_DEFAULT.vocabulary_size}, or {_RAGGED_VOCABULARY} with ragged rows: in "
+    ),
+    Option(
+        "vocabulary_size",
+        f"words with an id of their own ({_DEFAULT.vocabulary_size}, or {_RAGGED_VOCABULARY} with ragged rows: in "
         "general all words)",
-    )
-    add_argument(
-        "--keep-duplicates",
-        action="store_true",
-        help="make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
-    )
-    add_judging(add_argument)
-    add_argument(
-        "--stopwords",
-        metavar="|".join((*STOPWORD_LISTS, "FILE")),
-        help="words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
+        kind=int,
+        metavar="N",
+    ),
+    Option(
+        "keep_duplicates",
+        "make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
+        kind=bool,
+    ),
+    *JUDGING,
+    Option(
+        "stopwords",
+        "words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
         "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
         "still where most texts are shorter than a row; FILE: "
         "those of a file, one a line (nltk, or none with --words tokens)",
-    )
+        metavar="|".join((*STOPWORD_LISTS, "FILE")),
+        advanced=True,
+    ),
+)
+"""The settings of a dataset that a user chooses; `read_settings` reads these options."""
 
-
-def add_judging(add_argument: Callable[..., Any]) -> None:
-    """Declare the options for what ratings mean, and for the share of the test; `read_judging` reads them."""
-    add_usual_scale(add_argument)
-    add_argument(
-        "--test-share",
-        type=float,
-        default=_DEFAULT.test_share,
-        metavar="SHARE",
-        help="share of the texts kept for the test (%(default)s)",
-    )
-
-
-def add_usual_scale(add_argument: Callable[..., Any]) -> None:
-    """Declare the options for what ratings mean, with the defaults of a dataset."""
-    low, high = _DEFAULT.rating_range
-    add_rating_scale(
-        add_argument,
-        default_range=[low, high],
-        range_text=f"{low} {high}",
-        default_positive=_DEFAULT.positive_from,
-        positive_text="%(default)s",
-    )
-
-
-def add_rating_scale(
-    add_argument: Callable[..., Any], *, default_range: Any, range_text: str, default_positive: Any, positive_text: str
-) -> None:
-    """Declare the options for the scale of ratings, and which of them are positive."""
-    add_argument(
-        "--rating-range",
-        type=_rating,
-        nargs=2,
-        default=default_range,
-        metavar=("LOW", "HIGH"),
-        help=f"smallest and largest rating ({range_text})",
-    )
-    add_argument(
-        "--half-stars",
-        action="store_true",
-        help="there are ratings between, such as 3.5; a dataset holds the number of halves",
-    )
-    add_argument(
-        "--rating-fraction",
-        action="store_true",
-        help="ratings may be written as fractions of the largest, such as 4/5",
-    )
-    add_argument(
-        "--positive-from",
-        type=_rating,
-        default=default_positive,
-        metavar="RATING",
-        help=f"the smallest rating that makes a text positive ({positive_text})",
-    )
-
-
-def add_input_settings(add_argument: Callable[..., Any]) -> None:
-    """Declare the settings that the launcher finds in the input and passes to a job."""
-    add_argument("--labelled", action="store_true", help="the input has classes instead of ratings")
-    add_argument("--positive-label", metavar="JSON", help="the label of the positive class, all others being negative")
-    add_argument("--classes", metavar="JSON", help="the names of more than two classes, in the order of their numbers")
-    add_argument("--test-input", action="store_true", help="the tasks' ranges mark the test set")
+INPUT_SETTINGS = (
+    Option("labelled", "the input has classes instead of ratings", kind=bool),
+    Option("positive_label", "the label of the positive class, all others being negative", metavar="JSON"),
+    Option("classes", "the names of more than two classes, in the order of their numbers", metavar="JSON"),
+    Option("test_input", "the tasks' ranges mark the test set", kind=bool),
+)
+"""The settings that the launcher finds in the input and passes to a job."""
 
 
 def read_settings(options: Namespace, classes: tuple[str, ...] = ()) -> Settings:
@@ -144,7 +139,7 @@ def read_settings(options: Namespace, classes: tuple[str, ...] = ()) -> Settings
 
 
 def read_judging(options: Namespace, settings: Settings) -> Settings:
-    """`settings` with the values of `add_judging`. Raises DataError as `read_settings` does."""
+    """`settings` with the values of `JUDGING`. Raises DataError as `read_settings` does."""
     steps = 2 if options.half_stars else 1
     return replace(
         settings,
@@ -157,7 +152,7 @@ def read_judging(options: Namespace, settings: Settings) -> Settings:
 
 
 def read_job_settings(options: Namespace) -> Settings:
-    """The settings of a job, with those of `add_input_settings`."""
+    """The settings of a job, with those of `INPUT_SETTINGS`."""
     return replace(
         read_settings(options, () if options.classes is None else tuple(json.loads(options.classes))),
         labelled=options.labelled,
@@ -193,13 +188,6 @@ def read_stopwords(choice: str, words: str) -> frozenset[str]:
         return load_stopwords(choice, words)
     with readable(choice) as path:
         return load_stopwords(str(path), words)
-
-
-def _rating(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text} is not a rating such as 4") from None
 
 
 def _ascii_json(labels: str | Sequence[str]) -> str:

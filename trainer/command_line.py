@@ -1,28 +1,25 @@
 """The options of a training run on a command line, by argparse."""
 
 import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from corpus.errors import DataError
+from corpus.options import argparse_argument, flag
 from corpus.stream.settings import read_settings
-from trainer.config import TrainConfig, configured, options_for
+from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
 from trainer.options.presets import OF_THE_RUN
-from trainer.options.section import Option, flag, options
+from trainer.options.section import options
 
 
-def add_arguments(
-    parser: argparse.ArgumentParser, leave_out: Collection[str] = (), *, words: bool | None = None
-) -> None:
-    """Add every option of a run, in the groups of its sections, but for those that the caller declares otherwise;
-    `words`: those of word embeddings, or of classifiers, alone."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add every option of a run, in the groups of its sections. Those that are not typed are not in what it parses."""
     groups: dict[str, Any] = {}
-    for each in options(TrainConfig) if words is None else options_for(words=words):
-        if each.name not in leave_out:
-            group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group))
-            group.add_argument(each.flag, *each.aliases, dest=each.name, **_how(each))
+    for each in options(TrainConfig):
+        group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group))
+        group.add_argument(*each.flags, **{**argparse_argument(each), "default": argparse.SUPPRESS})
 
 
 def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig:
@@ -109,29 +106,3 @@ def _is_endless(data: Path) -> bool:
         return read_settings(data).endless
     except DataError:
         return False  # a dataset, or what the task will not find either
-
-
-def _how(of: Option) -> dict[str, Any]:
-    """What argparse is told of an option."""
-    how: dict[str, Any] = {"required": of.required, "default": argparse.SUPPRESS, "help": of.help}
-    if of.kind is bool:
-        return {**how, "action": "store_true"}
-    if of.several:
-        how |= {"nargs": "+", "action": "extend"}
-    if of.choices:
-        how["choices"] = of.choices
-    if of.metavar:
-        how["metavar"] = of.metavar
-    return {**how, "type": _with_sentence(of.parse) if of.parse else of.kind}
-
-
-def _with_sentence(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """`parse`, whose error argparse passes on to the user as it is."""
-
-    def parsed(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parsed

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corpus.options import Option
 from trainer.errors import TrainingError
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
@@ -21,7 +22,7 @@ from trainer.options.run_options import (
     ModelOptions,
     OutputOptions,
 )
-from trainer.options.section import Option, options
+from trainer.options.section import options
 from trainer.registry import MODELS, Model, models_that
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -107,7 +108,8 @@ def options_for(*, words: bool) -> list[Option]:
     presets = tuple(name for name, values in PRESETS.items() if values["model"] in models)
     choices = {"model": models, "preset": presets}
     left = [each for each in options(TrainConfig) if each.name not in others and (words or each.name != "mode")]
-    return [each._replace(choices=choices.get(each.name, each.choices)) for each in left]
+    left = [replace(each, choices=choices.get(each.name, each.choices)) for each in left]
+    return [replace(each, default=models[0]) if each.name == "model" else each for each in left]
 
 
 def _any_of(holds: Callable[[Model], object]) -> str:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from corpus.display import plural
+from corpus.options import flag
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.options.presets import OF_THE_RUN
-from trainer.options.section import flag
 from trainer.order import steps_per_epoch
 from trainer.output.files import CHECKPOINTS
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from corpus.display import plural
+from corpus.options import flag
 from trainer import resume
 from trainer.asynchronous import AsynchronousTrainer
 from trainer.clock import Clock
@@ -20,7 +21,6 @@ from trainer.distributed import failures, memory, parameter_server
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.errors import TrainingError
 from trainer.loop import Trainer
-from trainer.options.section import flag
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS, prepare_output, require_free_output

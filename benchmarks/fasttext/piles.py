@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from benchmarks.fasttext.reading import read_texts
-from bootstrap.cli.command import argparse_options, command
+from bootstrap.cli.command import command, described_options
 from bootstrap.cli.input_options import input_options, read_inputs, reading_options
 from bootstrap.errors import UsageError
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
@@ -29,7 +29,7 @@ from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
-from jobs.settings import add_judging, read_judging
+from jobs.settings import JUDGING, read_judging
 from trainer.classification.data import TextData, load_data
 from trainer.classification.rows import Rows
 
@@ -93,7 +93,7 @@ def read_pile(asked: str) -> Pile:
 @command()
 @input_options
 @reading_options
-@argparse_options(lambda parser: add_judging(parser.add_argument))
+@described_options(JUDGING)
 def _reading(**options: Any) -> tuple[Inputs, Settings]:
     settings = read_judging(Namespace(**options), Settings())
     scale = settings.rating_range, settings.rating_steps

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import argparse_options, command, option
+from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, local_ranks_option, where_options
 from bootstrap.cli.training_run import config_of, place_of
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
-from trainer.command_line import add_arguments
+from trainer.config import TrainConfig, options_for
 
 if TYPE_CHECKING:
     from bootstrap.training.calibration import CalibrationPrice
     from bootstrap.training.places.place import Place
-    from trainer.config import TrainConfig
 
 _OF_THE_RUNS = ("data", "epochs", "global_batch", "rank_batch", "resume", "force", "preset", "record_every")
 """What calibration decides itself."""
@@ -52,7 +51,7 @@ Examples:
 )
 @option("--yes", is_flag=True, help="with --deployment: do not ask")
 @option("--dry-run", is_flag=True, help="with --deployment: show the price, and start nothing")
-@argparse_options(lambda parser: add_arguments(parser, leave_out=_OF_THE_RUNS, words=False))
+@described_options(options_for(words=False), but=_OF_THE_RUNS)
 @json_option
 @click.pass_context
 def run(
@@ -84,7 +83,7 @@ def run(
 
 
 def _calibrate_on_deployment(
-    place: "Place", config: "TrainConfig", data: str | None, *, yes: bool, dry_run: bool, as_json: bool
+    place: "Place", config: TrainConfig, data: str | None, *, yes: bool, dry_run: bool, as_json: bool
 ) -> int:
     from bootstrap.training.calibration import calibrate, calibration_price
 

@@ -1,21 +1,25 @@
 """Click's commands and options, with help in groups and with options of several values.
 
 An option of `several` values takes them separated by spaces, up to the next option (`--input a b c`), or repeated;
-Click itself has only repeated options. Jobs and trainer declare their options for argparse, so that they do not need
-Click; `argparse_options` declares those here.
+Click itself has only repeated options. Options of jobs and trainer are data (corpus/options.py), which
+`described_options` declares here.
+
+A command with `advanced` options leaves those out of its help, and has files of options (config_options.py).
 """
 
 import argparse
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import CompletionItem
+
+from bootstrap.cli.config_options import GIVEN, config_options, note_given, save_given
+from corpus.options import Option as Description
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
@@ -25,6 +29,8 @@ MOST = 10**12
 MOST_RANKS = 1024
 """The largest number of ranks, which are processes on this machine."""
 _OPTIONS = "Options"
+_EVERY = "shoal.every"
+"""In a context: that help shows every option."""
 _HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
 
 
@@ -54,19 +60,41 @@ class _Context(click.Context):
 
 
 class Option(click.Option):
-    """An option that may have `several` values; the help shows it below the heading of its `group`.
+    """An option that may have `several` values; the help shows it below the heading of its `group`, unless it is
+    `advanced`.
 
     A number without bounds of its own is finite, and at most MOST: with larger ones arithmetic overflows or never ends.
     """
 
-    def __init__(self, flags: Sequence[str], *, group: str = _OPTIONS, several: bool = False, **how: Any) -> None:
+    def __init__(
+        self,
+        flags: Sequence[str],
+        *,
+        group: str = _OPTIONS,
+        several: bool = False,
+        advanced: bool = False,
+        **how: Any,
+    ) -> None:
         super().__init__(flags, multiple=several, **how)
-        self.group, self.several = group, several
+        self.group, self.several, self.advanced = group, several, advanced
         self.type = _bounded(self.type)
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Convert a value that was given, and note it as it was."""
+        note_given(ctx, self, value)
+        return super().process_value(ctx, value)
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """What the help shows behind the text: a range without its ends at MOST."""
+        extra = super().get_help_extra(ctx)
+        ends = extra.pop("range", "x").removeprefix(f"{-MOST}<=").removesuffix(f"<={MOST}")
+        return extra if ends == "x" else {**extra, "range": ends}
 
 
 class _Whole(click.IntRange):
     """A whole number within bounds, which the error names for any number of digits."""
+
+    name = "integer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if re.fullmatch(r"\s*[-+]?\d{40,}\s*", str(value)):
@@ -76,6 +104,8 @@ class _Whole(click.IntRange):
 
 class _Finite(click.FloatRange):
     """A number within bounds, which NaN is not."""
+
+    name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         found = super().convert(value, param, ctx)
@@ -103,6 +133,14 @@ class Command(click.Command):
     def __init__(self, *positional: Any, notes: Mapping[str, str] | None = None, **how: Any) -> None:
         super().__init__(*positional, **how)
         self.notes = notes or {}
+        self._advanced = sum(getattr(each, "advanced", False) for each in self.params)
+        if self._advanced:
+            self.params += [*config_options(), _help_all()]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; with --save-config, write its options first."""
+        save_given(ctx)
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line. Raises click.UsageError, which names the option."""
@@ -113,7 +151,8 @@ class Command(click.Command):
         groups: dict[str, list[tuple[str, str]]] = {_OPTIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
+            is_shown = _EVERY in ctx.meta or not getattr(parameter, "advanced", False)
+            if record is not None and isinstance(parameter, click.Option) and is_shown:
                 groups.setdefault(getattr(parameter, "group", _OPTIONS), []).append(record)
         for group in [*(name for name in groups if name != _OPTIONS), _OPTIONS]:
             with formatter.section(group):
@@ -121,6 +160,13 @@ class Command(click.Command):
                     formatter.write_text(note)
                     formatter.write_paragraph()
                 formatter.write_dl(groups[group])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the end of the help, and where to find what it leaves out."""
+        super().format_epilog(ctx, formatter)
+        if self._advanced and _EVERY not in ctx.meta:
+            formatter.write_paragraph()
+            formatter.write_text(f"--help-all shows the other {self._advanced} options, too.")
 
     def _repeat_flags(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
         """The command line for Click: the flag of an option of several values is repeated before each value.
@@ -198,23 +244,24 @@ def option(*flags: str, **how: Any) -> Callable[[Callback], Callback]:
     return click.option(*flags, cls=Option, **how)
 
 
-def argparse_options(declare: Callable[[Any], None]) -> Callable[[Callback], Callback]:
-    """Declare the options that `declare` adds to a parser of argparse."""
+def described_options(
+    options: Iterable[Description], *, group: str | None = None, but: Collection[str] = ()
+) -> Callable[[Callback], Callback]:
+    """Declare options that jobs and trainer have, too, in a `group` or each in its own, `but` for some."""
 
     def decorated(function: Callback) -> Callback:
-        parser = _Parser()
-        declare(parser)
-        for flags, how in reversed(parser.made):
-            option(*flags, **how)(function)
+        for each in reversed([each for each in options if each.name not in but]):
+            heading = group or each.group[:1].upper() + each.group[1:] or _OPTIONS
+            option(each.name, *each.flags, group=heading, **_click_argument(each))(function)
         return function
 
     return decorated
 
 
 def typed_options(ctx: click.Context) -> dict[str, Any]:
-    """The values of the parameters that were typed, by their names; without defaults."""
-    typed = ParameterSource.COMMANDLINE
-    return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) is typed}
+    """The values of the parameters that were typed or stand in the file of --config, by their names; without
+    defaults."""
+    return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) in GIVEN}
 
 
 def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -224,32 +271,6 @@ def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
     found = [CompletionItem(name) for name in names(TOPOLOGIES) if name.startswith(incomplete)]
     return found or [CompletionItem(incomplete, type="file")]
-
-
-class _Parser:
-    """Has the methods of argparse's parser that declare options, and keeps them as the arguments of `option`."""
-
-    def __init__(self, group: str = _OPTIONS, made: list[tuple[tuple[str, ...], dict[str, Any]]] | None = None) -> None:
-        self._group = group
-        self.made = [] if made is None else made
-
-    def add_argument(self, *flags: str, **how: Any) -> None:
-        default = how.get("default")
-        made: dict[str, Any] = {
-            "group": self._group,
-            "help": how["help"] % {"default": default},
-            "required": how.get("required", False),
-        }
-        if how.get("action") == "store_true":
-            made["is_flag"] = True
-        else:
-            made |= _value(how)
-        if default not in (None, argparse.SUPPRESS):
-            made["default"] = default
-        self.made.append(((flags[0].lstrip("-").replace("-", "_"), *flags), made))
-
-    def add_argument_group(self, title: str) -> "_Parser":
-        return _Parser(title[:1].upper() + title[1:], self.made)
 
 
 class Converted(click.ParamType[Any]):
@@ -269,22 +290,40 @@ class Converted(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-def _value(how: Mapping[str, Any]) -> dict[str, Any]:
-    """Click's arguments for an option's value, from argparse's."""
-    made: dict[str, Any] = {"nargs": 1}
-    kind = how.get("type", str)
-    if "choices" in how:
-        made["type"] = click.Choice(how["choices"])
-    elif kind is Path:
-        made["type"] = click.Path(path_type=Path)
+def _click_argument(of: Description) -> dict[str, Any]:
+    """What Click is told of an option, besides its flags."""
+    how: dict[str, Any] = {"help": of.help, "required": of.required, "advanced": of.advanced}
+    if of.kind is bool:
+        return {**how, "is_flag": True}
+    if of.choices:
+        how["type"] = click.Choice(of.choices)
+    elif of.kind is Path:
+        how["type"] = click.Path(path_type=Path)
     else:
-        made["type"] = kind if kind in (str, int, float) else Converted(kind)
-    metavar = how.get("metavar")
-    if how.get("nargs") == "+":
-        made |= {"several": True, "metavar": f"{metavar}..."}
-    elif metavar is not None:
-        made |= {"nargs": how.get("nargs", 1), "metavar": metavar if isinstance(metavar, str) else " ".join(metavar)}
-    return made
+        how["type"] = of.kind if of.kind in (str, int, float) else Converted(of.kind)
+    if of.several:
+        return {**how, "several": True, "metavar": f"{of.metavar}..."}
+    if of.default is not None:
+        how["default"] = of.default
+    return {**how, "nargs": of.values, "metavar": of.metavar}
+
+
+def _help_all() -> click.Option:
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_all,
+        help="show every option, and exit",
+    )
+
+
+def _show_all(ctx: click.Context, _param: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        ctx.meta[_EVERY] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 def _is_flag(word: str) -> bool:

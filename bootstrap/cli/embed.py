@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.input_options import INPUT, require_s3
 from bootstrap.cli.output import json_option, show, summary
 from bootstrap.cli.target import Target, local_ranks_option, where_options
@@ -22,9 +22,8 @@ from bootstrap.cli.training_rows import (
 from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
 from bootstrap.cli.word_options import GROUP, refuse_reading_options, stream_settings, word_options
 from bootstrap.errors import UsageError
-from jobs.choose import add_limit_options
-from trainer.command_line import add_arguments
-from trainer.config import TrainConfig
+from jobs.choose import LIMITS
+from trainer.config import TrainConfig, options_for
 from trainer.embeddings.analogy import read_questions
 from trainer.embeddings.similarity import read_pairs
 from trainer.errors import TrainingError
@@ -68,9 +67,9 @@ Examples:
     help="instead, on this machine: the text that an earlier run has read, its output's stream/",
 )
 @word_options
-@argparse_options(lambda parser: add_limit_options(parser.add_argument_group(GROUP)))
+@described_options(LIMITS[:1], group=GROUP)
 @option("--dry-run", group=GROUP, is_flag=True, help="show how the text is read; read no more than its beginning")
-@argparse_options(lambda parser: add_arguments(parser, leave_out=("data",), words=True))
+@described_options(options_for(words=True), but=("data",))
 @json_option
 @click.pass_context
 def run(
@@ -95,7 +94,7 @@ def run(
         found = stream_preview.content(source.settings_for(place), place)
         show(found, stream_preview.text(found), as_json=as_json)
         return 0
-    result = run_training(source, config, place)
+    result = run_training(ctx, source, config, place)
     summary(result, word_rows(result, config.output), as_json=as_json)
     return exit_status(result)
 

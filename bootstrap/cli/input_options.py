@@ -42,13 +42,14 @@ classes_option = option(
 def input_options(function: Callback) -> Callback:
     """Declare the options that choose files and name their classes; `read_inputs` reads them."""
     classes_option(function)
-    for name, text in (
-        ("negative-input", "texts of the negative class"),
-        ("positive-input", "texts of the positive class, as a rule one a line"),
-        ("test-input", "reviews to test with, instead of a share of --input"),
-        ("input", "reviews, each with its rating or label"),
+    for name, advanced, text in (
+        ("negative-input", True, "texts of the negative class"),
+        ("positive-input", True, "texts of the positive class, as a rule one a line"),
+        ("test-input", False, "reviews to test with, instead of a share of --input"),
+        ("input", False, "reviews, each with its rating or label"),
     ):
-        option(f"--{name}", group=INPUT, several=True, type=click.Path(), metavar="PATH_OR_S3...", help=text)(function)
+        how = {"group": INPUT, "several": True, "type": click.Path(), "metavar": "PATH_OR_S3...", "advanced": advanced}
+        option(f"--{name}", help=text, **how)(function)
     return function
 
 
@@ -60,14 +61,16 @@ def reading_options(function: Callback) -> Callback:
             group=INPUT,
             several=True,
             metavar="PATTERN...",
+            advanced=True,
             help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of "
             "files or folders; in quotes",
         ),
-        option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), help="what all files are"),
+        option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), advanced=True, help="what all files are"),
         option(
             "--separator",
             group=READING,
             metavar="TEXT",
+            advanced=True,
             help="what stands between the columns of a line, such as ';' or '$LABEL$'; with , and ; values may be "
             "quoted",
         ),
@@ -89,6 +92,7 @@ def reading_options(function: Callback) -> Callback:
             "--positive-label",
             group=READING,
             metavar="LABEL",
+            advanced=True,
             help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos, "
             "negative/positive, __label__0/__label__1 and __label__1/__label__2)",
         ),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import Callback, argparse_options, option, typed_options
+from bootstrap.cli.command import Callback, described_options, option, typed_options
 from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import (
     READING,
@@ -21,11 +21,11 @@ from bootstrap.cli.output import percent, table
 from bootstrap.errors import UsageError
 from corpus.display import plural
 from corpus.errors import DataError
+from corpus.options import flag
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from jobs.choose import add_limit_options
-from jobs.settings import add_usual_scale, read_judging
-from trainer.options.section import flag
+from jobs.choose import LIMITS
+from jobs.settings import RATING_SCALE, read_judging
 
 if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent
@@ -36,8 +36,7 @@ def like_options(group: str) -> Callable[[Callback], Callback]:
     """Declare --like, in this group of the help, and the options for how its files are read."""
 
     def decorated(function: Callback) -> Callback:
-        argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))(function)
-        argparse_options(lambda parser: add_usual_scale(parser.add_argument_group(READING).add_argument))(function)
+        described_options((*RATING_SCALE, *LIMITS), group=READING)(function)
         classes_option(function)
         reading_options(function)
         return option(

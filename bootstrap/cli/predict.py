@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from bootstrap.cli.answer_lines import AnswerForm, answer_file
-from bootstrap.cli.command import Converted, argparse_options, command, option
+from bootstrap.cli.command import Converted, command, described_options, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import print_warning
 from bootstrap.cli.prediction_report import malformed, report
@@ -22,13 +22,17 @@ from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
 from corpus.errors import DataError
 from corpus.reading.inputs.fields import list_values
-from jobs.settings import add_rating_scale
+from jobs.settings import RATING_SCALE
 
 if TYPE_CHECKING:
     from bootstrap.prediction.texts import TextFiles
     from trainer.classification.trained_model import TrainedModel
 
-_RATING_OPTIONS = ("half_stars", "rating_fraction", "rating_range", "positive_from")
+_RATING_OPTIONS = tuple(
+    replace(each, default=None, text=f"{each.text} (default: as the model was trained)") if each.default else each
+    for each in RATING_SCALE
+)
+_RATING_NAMES = tuple(each.name for each in _RATING_OPTIONS)
 _EXAMPLES = """\
 \b
 Examples:
@@ -52,9 +56,6 @@ def _probability(text: str) -> float:
     if not 0 <= probability <= 1:
         raise ArgumentTypeError(f"{text} is not a probability; give a number from 0 to 1, such as 0.5")
     return probability
-
-
-_AS_TRAINED = "default: as the model was trained"
 
 
 @command(
@@ -110,15 +111,7 @@ line; they are counted on standard error.
     help="write the answers there, whole or not at all, instead of printing them",
 )
 @reading_options
-@argparse_options(
-    lambda parser: add_rating_scale(
-        parser.add_argument_group("Ratings of the files").add_argument,
-        default_range=None,
-        range_text=_AS_TRAINED,
-        default_positive=None,
-        positive_text=_AS_TRAINED,
-    )
-)
+@described_options(_RATING_OPTIONS, group="Ratings of the files")
 @option(
     "--json",
     "as_json",
@@ -166,7 +159,7 @@ def _require_files_for(options: dict[str, Any]) -> None:
 def _require_no_option_of_two_classes(options: dict[str, Any], classes: int) -> None:
     """Raise UsageError for an option that has no meaning for so many classes: they have no ratings, and none is the
     positive one."""
-    for name in ("threshold", "rating_field", "positive_label", *_RATING_OPTIONS):
+    for name in ("threshold", "rating_field", "positive_label", *_RATING_NAMES):
         if options[name] not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} goes with two classes, and this model has {classes}")
 
@@ -222,7 +215,7 @@ def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, 
     from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 
     try:
-        settings = rating_settings(model, **{name: options[name] for name in _RATING_OPTIONS})
+        settings = rating_settings(model, **{name: options[name] for name in _RATING_NAMES})
         reading = replace(
             read_reading_options(
                 options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction

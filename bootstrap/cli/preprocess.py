@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import argparse_options, command, option
+from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.dataset_summary import preprocess_summary
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import json_option, print_warning, say, show
@@ -17,8 +17,8 @@ from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
 from corpus.errors import DataError
 from corpus.reading.formats import class_name
-from jobs.choose import add_limit_options
-from jobs.settings import add_settings, read_settings
+from jobs.choose import LIMITS
+from jobs.settings import SETTINGS, read_settings
 
 if TYPE_CHECKING:
     from corpus.reading.sources import Inputs
@@ -103,12 +103,13 @@ class _Request:
 @option(
     "--runner",
     type=click.Choice(("auto", "local", "inline", "streaming", "spark")),
+    advanced=True,
     help="with --local: local (a process a core), inline (one process), or auto (the default: local but for little "
     "input); with --deployment: streaming (the default) or spark",
 )
 @option("--dry-run", is_flag=True, help="show how the input is read and what it would take; write nothing")
-@argparse_options(add_limit_options)
-@argparse_options(lambda parser: add_settings(parser.add_argument_group("Settings of the dataset").add_argument))
+@described_options(LIMITS)
+@described_options(SETTINGS, group="Settings of the dataset")
 @json_option
 @click.pass_obj
 def run(

@@ -72,7 +72,7 @@ def where_options(function: Callable[..., int]) -> Callable[..., int]:
 
     @option("--local", is_flag=True, group=_WHERE, help="on this machine")
     @option("--deployment", metavar="NAME", group=_WHERE, help=_WHICH)
-    @option("--region", metavar="REGION", group=_WHERE, help=_REGION)
+    @option("--region", metavar="REGION", group=_WHERE, advanced=True, help=_REGION)
     @click.pass_context
     @wraps(function)
     def with_target(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.input_options import (
     INPUT,
@@ -34,13 +34,12 @@ from bootstrap.cli.training_rows import (
 from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
 from bootstrap.errors import UsageError
 from corpus.errors import DataError
+from corpus.options import flag
 from corpus.settings import Settings
-from jobs.choose import add_limit_options
-from jobs.settings import add_judging, read_judging
+from jobs.choose import LIMITS
+from jobs.settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
-from trainer.command_line import add_arguments
-from trainer.config import TrainConfig
-from trainer.options.section import flag
+from trainer.config import TrainConfig, options_for
 from trainer.output.files import MODEL, finished_model
 
 if TYPE_CHECKING:
@@ -83,6 +82,7 @@ Examples:
     several=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
+    advanced=True,
     help="predict how long it takes by the output of `shoal calibrate`, and show it beside what it took (default with "
     "--deployment: by the catalogue, where the model is an LSTM)",
 )
@@ -95,10 +95,9 @@ Examples:
 )
 @input_options
 @reading_options
-@argparse_options(lambda parser: add_judging(parser.add_argument_group(READING).add_argument))
-@argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))
+@described_options((*JUDGING, *LIMITS), group=READING)
 @option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
-@argparse_options(lambda parser: add_arguments(parser, leave_out=("data",), words=False))
+@described_options(options_for(words=False), but=("data",))
 @json_option
 @click.pass_context
 def run(
@@ -124,7 +123,7 @@ def run(
         return 0
     place = place_of(target, nodes)
     with scale_suggested(ctx.obj):
-        result = run_training(source, config, place, rates)
+        result = run_training(ctx, source, config, place, rates)
     summary(result, rows(result, config.output), as_json=as_json)
     return exit_status(result)
 

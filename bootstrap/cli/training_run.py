@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import typed_options
+from bootstrap.cli.config_options import given_words
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target
 from bootstrap.errors import UsageError
@@ -52,7 +53,9 @@ def place_of(target: Target | None, ranks: int | None) -> "Place":
     return OnDeployment(find_deployment(target.name, target.account))
 
 
-def run_training(source: "Source", config: TrainConfig, place: "Place", rates: Sequence[Path] = ()) -> dict[str, Any]:
+def run_training(
+    ctx: click.Context, source: "Source", config: TrainConfig, place: "Place", rates: Sequence[Path] = ()
+) -> dict[str, Any]:
     """Train, with a forecast by the runs in the folders `rates`; returns the summary, as `bootstrap.training.train`."""
     from bootstrap.training.forecast import forecast_by
     from bootstrap.training.train import train
@@ -60,7 +63,8 @@ def run_training(source: "Source", config: TrainConfig, place: "Place", rates: S
 
     known = read_rates(rates) if rates else None
     with sole_writer(config.output), Bars(unit="row") as bars:
-        return train(source, config, place, bars, forecast=forecast_by(known, bars))
+        forecast = forecast_by(known, bars)
+        return train(source, config, place, bars, forecast=forecast, given=given_words(ctx))
 
 
 def exit_status(result: dict[str, Any]) -> int:

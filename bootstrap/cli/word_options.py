@@ -7,8 +7,8 @@ import click
 from bootstrap.cli.command import Callback, option
 from bootstrap.errors import UsageError
 from corpus.errors import DataError
+from corpus.options import flag
 from corpus.stream.settings import TOKENISERS, StreamSettings, absolute
-from trainer.options.section import flag
 
 GROUP = "How it is read"
 NAMES = ("tokeniser", "keep_case", "lemmatize", "follow", "readers")
@@ -23,11 +23,18 @@ def word_options(function: Callback) -> Callback:
             group=GROUP,
             type=click.Choice(TOKENISERS),
             default="punctuation",
+            advanced=True,
             help="how a line becomes words: at spaces, and punctuation apart (punctuation); as the Penn Treebank has "
             "them, which takes ten times as long (treebank); at spaces alone (spaces); or runs of letters (letters)",
         ),
-        option("--keep-case", group=GROUP, is_flag=True, help="do not make words lower case"),
-        option("--lemmatize", group=GROUP, is_flag=True, help="take the base form of each word, such as go for went"),
+        option("--keep-case", group=GROUP, is_flag=True, advanced=True, help="do not make words lower case"),
+        option(
+            "--lemmatize",
+            group=GROUP,
+            is_flag=True,
+            advanced=True,
+            help="take the base form of each word, such as go for went",
+        ),
         option(
             "--follow",
             group=GROUP,
@@ -39,6 +46,7 @@ def word_options(function: Callback) -> Callback:
             group=GROUP,
             type=int,
             metavar="N",
+            advanced=True,
             help="processes that read the text (default: 1; on a deployment one on each of its nodes that read)",
         ),
     )

@@ -16,6 +16,7 @@ from bootstrap.training.sources.source import Prepared
 from bootstrap.training.train import Forecast
 from corpus.display import plural
 from corpus.errors import DataError
+from corpus.options import flag
 from experiments.errors import ExperimentError
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.gpu_rates import lstm_operations
@@ -24,7 +25,6 @@ from experiments.forecast.rates import Node, Rates
 from experiments.forecast.training import predict_training
 from infra.errors import TopologyError
 from trainer.config import TrainConfig
-from trainer.options.section import flag
 from trainer.registry import MODELS
 
 _REQUEST = Estimate(1.0, 3.0, 15.0)

@@ -1,15 +1,25 @@
 """Reads the summary of a training run and checks it, because others may write where a deployment's nodes write."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from bootstrap.config_file import CONFIG as OPTIONS
+from bootstrap.config_file import read_config, write_config
 from bootstrap.errors import ShoalError
+from bootstrap.training.sources.source import Prepared
 from corpus.files import indented_json, write_whole
+from corpus.options import flag
 from trainer.classification.metrics import CALIBRATION, MEASURES, MEASURES_OF_TWO
+from trainer.command_line import as_words
+from trainer.config import TrainConfig
+from trainer.errors import TrainingError
 from trainer.output.files import LAUNCH, SUMMARY, read_json
+
+_OF_ONE_COMMAND = ("resume", "force", "json")
+"""Options that a command which repeats the run does not have."""
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
@@ -44,6 +54,31 @@ def write_launch(folder: Path, *, goes_on: bool, **content: Any) -> None:
         content["earlier"] = [*(earlier if isinstance(earlier, list) else ()), before]
     with suppress(OSError):  # a report says of what is missing that it is not known
         write_whole(folder / LAUNCH, indented_json(content))
+
+
+def write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, Sequence[str]]) -> None:
+    """Write the file that repeats the run, of the words that its options were given. A run that goes on keeps options
+    that were given when it began. Raises TrainingError where the output cannot be written to."""
+    path = config.output / OPTIONS
+    words: dict[str, Sequence[str]] = {
+        flag(name)[2:]: each for name, each in as_words(config).items() if name != "data"
+    }
+    if prepared.here is not None and not {"input", "data"} & {*given}:
+        words["data"] = (str(prepared.here),)
+    words |= given
+    try:
+        if config.resume and path.exists():
+            before = read_config(path)[1].items()
+            kept = {name: () if each.switch else each.words for name, each in before if each.switch is not False}
+            words = kept | words
+        config.output.mkdir(parents=True, exist_ok=True)
+        write_config(
+            path,
+            "embed" if learns_words else "train",
+            {name: each for name, each in words.items() if name not in _OF_ONE_COMMAND},
+        )
+    except OSError as error:
+        raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
 
 
 def _required_fields(content: Mapping[str, Any]) -> Mapping[str, Callable[[Any], bool]]:

@@ -1,14 +1,14 @@
 """A training, from a source to its results, wherever it happens."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import mark_handled, name_of
 from bootstrap.progress import Bars
-from bootstrap.training.outcome import write_launch
+from bootstrap.training.outcome import write_launch, write_options
 from bootstrap.training.places.place import Place, Run
 from bootstrap.training.sources.source import Source
 from bootstrap.training.spending import Stages
@@ -19,7 +19,13 @@ Forecast = Callable[[Place, Run], dict[str, Any] | None]
 
 
 def train(
-    source: Source, config: TrainConfig, place: Place, bars: Bars, *, forecast: Forecast | None = None
+    source: Source,
+    config: TrainConfig,
+    place: Place,
+    bars: Bars,
+    *,
+    forecast: Forecast | None = None,
+    given: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Train at a place, with the results in `config.output`; returns the content of summary.json.
 
@@ -27,6 +33,9 @@ def train(
     (None where a price is not known), in `refused` a sentence for each object of that folder that is not fetched, the
     `inputs` that the nodes read, and what was `read` of them. With a forecast, `launch` says what was `predicted`, and
     what it took.
+
+    `given` are the words of the options of the command, where there is one; with the configuration they make the file
+    in the output that repeats the run.
 
     Ctrl-C and SIGTERM stop the run with a checkpoint, which is no error: then `stopped` is true, and `stopped_by` is
     the signal's name. With `config.resume` a stopped run continues; a finished one is left as it is, and
@@ -38,6 +47,7 @@ def train(
         return finished
     run = place.prepare(source, config, bars)
     predicted = forecast(place, run) if forecast else None
+    write_options(config, run.prepared, given or place.options)
     stages = Stages(datetime.now(UTC), run.spent)
     with run.resources(bars):
         stages.end("start the nodes")

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from corpus.options import Option, flag
 from experiments.plans.parts import Arm, Experiment
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
 from trainer.options.run_options import Slowdown
-from trainer.options.section import Option, flag, options
+from trainer.options.section import options
 from trainer.registry import WORD_MODELS
 
 _DECIDED: Mapping[str, str] = {
@@ -77,7 +78,11 @@ def _value(name: str, value: Any) -> Any:
         raise SettingError(name, _DECIDED[name])
     if name not in _OPTIONS:
         nearest = difflib.get_close_matches(name.replace("-", "_"), _OPTIONS, n=1, cutoff=0.5)
-        hint = f"did you mean '{nearest[0]}'?" if nearest else "`shoal train --help` lists them, here with underscores."
+        hint = (
+            f"did you mean '{nearest[0]}'?"
+            if nearest
+            else "`shoal train --help-all` lists them, here with underscores."
+        )
         raise SettingError(name, f"'{name}' is no option of `shoal train`; {hint}")
     kind = _OPTIONS[name].kind
     if (kind is bool) != isinstance(value, bool) or not isinstance(value, str | int | float):

@@ -1,22 +1,28 @@
 """The options of a job have every setting; what an option leaves open follows from the others."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.errors import DataError
+from corpus.options import argparse_argument
 from corpus.settings import Settings
-from jobs.settings import add_input_settings, add_settings, read_job_settings, read_settings, settings_arguments
+from jobs.settings import INPUT_SETTINGS, SETTINGS, read_job_settings, read_settings, settings_arguments
 
 CLASSES = st.lists(st.text("ab '\"$\u00e9,[", min_size=1, max_size=5), min_size=3, max_size=5, unique=True).map(tuple)
 
 
-def read(*options: str, classes: tuple[str, ...] = ()) -> Settings:
+def parsed(*words: str) -> Namespace:
     parser = ArgumentParser()
-    add_settings(parser.add_argument)
-    return read_settings(parser.parse_args(options), classes)
+    for each in (*SETTINGS, *INPUT_SETTINGS):
+        parser.add_argument(*each.flags, **argparse_argument(each))
+    return parser.parse_args(words)
+
+
+def read(*options: str, classes: tuple[str, ...] = ()) -> Settings:
+    return read_settings(parsed(*options), classes)
 
 
 @given(st.booleans(), st.sampled_from(["letters", "tokens"]), st.booleans(), st.integers(1, 10**7), CLASSES)
@@ -32,11 +38,7 @@ def test_the_options_of_a_job_give_its_settings_back(
         classes=classes if ragged else (),
         stopwords="none",
     )
-    parser = ArgumentParser()
-    add_settings(parser.add_argument)
-    add_input_settings(parser.add_argument)
-    arguments = [*settings_arguments(settings), "--stopwords=none"]
-    assert read_job_settings(parser.parse_args(arguments)) == settings
+    assert read_job_settings(parsed(*settings_arguments(settings), "--stopwords=none")) == settings
 
 
 def test_usual_sizes_and_stopwords_follow_from_rows_and_words() -> None:

@@ -52,6 +52,7 @@ class OptimisationOptions(Section):
         "on is that of a run with so many epochs",
         default=None,
         must=AT_LEAST_1,
+        advanced=False,
     )
     global_batch: int | None = option(
         f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, of --model "
@@ -59,6 +60,7 @@ class OptimisationOptions(Section):
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,
+        advanced=False,
     )
     rank_batch: int | None = option(
         "instead of --global-batch: rows a step and rank, so that more ranks make larger steps; but a resumed run "
@@ -66,7 +68,9 @@ class OptimisationOptions(Section):
         default=None,
         must=AT_LEAST_1,
     )
-    learning_rate: float = option("the step size at its highest", default=8e-3, aliases=("--lr",), must=ABOVE_0)
+    learning_rate: float = option(
+        "the step size at its highest", default=8e-3, aliases=("--lr",), must=ABOVE_0, advanced=False
+    )
     word_rate: float = option(
         "the learning rate of word vectors, as a multiple of --learning-rate; below 1 rare words are memorised less",
         default=0.25,

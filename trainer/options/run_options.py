@@ -1,6 +1,7 @@
 """The options that a run of every model has: its data and output, its model, and how that is computed and balanced."""
 
 import math
+from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,15 +35,15 @@ class Slowdown(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "tuple[int, Slowdown]":
-        """Parse RANK:FACTOR or RANK:FACTOR@STEP:LATER to a rank and its slowdown. Raises ValueError for any
-        other text."""
+        """Parse RANK:FACTOR or RANK:FACTOR@STEP:LATER to a rank and its slowdown. Raises ArgumentTypeError for
+        any other text."""
         rank, _, factors = text.partition(":")
         factor, _, change = factors.partition("@")
         step, _, later = change.partition(":")
         try:
             return int(rank), cls(float(factor), float(later), int(step)) if change else cls(float(factor))
         except ValueError:
-            raise ValueError(
+            raise ArgumentTypeError(
                 f"{text!r} is not RANK:FACTOR, such as 1:2.0, or RANK:FACTOR@STEP:LATER, such as 1:1.0@300:2.0"
             ) from None
 
@@ -115,8 +116,11 @@ class ModelOptions(Section):
         f"fasttext: {shown_options(MODEL_DEFAULTS['fasttext'])}",
         default="lstm",
         choices=tuple(MODELS),
+        advanced=False,
     )
-    seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
+    seed: int = option(
+        "seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0, advanced=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +195,7 @@ class OutputOptions(Section):
 
     output: Path = field(
         metadata=option_metadata(
-            "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR"
+            "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR", advanced=False
         )
     )
     record_every: int = option(
@@ -202,9 +206,13 @@ class OutputOptions(Section):
     )
     checkpoint_minutes: float = option("minutes between two checkpoints", default=5.0, must=ABOVE_0)
     resume: bool = option(
-        "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
+        "go on from the newest checkpoint in --output, if there is one, with any number of ranks",
+        default=False,
+        advanced=False,
     )
-    force: bool = option("train again if --output holds a finished model, which is replaced at the end", default=False)
+    force: bool = option(
+        "train again if --output holds a finished model, which is replaced at the end", default=False, advanced=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_args
 
+from corpus.options import Option, flag
 from trainer.errors import TrainingError
 
 Value = TypeVar("Value")
@@ -48,11 +49,11 @@ def option_metadata(
     metavar: str | None = None,
     parse: Callable[[str], Any] | None = None,
     several: bool = False,
+    advanced: bool = True,
 ) -> dict[str, Any]:
-    """The metadata of a field: its help `text`, the values that it may have, and other names of its option.
+    """The metadata of a field: what `corpus.options.Option` has of it, and what its value `must` be.
 
-    `parse` reads a value that its type cannot, and raises ValueError with a sentence for the user. `several`: the
-    option takes several values, and may be repeated.
+    `parse` reads a value that its type cannot. Most options of a training are `advanced`.
     """
     return {
         "text": text,
@@ -60,54 +61,15 @@ def option_metadata(
         "must": must,
         "aliases": tuple(aliases),
         "metavar": metavar,
-        "parse": parse,
+        "kind": parse,
         "several": several,
+        "advanced": advanced,
     }
 
 
-def option(
-    text: str,
-    *,
-    default: Value,
-    choices: Iterable[Any] = (),
-    must: Bound | None = None,
-    aliases: Iterable[str] = (),
-    metavar: str | None = None,
-) -> Value:
+def option(text: str, *, default: Value, **how: Any) -> Value:
     """A field with the metadata of `option_metadata`, and a default of the annotated type."""
-    metadata = option_metadata(text, choices=choices, must=must, aliases=aliases, metavar=metavar)
-    return field(default=default, metadata=metadata)
-
-
-class Option(NamedTuple):
-    """What a front end needs to know about an option."""
-
-    name: str
-    """Of the field."""
-    group: str
-    """The title of its section."""
-    text: str
-    """The help text."""
-    kind: Callable[[str], Any]
-    """Converts the typed text to the value; `bool` for an option without a value."""
-    required: bool
-    default: Any
-    choices: tuple[Any, ...]
-    aliases: tuple[str, ...]
-    """Other flags with the same meaning."""
-    metavar: str | None
-    parse: Callable[[str], Any] | None
-    several: bool
-
-    @property
-    def flag(self) -> str:
-        return flag(self.name)
-
-    @property
-    def help(self) -> str:
-        """The help text, with the default if there is one to show."""
-        shown = not (self.required or self.several or self.default is None or self.default is False)
-        return f"{self.text} (default: {self.default})" if shown else self.text
+    return field(default=default, metadata=option_metadata(text, **how))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,27 +111,18 @@ def options(kind: type[Section]) -> list[Option]:
     ]
 
 
-def flag(name: str) -> str:
-    """The command-line flag of a field."""
-    return "--" + name.replace("_", "-")
-
-
 def shown_options(values: Mapping[str, Any]) -> str:
     """Options with their values, as a person types them."""
     return " ".join(f"{flag(name)} {value}" for name, value in values.items())
 
 
 def _option_of(entry: "Field[Any]", group: str) -> Option:
-    described_by = {name: value for name, value in entry.metadata.items() if name != "must"}
+    described = {name: value for name, value in entry.metadata.items() if name != "must"}
     types = [each for each in get_args(entry.type) if each is not NoneType]
-    return Option(
-        name=entry.name,
-        group=group,
-        kind=cast(Any, types[0] if types else entry.type),
-        required=entry.default is MISSING and entry.default_factory is MISSING,
-        default=None if entry.default is MISSING else entry.default,
-        **described_by,
-    )
+    described["kind"] = described["kind"] or cast(Any, types[0] if types else entry.type)
+    required = entry.default is MISSING and entry.default_factory is MISSING
+    default = None if entry.default is MISSING else entry.default
+    return Option(name=entry.name, group=group, required=required, default=default, **described)
 
 
 def _plain(value: Any) -> Any:

@@ -70,6 +70,7 @@ class OnDeployment(Place):
     def __init__(self, deployment: Deployment, *, held: Sequence[GpuNode] | None = None) -> None:
         """`held`: nodes that run already, and go on after a run, which then leaves nothing in the bucket."""
         self.deployment, self.name, self.held_nodes = deployment, deployment.name, held
+        self.options = {"deployment": (self.name,)}
         self.topology, self.shares = deployment.topology, deployment.share is not None
         self.left: list[s3.Place] = []
         """What runs on held nodes leave in the bucket."""

@@ -77,6 +77,8 @@ class Place(Reach):
     """Seconds between two looks at a run."""
     ranks: int | None = None
     """Of this machine; None where nodes have them."""
+    options: Mapping[str, Sequence[str]]
+    """The words of the options that name it on a command line."""
     topology = "--local"
     """What `shoal plan` calls it."""
     shares: bool = False

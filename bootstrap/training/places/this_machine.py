@@ -37,6 +37,7 @@ class ThisMachine(Place):
 
     def __init__(self, ranks: int = 1) -> None:
         self.ranks: int = ranks
+        self.options = {"local": (), "nodes": (str(ranks),)}
 
     def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
         """The path of a dataset, which can be used."""

@@ -1,9 +1,10 @@
-"""How the command line is read: several values, options that argparse declares, completion in a real shell."""
+"""How the command line is read: several values, described options, files of options, completion in a real shell."""
 
 import shutil
 import subprocess
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -12,8 +13,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.cli import command as declaring
-from bootstrap.cli.command import argparse_options, command, option
+from bootstrap.cli.command import command, described_options, option
+from bootstrap.cli.train import run as train
+from bootstrap.errors import ShoalError
+from corpus.options import Option, argparse_argument
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
 
@@ -74,55 +77,166 @@ def even(text: str) -> int:
     return int(text)
 
 
-def declare(parser: Any) -> None:
-    group = parser.add_argument_group("numbers")
-    group.add_argument("--even", type=even, default=4, metavar="N", help="an even number (%(default)s)")
-    group.add_argument("--pair", type=float, nargs=2, default=[1, 5], metavar=("LOW", "HIGH"), help="two")
-    parser.add_argument("--bits", type=int, choices=(32, 16), default=SUPPRESS, help="bits")
-    parser.add_argument("--folder", type=Path, default=SUPPRESS, help="a folder")
-    parser.add_argument("--words", "--w", nargs="+", action="extend", default=SUPPRESS, metavar="W", help="words")
-    parser.add_argument("--on", action="store_true", help="a switch")
-
-
-LINES = (
-    [],
-    ["--even", "6", "--on"],
-    ["--pair", "2", "3.5", "--bits", "16"],
-    ["--words", "a", "b", "--folder", "x/y", "--w", "c"],
+DESCRIBED = (
+    Option(name="even", kind=even, default=4, metavar="N", text="an even number", group="numbers", aliases=("--e",)),
+    Option(name="pair", kind=float, values=2, default=(1, 5), metavar="LOW HIGH", text="100% two", group="numbers"),
+    Option(name="bits", kind=int, choices=(32, 16), text="bits"),
+    Option(name="share", kind=float, text="a number", advanced=True),
+    Option(name="folder", kind=Path, text="a folder"),
+    Option(name="a_text", text="a text", advanced=True),
+    Option(name="words", several=True, metavar="W", text="words", aliases=("--w",)),
+    Option(name="switch", kind=bool, default=False, text="a switch"),
 )
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_options_of_argparse_are_read_as_argparse_reads_them(line: list[str]) -> None:
+def told(*line: str) -> dict[str, Any]:
+    """The values that a command of these options reads of a line. Raises what it raises."""
     found: dict[str, Any] = {}
 
-    @command()
-    @argparse_options(declare)
+    @command(name="it")
+    @described_options(DESCRIBED)
     @click.pass_context
     def it(ctx: click.Context, /, **values: Any) -> None:
-        said = declaring.typed_options(ctx)
-        found.update({name: value for name, value in values.items() if name in said or value is not None})
+        found.update(values)
 
-    assert CliRunner().invoke(it, line).exit_code == 0
+    it.main(list(line), "it", standalone_mode=False)
+    return found
+
+
+def said(*line: str) -> str:
+    """What it says of a line that is wrong."""
+    with pytest.raises((click.UsageError, ShoalError)) as caught:
+        told(*line)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [],
+        ["--even", "6", "--switch"],
+        ["--pair", "2", "3.5", "--bits", "16"],
+        ["--words", "a", "b", "--folder", "x/y", "--w", "c"],
+    ],
+)
+def test_a_described_option_is_read_as_argparse_reads_it(line: list[str]) -> None:
     parser = ArgumentParser()
-    declare(parser)
-    expected = vars(parser.parse_args(line))
-    assert {
-        name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value != ()
-    } == {name: list(value) if isinstance(value, tuple) else value for name, value in expected.items()}
+    for each in DESCRIBED:
+        parser.add_argument(*each.flags, **argparse_argument(each))
+    expected = {
+        name: value or () if name == "words" else value for name, value in vars(parser.parse_args(line)).items()
+    }
+    found = told(*line)
+    assert found == {name: tuple(value) if isinstance(value, list) else value for name, value in expected.items()}
+    assert "100% two (default: 1 5)" in parser.format_help()
 
 
 def test_a_value_that_argparse_would_refuse_is_refused_in_the_same_words() -> None:
-    @command()
-    @argparse_options(declare)
-    def it(**_values: Any) -> None:
-        pass
+    assert said("--even", "5") == "5 is not even"
 
-    done = CliRunner().invoke(it, ["--even", "5"])
-    assert done.exit_code == 2
-    assert "Invalid value for '--even': 5 is not even" in done.output
-    said = CliRunner().invoke(it, ["--help"]).output
-    assert said.index("Numbers:") < said.index("an even number (4)") < said.index("Options:") < said.index("--on")
+
+def test_help_leaves_advanced_options_out_and_tells_how_to_see_them(capsys: pytest.CaptureFixture[str]) -> None:
+    told("--help")
+    usual = capsys.readouterr().out
+    assert usual.index("Numbers:") < usual.index("an even number (default: 4)") < usual.index("Options:")
+    assert "--share" not in usual
+    assert usual.splitlines()[-1] == "--help-all shows the other 2 options, too."
+    told("--help-all")
+    every = capsys.readouterr().out
+    assert all(flag in every for each in DESCRIBED for flag in each.flags)
+    assert "the other" not in every
+
+
+def test_the_usual_options_of_a_training_are_few() -> None:
+    usual = {each.opts[0] for each in train.params if not getattr(each, "advanced", False)}
+    assert usual > {"--input", "--deployment", "--nodes", "--model", "--epochs", "--global-batch", "--learning-rate"}
+    assert usual > {"--output", "--seed", "--dry-run", "--config", "--help-all"}
+    assert len(usual) < 30 < 70 < len(train.params)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+GIVEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "--even": st.integers(-99, 99).map(lambda number: (str(2 * number),)),
+        "--pair": st.tuples(*[st.floats(-1e9, 1e9).map(str)] * 2),
+        "--bits": st.sampled_from([("16",), ("32",)]),
+        "--share": st.floats(-1e9, 1e9).map(lambda number: (repr(number),)),
+        "--folder": TEXTS.map(lambda text: (text,)),
+        "--a-text": (TEXTS | st.sampled_from(["off", "null", "~", "8e-3", "1_0", "<<", "2026-01-01", "- a", "#"])).map(
+            lambda text: (text,)
+        ),
+        "--words": st.lists(TEXTS, min_size=1, max_size=3),
+        "--switch": st.just(()),
+    },
+)
+
+
+@given(GIVEN)
+def test_options_that_were_saved_are_read_with_the_same_values(given: dict[str, tuple[str, ...]]) -> None:
+    line = [
+        word
+        for flag, words in given.items()
+        for word in ((flag, *words) if flag in ("--pair", "--switch") else [f"{flag}={each}" for each in words])
+    ]
+    with TemporaryDirectory() as folder:
+        asked = told(*line, "--save-config", f"{folder}/a.yaml")
+        assert told("--config", f"{folder}/a.yaml", "--save-config", f"{folder}/b.yaml") == asked == told(*line)
+        first, again = (sorted(Path(folder, name).read_text("utf-8").splitlines()[1:]) for name in ("a.yaml", "b.yaml"))
+        assert first == again
+
+
+def test_the_command_line_beats_the_file_and_the_file_beats_the_default(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("e: 6\nbits: 16\nwords: [a, off, 1.50]\na-text: no\nswitch: false\n")
+    found = told("--bits", "32", "--config", str(tmp_path / "c.yaml"))
+    assert found == {
+        **told(),
+        "even": 6,
+        "bits": 32,
+        "words": ("a", "off", "1.50"),
+        "a_text": "no",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("even: 6\nevn: 4", "line 2: 'evn' is not an option of it; did you mean 'even'?"),
+        ("a_text: b", "line 1: 'a_text' is not an option of it; did you mean 'a-text'?"),
+        ("zzzzzz: 1", "line 1: 'zzzzzz' is not an option of it; `it --help-all` lists them."),
+        ("config: b.yaml", "line 1: 'config' is not an option of it; "),
+        ("bits: 16\neven: 4\neven: 6", "line 3: 'even' is given twice; keep one of them."),
+        ("w: a\nwords: b", "line 2: words is given by another of its names, too; keep one."),
+        ("even: 5", "line 1: even: 5 is not even"),
+        ("\nshare: much", "line 2: share: 'much' is not a valid number."),
+        ("share: .nan", "line 1: share: "),
+        ("bits: 8", "line 1: bits: '8' is not one of '32', '16'."),
+        ("bits: [16, 32]", "line 1: bits: it takes 1 value, not 2."),
+        ("pair: 3", "line 1: pair: it takes 2 values, not 1."),
+        ("switch: 1", "line 1: switch: an option without a value is true or false."),
+        ("a-text:", "line 1: a-text must be a value, or a list of values; write it, or leave it out."),
+        ("words: {a: b}", "line 1: words must be a value, or a list of values"),
+        ("words: [[a]]", "line 1: words must be a value, or a list of values"),
+        ("- a", "holds no fields"),
+        ("a: b: c", "line 1: this is not YAML"),
+        (None, "cannot be read (No such file or directory)"),
+    ],
+)
+def test_a_file_of_options_that_is_wrong_is_refused_with_its_line(
+    content: str | None, sentence: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.yaml"
+    if content is not None:
+        file.write_text(content)
+    message = said("--config", str(file))
+    assert message.startswith(f"{file}")
+    assert sentence in message
+
+
+def test_options_that_cannot_be_saved_end_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "c.yaml"
+    assert said("--save-config", str(path)).startswith(f"cannot write {path}: No such file or directory; choose")
+    assert not path.parent.exists()
 
 
 COMPLETE = """

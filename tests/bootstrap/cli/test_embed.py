@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from bootstrap.cli.command import typed_options
+from bootstrap.cli.embed import run
 from bootstrap.cli.main import main
+from bootstrap.cli.training_run import config_of
 from tests.bootstrap.cli.command import ACCOUNT, shoal
 from tests.trainer.embeddings import made_text
 from trainer.embeddings.vectors import read_vectors
@@ -70,6 +73,17 @@ def test_the_summary_for_a_person_names_the_words_and_the_measures(
     assert shown["vocabulary"] == "24 words"
     assert shown["similarity topics"] == f"{told['similarity']:.3f}"
     assert "stopped" not in shown
+
+
+def test_the_folder_of_a_run_has_the_options_that_repeat_it(trained: tuple[Path, dict[str, Any]], text: Path) -> None:
+    output, _ = trained
+    with run.make_context("embed", ["--config", str(output / "config.yaml")]) as ctx:
+        asked, config = typed_options(ctx), config_of(ctx)
+    begun = json.loads((output / "record.jsonl").read_text().partition("\n")[0])
+    of_the_text = {"epochs": None, "global_batch": None}
+    assert config.plain() == {**begun["config"], **of_the_text, "data": "dataset"}
+    assert (asked["local"], asked["input"]) == (True, (str(text),))
+    assert asked.keys().isdisjoint({"data", "as_json", "resume", "force"})
 
 
 def test_a_finished_model_is_not_replaced_unasked(

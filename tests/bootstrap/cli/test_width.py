@@ -135,7 +135,7 @@ def test_a_terminal_has_the_width_of_columns_and_a_file_has_none(
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("verb", [(), *((verb,) for verb in COMMANDS), ("dataset", "info")])
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in COMMANDS), ("dataset", "info"), ("train", "--help-all")])
 def test_help_fits(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*verb, "--help"]) == 0
     said = capsys.readouterr().out

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.trained import train_here
+from bootstrap.config_file import read_config
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.outcome import read_summary
@@ -296,10 +297,15 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
     for name in ("trainer", "torch", "numpy"):
         (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
     monkeypatch.chdir(folder)
-    refused = replace(config, slow={3: Slowdown(2.0)})
+    refused = replace(config, slow={3: Slowdown(2.0)}, resume=True)
+    config.output.mkdir()
+    (config.output / "config.yaml").write_text("cache: [there]\nforce: true\nseed: 7\n")
     with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
         train_here(refused, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
+    kept = {name: entry.words for name, entry in read_config(config.output / "config.yaml")[1].items()}
+    assert (kept["cache"], kept["seed"], kept["nodes"], kept["slow"]) == (("there",), ("0",), ("2",), ("3:2.0",))
+    assert kept.keys().isdisjoint({"resume", "force"})
     assert not ran.exists(), ran.read_text()
 
 

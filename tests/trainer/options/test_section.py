@@ -32,11 +32,11 @@ class Both(Sizes, Places):
 
 
 def test_options_come_section_after_section_with_their_groups() -> None:
-    found = [(each.name, each.group, each.flag, each.kind) for each in options(Both)]
+    found = [(each.name, each.group, each.flags, each.kind) for each in options(Both)]
     assert found == [
-        ("width", "sizes", "--width", int),
-        ("colour", "sizes", "--colour", str),
-        ("near", "places", "--near", bool),
+        ("width", "sizes", ("--width", "--w"), int),
+        ("colour", "sizes", ("--colour",), str),
+        ("near", "places", ("--near",), bool),
     ]
 
 

@@ -1,7 +1,6 @@
 """Ratings on other scales: read if the options say so, never guessed; the error names the options."""
 
 import json
-from argparse import ArgumentParser
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,14 @@ from corpus.reading.inputs.scales import ScaleError, check_scale
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings
-from jobs.settings import add_input_settings, add_settings, read_job_settings, read_settings, settings_arguments
+from jobs.settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import lines, understood
+from tests.jobs.test_settings import parsed
 
 
 def settings_of(*options: str) -> Settings:
-    parser = ArgumentParser()
-    add_settings(parser.add_argument)
-    return read_settings(parser.parse_args(options))
+    return read_settings(parsed(*options))
 
 
 HALVES = ("--half-stars", "--rating-range", "0.5", "5", "--positive-from", "3.5")
@@ -72,10 +70,7 @@ def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...],
 @pytest.mark.parametrize("options", SCALES)
 def test_a_job_is_told_the_scale_that_the_command_was_told(options: tuple[str, ...]) -> None:
     settings = settings_of(*options)
-    parser = ArgumentParser()
-    add_settings(parser.add_argument)
-    add_input_settings(parser.add_argument)
-    assert read_job_settings(parser.parse_args(settings_arguments(settings))) == settings
+    assert read_job_settings(parsed(*settings_arguments(settings))) == settings
 
 
 def test_half_stars_are_kept_as_their_number_of_halves() -> None:

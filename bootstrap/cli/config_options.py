@@ -1,0 +1,113 @@
+"""`--config` and `--save-config`: the options of a command from a YAML file, and as one."""
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from bootstrap.errors import ShoalError, UsageError
+from corpus.display import plural
+from infra.errors import TopologyError
+
+GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+"""Where the value of an option that was given comes from: the command line, or the file of --config."""
+_WORDS, _SAVE = "shoal.words", "shoal.save"
+"""In a context: the words that options were given, and the file for them."""
+
+
+def config_options() -> list[click.Option]:
+    """The options of a command that reads and writes such files."""
+    path = click.Path(path_type=Path)
+    return [
+        click.Option(
+            ["--config"],
+            type=path,
+            metavar="FILE",
+            is_eager=True,
+            expose_value=False,
+            callback=_read,
+            help="read options from a YAML file: names as typed, without dashes; those that are typed come first",
+        ),
+        click.Option(
+            ["--save-config"],
+            type=path,
+            metavar="FILE",
+            expose_value=False,
+            callback=lambda ctx, _, path: ctx.meta.update({_SAVE: path}),
+            help="write the options that were given to such a file, and go on",
+        ),
+    ]
+
+
+def note_given(ctx: click.Context, option: click.Option, value: Any) -> None:
+    """Note the value of an option as it was before it was converted, if it was given."""
+    if option.expose_value and ctx.get_parameter_source(str(option.name)) in GIVEN:
+        words = () if option.is_flag else (value,) if isinstance(value, str) else tuple(value)
+        ctx.meta.setdefault(_WORDS, {})[option.opts[0].removeprefix("--")] = words
+
+
+def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
+    """The words of the options given, by their names as typed, without dashes; none where an option has no value."""
+    return dict(ctx.meta.get(_WORDS, {}))
+
+
+def save_given(ctx: click.Context) -> None:
+    """Write the options that were given, if --save-config asks for it. Raises ShoalError."""
+    if (path := ctx.meta.get(_SAVE)) is None:
+        return
+    from bootstrap.config_file import write_config  # this import loads PyYAML
+
+    try:
+        write_config(path, str(ctx.info_name), given_words(ctx))
+    except OSError as error:
+        raise ShoalError(f"cannot write {path}: {error.strerror}; choose another file by --save-config") from error
+
+
+def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> None:
+    """Take the options in a file as given, unless they are typed, too. Raises UsageError, which names the line."""
+    if path is None or ctx.resilient_parsing:
+        return
+    from bootstrap.config_file import read_config  # this import loads PyYAML
+
+    options = {
+        name.removeprefix("--"): each
+        for each in ctx.command.params
+        if isinstance(each, click.Option) and each.expose_value
+        for name in each.opts
+    }
+    found: dict[str, Any] = {}
+    try:
+        document, entries = read_config(path)
+        for name, (words, switch) in entries.items():
+            option = options.get(name)
+            if option is None:
+                nearest = difflib.get_close_matches(name.replace("_", "-"), options, n=1, cutoff=0.5)
+                hint = f"did you mean '{nearest[0]}'?" if nearest else f"`{ctx.command_path} --help-all` lists them."
+                raise document.fault((name,), f"'{name}' is not an option of {ctx.command_path}; {hint}", at_key=True)
+            if option.name in found:
+                raise document.fault((name,), f"{name} is given by another of its names, too; keep one.", at_key=True)
+            try:
+                value = _value(option, words, switch)
+                option.type_cast_value(ctx, value)
+            except click.BadParameter as error:
+                raise document.fault((name,), f"{name}: {error.message}") from None
+            found[str(option.name)] = value
+    except TopologyError as error:
+        raise UsageError(str(error)) from None
+    ctx.default_map = {name: value for name, value in found.items() if value is not False}
+
+
+def _value(option: click.Option, words: Sequence[str], switch: bool | None) -> Any:
+    """The value of an option as a command line would have it. Raises click.BadParameter."""
+    if option.is_flag:
+        if switch is None:
+            raise click.BadParameter("an option without a value is true or false.")
+        return switch
+    if option.multiple:
+        return words
+    if len(words) != option.nargs:
+        raise click.BadParameter(f"it takes {plural(option.nargs, 'value')}, not {len(words)}.")
+    return words[0] if option.nargs == 1 else words
