@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
+from bootstrap.errors import ShoalError
 from corpus.display import printable
 from corpus.files import write_whole
 from corpus.version import VERSION
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.yaml"
 """The file in the folder of a run on this machine that repeats it."""
+_HEAD = "# Options of `shoal "
 
 
 class Entry(NamedTuple):
@@ -41,6 +43,8 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
         if any(not isinstance(part, yaml.ScalarNode) or part.tag.endswith(":null") for part in parts):
             raise document.fault((name,), f"{name} must be a value, or a list of values; write it, or leave it out.")
+        if any("\0" in part.value for part in parts):
+            raise document.fault((name,), f"{name} has the character NUL, which nothing has a use for; leave it out.")
         switch = document.data[name] if isinstance(document.data[name], bool) else None
         found[name] = Entry(tuple(part.value for part in parts), switch)
     return document, found
@@ -48,8 +52,10 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
 
 def write_config(path: Path, command: str, words: Mapping[str, Sequence[str]]) -> None:
     """Write the words of each option of a command, by its name; none are those of an option without a value. Raises
-    OSError, and then keeps an old file."""
-    head = f"# Options of `shoal {command}` {VERSION}. Paths are as typed in {printable(str(Path.cwd()))}.\n"
+    OSError, and ShoalError where another file would be lost."""
+    if path.exists() and not path.read_bytes().startswith(_HEAD.encode()):
+        raise ShoalError(f"{path} is there, and Shoal did not write it; rename it, or choose another place")
+    head = f"{_HEAD}{command}` {VERSION}. Paths are as typed in {printable(str(Path.cwd()))}.\n"
     content = {name: True if not given else given[0] if len(given) == 1 else [*given] for name, given in words.items()}
     text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
     write_whole(path, (head + text).encode())

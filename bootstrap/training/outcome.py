@@ -60,9 +60,9 @@ def write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, S
     """Write the file that repeats the run, of the words that its options were given. A run that goes on keeps options
     that were given when it began. Raises TrainingError where the output cannot be written to."""
     path = config.output / OPTIONS
-    words: dict[str, Sequence[str]] = {
-        flag(name)[2:]: each for name, each in as_words(config).items() if name != "data"
-    }
+    learns_words = MODELS[config.model].learns_words
+    own = {each.name for each in options_for(words=learns_words)} - {"data"}
+    words: dict[str, Sequence[str]] = {flag(name)[2:]: each for name, each in as_words(config).items() if name in own}
     if prepared.here is not None and not {"input", "data"} & {*given}:
         words["data"] = (str(prepared.here),)
     words |= given

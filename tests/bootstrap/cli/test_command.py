@@ -10,11 +10,14 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bootstrap.cli.command import command, described_options, option
+from bootstrap.cli.commands import shoal
+from bootstrap.cli.config_options import given_words
 from bootstrap.cli.train import run as train
+from bootstrap.config_file import write_config
 from bootstrap.errors import ShoalError
 from corpus.options import Option, argparse_argument
 
@@ -89,18 +92,15 @@ DESCRIBED = (
 )
 
 
-def told(*line: str) -> dict[str, Any]:
+@command()
+@described_options(DESCRIBED)
+def it(**values: Any) -> dict[str, Any]:
+    return values
+
+
+def told(*line: str) -> Any:
     """The values that a command of these options reads of a line. Raises what it raises."""
-    found: dict[str, Any] = {}
-
-    @command(name="it")
-    @described_options(DESCRIBED)
-    @click.pass_context
-    def it(ctx: click.Context, /, **values: Any) -> None:
-        found.update(values)
-
-    it.main(list(line), "it", standalone_mode=False)
-    return found
+    return it.main(list(line), "it", standalone_mode=False)
 
 
 def said(*line: str) -> str:
@@ -172,6 +172,7 @@ GIVEN = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=50)
 @given(GIVEN)
 def test_options_that_were_saved_are_read_with_the_same_values(given: dict[str, tuple[str, ...]]) -> None:
     line = [
@@ -217,6 +218,7 @@ def test_the_command_line_beats_the_file_and_the_file_beats_the_default(tmp_path
         ("a-text:", "line 1: a-text must be a value, or a list of values; write it, or leave it out."),
         ("words: {a: b}", "line 1: words must be a value, or a list of values"),
         ("words: [[a]]", "line 1: words must be a value, or a list of values"),
+        ('folder: "a\\0"', "line 1: folder has the character NUL"),
         ("- a", "holds no fields"),
         ("a: b: c", "line 1: this is not YAML"),
         (None, "cannot be read (No such file or directory)"),
@@ -237,6 +239,28 @@ def test_options_that_cannot_be_saved_end_the_command(tmp_path: Path) -> None:
     path = tmp_path / "none" / "c.yaml"
     assert said("--save-config", str(path)).startswith(f"cannot write {path}: No such file or directory; choose")
     assert not path.parent.exists()
+    (tmp_path / "mine.yaml").write_text("even: 6  # as I like it")
+    message = said("--config", str(tmp_path / "mine.yaml"), "--save-config", str(tmp_path / "mine.yaml"))
+    assert message.endswith("mine.yaml is there, and Shoal did not write it; rename it, or choose another place")
+    assert (tmp_path / "mine.yaml").read_text() == "even: 6  # as I like it"
+
+
+WORDS = {"slow": "0:1.5", "raw-bytes": "1GB"}
+
+
+@pytest.mark.parametrize("name", ["train", "calibrate", "preprocess", "plan", "predict"])
+def test_each_option_of_a_command_can_stand_in_a_file(name: str, tmp_path: Path) -> None:
+    command = shoal.get_command(click.Context(shoal), name)
+    assert command is not None
+    wanted = {}
+    for each in command.params:
+        if isinstance(each, click.Option) and each.expose_value:
+            key = each.opts[0].removeprefix("--")
+            word = str(each.type.choices[0]) if isinstance(each.type, click.Choice) else WORDS.get(key, "1")
+            wanted[key] = () if each.is_flag else (word,) * each.nargs
+    write_config(tmp_path / "all.yaml", name, wanted)
+    with command.make_context(name, ["--config", str(tmp_path / "all.yaml")]) as ctx:
+        assert given_words(ctx) == wanted
 
 
 COMPLETE = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.trained import train_here
-from bootstrap.config_file import read_config
+from bootstrap.config_file import read_config, write_config
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.outcome import read_summary
@@ -299,7 +299,7 @@ def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_curre
     monkeypatch.chdir(folder)
     refused = replace(config, slow={3: Slowdown(2.0)}, resume=True)
     config.output.mkdir()
-    (config.output / "config.yaml").write_text("cache: [there]\nforce: true\nseed: 7\n")
+    write_config(config.output / "config.yaml", "train", {"cache": ("there",), "force": (), "seed": ("7",)})
     with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
         train_here(refused, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
