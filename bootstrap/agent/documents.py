@@ -177,13 +177,20 @@ class NodeStatus(_FlatDocument):
     """When all texts are read: the lines, how many of them are malformed, and how many have a text without words."""
     malformed: int = 0
     empty: int = 0
+    step: int | None = None
+    """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
+    attempt: int | None = None
+    """How often the ranks of the run were started, resumed trainings included."""
+    gpu_use: int | None = None
+    """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
 
     def __post_init__(self) -> None:
         _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
         _require(self.phase in PHASES, f"{self.phase!r} is not a phase")
         _require(len(self.error) <= MOST_ERROR, "its error is too long")
-        counts = (self.read, self.lines, self.malformed, self.empty)
+        counts = (self.read, self.lines, self.malformed, self.empty, self.step or 0, self.attempt or 0)
         _require(all(0 <= each < _MOST_COUNTED for each in counts), "a count cannot be")
+        _require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
 
     @property
     def fails(self) -> bool:
