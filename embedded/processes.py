@@ -8,9 +8,7 @@ it reads `/proc`.
 
 import os
 import signal
-import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
@@ -47,11 +45,3 @@ def kill_marked(name: str, value: str, *, deadline: float = 10.0) -> None:
         if time.monotonic() > until:
             raise TimeoutError(f"processes {ids} with {name}={value} do not end")
         time.sleep(0.01)
-
-
-def terminate_group(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    """Send SIGTERM to the group that a process leads, and wait at most so many seconds for the process to end."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=seconds)

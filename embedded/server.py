@@ -14,7 +14,7 @@ from embedded.emr import api, metrics
 from embedded.errors import EmulatorError
 from embedded.faults import quotas, refusals
 from embedded.faults.file import Faults
-from embedded.nodes import filters, instance_types, run_command, scaling, security_groups
+from embedded.nodes import filters, instance_types, scaling, security_groups
 from embedded.nodes.machine import Machines
 from embedded.seams import routing
 from embedded.services import functions, storage
@@ -36,7 +36,6 @@ def main() -> None:
     filters.install()
     functions.install()
     group_type.install(scaling.install(machines, faults))
-    run_command.install(api.machines_of_nodes)
     api.install(machines, faults)
     metrics.install()
     dependencies.install()

@@ -80,6 +80,13 @@ def hourly_at_maximum(topology: Topology) -> float:
     return hourly(topology) + sum(more * emr_node(group.instance_type, prices) for group, more in added)
 
 
+def hourly_of_shell(topology: Topology) -> float:
+    """Dollars an hour that `network: {shell: true}` would add; 0 where it would add nothing."""
+    prices, network = catalog.prices(topology.region), topology.network.model_copy(update={"shell": True})
+    with_shell = topology.model_copy(update={"network": network})
+    return sum(sign * row.hourly for each, sign in ((with_shell, 1), (topology, -1)) for row in _network(each, prices))
+
+
 def by_use(topology: Topology) -> list[ByUse]:
     """The items that are paid for by use, with their prices."""
     prices = catalog.prices(topology.region).other
@@ -155,7 +162,9 @@ def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
 def _network(topology: Topology, prices: PriceList) -> Iterator[Row]:
     if topology.network.vpc is not None:
         return
-    parts = [("interface endpoint", len(sizing.INTERFACE_ENDPOINTS), prices.other.interface_endpoint_hour)]
+    parts = []
+    if topology.network.shell:
+        parts = [("interface endpoint", len(sizing.INTERFACE_ENDPOINTS), prices.other.interface_endpoint_hour)]
     if topology.network.egress == "nat":
         parts = [
             ("NAT gateway", 1, prices.other.nat_gateway_hour),

@@ -36,7 +36,10 @@ def statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatemen
         _allow(["s3:*"], ["*"], {"aws:ResourceAccount": account}),
         # The role of the nodes limits which objects.
         _allow(["s3:Get*", "s3:List*"], ["*"], {"aws:PrincipalAccount": account}),
-        _allow(["s3:GetObject"], _objects(stack, *_OF_AMAZON_LINUX, *_OF_SYSTEMS_MANAGER)),
+        _allow(
+            ["s3:GetObject"],
+            _objects(stack, *_OF_AMAZON_LINUX, *(_OF_SYSTEMS_MANAGER if spec.network.shell else ())),
+        ),
     ]
     if spec.data.bucket:
         # The bucket may belong to another account that has given this one access.

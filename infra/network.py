@@ -1,7 +1,8 @@
-"""Creates the network: private subnets, and endpoints to AWS or, on request, a NAT gateway to the internet.
+"""Creates the network: private subnets, an endpoint of S3 and, on request, those of Systems Manager or a NAT gateway.
 
 Without NAT nothing outside AWS is reachable. The S3 gateway endpoint gives access to S3 and to the package repositories
-of Amazon Linux; those of Ubuntu and PyPI are not reachable.
+of Amazon Linux; those of Ubuntu and PyPI are not reachable. Nodes need nothing else: Systems Manager is for people who
+want a shell on them.
 """
 
 from collections.abc import Sequence
@@ -23,9 +24,10 @@ class Network(Construct):
 
     The cluster is in the first of `subnets`. The GPU nodes are there, too, unless only another subnet has capacity.
     Nodes must depend on `node_dependencies`; `hourly` are those of them that cost money by the hour. Both are empty
-    for an existing network, which is not changed.
+    for an existing network, which is not changed. `shell` is whether the user can open a shell on nodes.
     """
 
+    shell: bool
     vpc: ec2.IVpc
     subnets: list[ec2.ISubnet]
     node_dependencies: list[IConstruct]
@@ -46,6 +48,7 @@ class Network(Construct):
         deployment cannot change, because the new subnet would have the same addresses as the old one.
         """
         super().__init__(scope, construct_id)
+        self.shell = spec.shell
         self._security_group: ec2.SecurityGroup | None = None
         self.node_dependencies, self.hourly = [], []
         if spec.vpc:
@@ -53,7 +56,10 @@ class Network(Construct):
         else:
             self.vpc, self.subnets = self._own(zone, through)
             self._record_flows(self.vpc)
-            self.hourly = [self._exit()] if spec.egress == "nat" else self._endpoints()
+            if spec.egress == "nat":
+                self.hourly = [self._exit()]
+            elif spec.shell:
+                self.hourly = self._endpoints()
             self.node_dependencies += [*self.subnets, *self.hourly]
 
     @property

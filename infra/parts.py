@@ -331,6 +331,11 @@ class NetworkSpec(TopologyPart):
         description="the id of a private subnet of that VPC",
         examples=["subnet-0a1b2c3d"],
     )
+    shell: bool = Field(
+        default=False,
+        description="true or false: whether you can open a shell on nodes by Systems Manager",
+        examples=["true"],
+    )
 
     @model_validator(mode="after")
     def _vpc_and_subnet_together(self) -> Self:

@@ -57,7 +57,7 @@ class Preprocessing(Construct):
         """
         super().__init__(scope, construct_id)
         self.payload = payload
-        self.role = node_role(self, "NodeRole")
+        self.role = node_role(self, "NodeRole", shell=network.shell)
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
         service = self._service_role(spot=_buys_spot(spec))
         security = self._security()
@@ -122,7 +122,11 @@ class Preprocessing(Construct):
             "To encrypt the shuffle EMR requires certificates, whose private key would be in a bucket; the shuffle "
             "stays in one private subnet, and S3 is reached by TLS.",
         )
-        accept(self.cluster, "EMR6", "Nobody logs in over SSH; Systems Manager gives access by the user's identity.")
+        accept(
+            self.cluster,
+            "EMR6",
+            "Nobody logs in over SSH; on request Systems Manager gives access by the user's identity.",
+        )
 
     def _service_role(self, *, spot: bool) -> iam.Role:
         """The permissions of EMR itself: its managed policy for tagged resources, and passing the nodes their role."""

@@ -49,18 +49,16 @@ def same_account_principal(stack: Stack, principal: str, *, service: str, name: 
     )
 
 
-def node_role(scope: Construct, construct_id: str) -> iam.Role:
-    """Create the role of a node, which only lets Systems Manager reach the node.
+def node_role(scope: Construct, construct_id: str, *, shell: bool) -> iam.Role:
+    """Create the role of a node, which allows nothing; with `shell` it lets Systems Manager open a shell on the node.
 
     AWS's policy for that also allows reading every parameter of the account, so the role denies it.
     """
+    role = iam.Role(scope, construct_id, assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+    if not shell:
+        return role
     policy = "AmazonSSMManagedInstanceCore"
-    role = iam.Role(
-        scope,
-        construct_id,
-        assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
-        managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
-    )
+    role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name(policy))
     accept_policy(role, policy, "AWS decides what the agent of Systems Manager needs; the agent replaces SSH.")
     role.add_to_policy(
         iam.PolicyStatement(effect=iam.Effect.DENY, actions=["ssm:GetParameter", "ssm:GetParameters"], resources=["*"])

@@ -4,8 +4,8 @@ The constructs and `cost` both read them here, so that the computed price contai
 """
 
 INTERFACE_ENDPOINTS = ("ssm", "ssmmessages")
-"""The services that Systems Manager needs in a network without internet access: one endpoint each, in one zone. Only
-agents older than 2024 call a third one, `ec2messages`, which newer regions lack."""
+"""The services that Systems Manager needs to open a shell on a node without internet access: one endpoint each, in one
+zone. Only agents older than 2024 call a third one, `ec2messages`, which newer regions lack."""
 
 EMR_ROOT_GIB = 30
 """Root volume of an EMR node, for the system, its applications and Shoal's environment."""

@@ -19,6 +19,8 @@ from infra.roles import READ, REPLACE, WRITE, allow_inputs, allow_objects
 from infra.storage import Buckets, Share
 from infra.training import Training
 
+_AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
+
 
 class ShoalStack(Stack):
     """All resources of one deployment; a part that the topology omits is not created."""
@@ -92,7 +94,7 @@ class ShoalStack(Stack):
             payload=self._payload(
                 "emr",
                 wheels=libraries.of_cluster(spec),
-                packages=("corpus", "jobs"),
+                packages=("corpus", "jobs", *_AGENT),
                 script="preprocessing/emr/install.sh",
             ),
         )
@@ -113,7 +115,7 @@ class ShoalStack(Stack):
             payload=self._payload(
                 "gpu",
                 wheels=libraries.of_gpu_nodes(self._spec),
-                packages=("corpus", "trainer", "bootstrap/__init__.py", "bootstrap/agent"),
+                packages=("corpus", "trainer", *_AGENT),
                 script="nodes/gpu/boot.sh",
             ),
         )
@@ -133,11 +135,11 @@ class ShoalStack(Stack):
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
         if self.preprocessing:
             # An existing bucket may hold other objects, which the nodes must not read.
-            readable = "" if data in self.buckets.own else topology.DATASETS_PREFIX
+            readable = ("",) if data in self.buckets.own else (topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX)
             role = self.preprocessing.role
             self.preprocessing.payload.allow_download(role)
             allow_objects(role, raw, READ)
-            allow_objects(role, data, READ, under=(readable,))
+            allow_objects(role, data, READ, under=readable)
             allow_objects(role, data, REPLACE, under=(topology.DATASETS_PREFIX, topology.WORK_PREFIX))
             allow_objects(role, log, WRITE, under=(topology.EMR_LOGS_PREFIX,))
             allow_inputs(role, self._spec.inputs)

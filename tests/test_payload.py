@@ -114,7 +114,8 @@ def test_a_gpu_node_with_inputs_needs_only_what_it_downloads_to_read_texts_and_n
 
 def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
     modules = ("jobs.deduplicate", "jobs.vocabulary", "jobs.encode", "jobs.choose", "jobs.merge")
-    found = imported(modules, libraries=listed("emr"), packages={"corpus", "jobs"})
+    steps = ("bootstrap.agent.step", "bootstrap.agent.cancellation")
+    found = imported((*modules, *steps), libraries=listed("emr"), packages={"bootstrap", "corpus", "jobs"})
     assert "h5py" in found
     assert "torch" not in found
 

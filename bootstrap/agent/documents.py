@@ -1,7 +1,7 @@
-"""The documents by which a training on nodes is controlled: what is wanted, and what each node has done of it.
+"""The documents by which work on nodes is controlled: what is wanted, and what each node has done of it.
 
-The launcher alone may write a request. Agents write statuses, and so can whoever took over a node. All are checked when
-they are read: they hold settings and addresses, never a command.
+The launcher alone may write a request or a cancellation. Nodes write statuses, and so can whoever took over a node. All
+are checked when they are read: they hold settings and addresses, never a command.
 """
 
 import json
@@ -19,10 +19,11 @@ from corpus.stream.settings import StreamSettings
 from corpus.text_request import TextRequest
 
 VERSION = 1
-"""Of both kinds of document. An agent of another version does nothing but say so."""
+"""Of all kinds of document. An agent of another version does nothing but say so."""
 
-REQUESTS, RUNS, NODES = "requests/", "runs/", "nodes/"
-"""The prefixes of the data bucket: of requests, which nodes cannot write; of runs; and of nodes' signs of life."""
+REQUESTS, RUNS, NODES, WORK = "requests/", "runs/", "nodes/", "work/"
+"""The prefixes of the data bucket: of requests, which nodes cannot write; of runs; of nodes' signs of life; and of what
+passes between the jobs of a preprocessing."""
 REQUEST_NAME = "request.json"
 """The name of a copy of the request beside a run's results."""
 PHASES = ("stage", "staged", "run", "end", "done", "failed")
@@ -31,6 +32,8 @@ it has ended; or could not."""
 
 INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
+FINGERPRINT = re.compile(r"[0-9a-f]{12}")
+"""The name of a run of the jobs."""
 _TOKEN = re.compile(r"[0-9a-f]{8}")
 _DATASET = re.compile(rf"datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}")
 _TEXTS = re.compile(r"[0-9a-f]{12}")
@@ -143,7 +146,21 @@ class RunRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeStatus:
+class _FlatDocument:
+    """A document of plain values."""
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps({"version": VERSION, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. Raises DataError for anything else."""
+        return _made(cls, _read(text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeStatus(_FlatDocument):
     """What a node has done of a request. Raises DataError for values that cannot be."""
 
     token: str
@@ -160,22 +177,20 @@ class NodeStatus:
     """When all texts are read: the lines, how many of them are malformed, and how many have a text without words."""
     malformed: int = 0
     empty: int = 0
+    step: int | None = None
+    """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
+    attempt: int | None = None
+    """How often the ranks of the run were started, resumed trainings included."""
+    gpu_use: int | None = None
+    """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
 
     def __post_init__(self) -> None:
         _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
         _require(self.phase in PHASES, f"{self.phase!r} is not a phase")
         _require(len(self.error) <= MOST_ERROR, "its error is too long")
-        counts = (self.read, self.lines, self.malformed, self.empty)
+        counts = (self.read, self.lines, self.malformed, self.empty, self.step or 0, self.attempt or 0)
         _require(all(0 <= each < _MOST_COUNTED for each in counts), "a count cannot be")
-
-    def to_json(self) -> str:
-        """As JSON."""
-        return json.dumps({"version": VERSION, **asdict(self), "error": self.error[:MOST_ERROR]})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
-        return _made(cls, _read(text))
+        _require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
 
     @property
     def fails(self) -> bool:
@@ -192,6 +207,46 @@ class NodeStatus:
         return self.phase != "failed" and PHASES.index(self.phase) >= PHASES.index(phase)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cancellation(_FlatDocument):
+    """That a launch of the jobs is to end. Raises DataError for values that cannot be."""
+
+    run: str
+    token: str
+    """8 hexadecimal digits, others for each launch of a run."""
+
+    def __post_init__(self) -> None:
+        _require(FINGERPRINT.fullmatch(self.run), f"{self.run!r} is not the name of a run")
+        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+
+    @property
+    def key(self) -> str:
+        """Where its launcher writes it."""
+        return f"{REQUESTS}{self.run}.cancelled.json"
+
+    @property
+    def answer_key(self) -> str:
+        """Where the step that ran answers it."""
+        return f"{WORK}{self.run}/cancelled.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CancellationAnswer(_FlatDocument):
+    """What a step has done of a cancellation. Raises DataError for values that cannot be."""
+
+    token: str
+    """Of the launch."""
+    applications: int = 0
+    """How many applications of YARN it has ended."""
+    error: str = ""
+    """Why some may go on: a sentence."""
+
+    def __post_init__(self) -> None:
+        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        _require(0 <= self.applications < _MOST_COUNTED, "a count cannot be")
+        _require(len(self.error) <= MOST_ERROR, "its error is too long")
+
+
 def token_in(text: str) -> str | None:
     """The token of a request of any version; None where it has none."""
     try:
@@ -199,6 +254,11 @@ def token_in(text: str) -> str | None:
     except DataError:
         return None
     return token if _TOKEN.fullmatch(token) else None
+
+
+def step_name(run: str, name: str) -> str:
+    """The name of a step of the jobs on the cluster: in EMR's list of steps and, for a job, in YARN's list."""
+    return f"shoal {run}: {name}"
 
 
 def request_key(deployment: str) -> str:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from corpus.reading.s3 import place_of
 
 _SERVED = "/mnt/share"
 _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
+_GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
 _SECONDS = 120
 
 
@@ -88,6 +90,14 @@ class Machine:
         except DataError:
             return True  # nobody can tell
         return any(line[:1].isdigit() for line in found.stdout.splitlines())
+
+    def gpu_use(self) -> int | None:
+        """Percent of the time in which the GPUs compute, their mean; None where nobody can tell."""
+        with suppress(DataError):
+            printed = [line.strip() for line in _run(_GPU_USE).stdout.splitlines()]
+            if used := [int(line) for line in printed if line.isdecimal()]:
+                return min(100, round(sum(used) / len(used)))
+        return None
 
     def _unmount(self) -> None:
         while _run(["findmnt", "--mountpoint", str(self.share)]).returncode == 0:

@@ -18,6 +18,7 @@ from bootstrap.agent.channel import Channel
 from bootstrap.agent.documents import Member, NodeStatus, RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.processes import Processes
+from bootstrap.agent.progress import RunProgress
 from bootstrap.agent.supervisor import Restarts
 from bootstrap.agent.uploads import Uploads
 from corpus.display import printable
@@ -33,6 +34,7 @@ from trainer.output.files import CHECKPOINTS, SUMMARY, read_json
 from trainer.rank_processes import LIMITS, STOP_SECONDS
 
 _UPLOAD_SECONDS = 5.0
+_PROGRESS_SECONDS = 30.0
 _STAGE, _TRAIN, _READER = "stage", "train", "reader-"
 _LAST_BYTES = 4096
 
@@ -72,6 +74,8 @@ class NodeRun:
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/")
         self._uploading: Future[None] | None = None
         self._uploaded = -_UPLOAD_SECONDS
+        self._progress = RunProgress(self._folder)
+        self._progressed = -_PROGRESS_SECONDS
         self._restarts = {reader: Restarts() for reader in request.readers_on(me.instance)}
         self._asked: dict[str, float] = {}
         """When programs were first asked to stop."""
@@ -136,6 +140,7 @@ class NodeRun:
     def _follow(self, statuses: Statuses) -> None:
         """Follow ranks and readers to their end. Readers end after all ranks, because a stream may have no end."""
         self._upload()
+        self._tell_progress()
         trains = self._me.gpus and self._look_at_ranks(statuses)
         others = [each for each in self._request.trainers if each != self._me]
         ranks_ended = not trains and all(_has_come_to(statuses, each, "end", failed=True) for each in others)
@@ -301,6 +306,14 @@ class NodeRun:
         with suppress(OSError, DataError):
             path = self._machine.programs / self.token / "progress.json"
             self.status = replace(self.status, **vars(TextProgress.from_json(path.read_text("utf-8"))))
+
+    def _tell_progress(self) -> None:
+        """Tell now and then how far the ranks are: each status that differs is written into the bucket."""
+        if self._me.gpus and self._clock() - self._progressed >= _PROGRESS_SECONDS:
+            self._progressed = self._clock()
+            self._progress.look()
+            told, used = self._progress, self._machine.gpu_use()
+            self.status = replace(self.status, step=told.step, attempt=told.attempt, gpu_use=used)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:

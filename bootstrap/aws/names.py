@@ -27,7 +27,6 @@ _RESULT = re.compile(
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
 )
 _DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}")
-_WORK = re.compile(r"[0-9a-f]{12}")
 
 
 def is_run(name: str) -> bool:
@@ -88,11 +87,6 @@ def dataset(key: str) -> str:
         f"{topology.DATASETS_PREFIX}DIGEST/{DATASET_NAME}, with the digest that `shoal dataset info` prints; give a "
         "file of this machine by --data, and Shoal uploads it there",
     )
-
-
-def work(fingerprint: str) -> str:
-    """The fingerprint that names the folder of a preprocessing."""
-    return _matching(_WORK, fingerprint, "a piece of work", "12 hexadecimal digits")
 
 
 def _matching(pattern: re.Pattern[str], text: str, what: str, rule: str) -> str:

@@ -7,9 +7,10 @@ from bootstrap.cli.command import command
 from bootstrap.cli.figures import dollars, kept_content, spent, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
-from corpus.display import plural
+from corpus.display import plural, printable
 
 if TYPE_CHECKING:
+    from bootstrap.agent.documents import NodeStatus
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.status import GroupStatus, Status
 
@@ -19,7 +20,7 @@ _NODES = {"train": "nodes", "read": "readers"}
 @command(
     short_help="report what a deployment is doing",
     help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
-    "it, and how far the readers of a training are.",
+    "it, and how far the nodes and the readers of a training are.",
     epilog="Example: shoal status demo --json",
 )
 @target_options
@@ -73,7 +74,7 @@ def _content(now: "Status") -> dict[str, Any]:
         "topology": now.topology,
         "outputs": now.outputs,
         "cluster": vars(now.cluster) if now.cluster else None,
-        "groups": [vars(group) for group in now.groups],
+        "groups": [asdict(group) for group in now.groups],
         "dollars_an_hour": now.rate,
         "dollars_an_hour_at_most": now.most,
         "created": now.stack["CreationTime"].isoformat(),
@@ -96,7 +97,9 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     if cluster:
         nodes = f", {plural(len(cluster.nodes), 'node')}" if cluster.nodes else ""
         rows.append(("cluster", f"{cluster.identifier}: {cluster.state}{nodes} {cluster.reason}".strip()))
-    rows += [(f"{_NODES[group.role]} {group.name}", _described(group)) for group in now.groups]
+    for group in now.groups:
+        rows.append((f"{_NODES[group.role]} {group.name}", _described(group)))
+        rows += [(instance, describe_work(told)) for instance, told in group.told.items()]
     rows += [(name, value) for name, value in sorted(now.outputs.items()) if name.endswith(("Bucket", "ShareId"))]
     rows.append(
         ("costs now", f"{dollars(now.rate, ' an hour')}; {dollars(now.most, ' an hour')} while everything runs")
@@ -108,6 +111,16 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     else:
         rows.append(("ends by itself", f"no: it has no guard; end it by: shoal destroy {now.name}"))
     return rows
+
+
+def describe_work(told: "NodeStatus | str") -> str:
+    """What a node does of a training, as far as it tells, or why that is unknown."""
+    if isinstance(told, str):
+        return f"unknown: {told}"
+    step = None if told.step is None else f"step {told.step:,}"
+    attempt = None if told.attempt is None else f"attempt {told.attempt:,}"
+    used = None if told.gpu_use is None else f"GPUs {told.gpu_use}% used"
+    return ", ".join(filter(None, (told.phase, step, attempt, used, printable(told.error))))
 
 
 def _described(group: "GroupStatus") -> str:

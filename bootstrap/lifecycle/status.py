@@ -4,19 +4,25 @@ A cluster's nodes are EC2 instances, too: do not count them twice. GPU nodes com
 nodes from EMR.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from bootstrap.agent import documents
+from bootstrap.agent.documents import NodeStatus
 from bootstrap.aws import clusters, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
+from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report, fleet
+from corpus.display import printable
+from corpus.errors import DataError
+from corpus.reading.s3 import Place, read_text
 from infra import topology
 
 _PAID_STATES = ["PROVISIONING", "BOOTSTRAPPING", "RUNNING"]
@@ -27,7 +33,8 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 class GroupStatus:
     """A node group: its numbers of nodes at most, requested, running, and ready. `role` is `train` or `read`.
 
-    `ready` is None when a node's report cannot be read.
+    `ready` is None when a node's report cannot be read. `told` has what nodes told of their latest training, or why
+    that cannot be read.
     """
 
     name: str
@@ -37,6 +44,7 @@ class GroupStatus:
     desired: int
     running: int
     ready: int | None
+    told: Mapping[str, NodeStatus | str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +113,14 @@ def read_status(deployment: str, account: Account) -> Status:
     return Status(
         name=deployment,
         stack=stack,
-        groups=_groups(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
+        groups=groups_now(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
         cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
         guard=guard.read(account, deployment, stack),
     )
 
 
-def _groups(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
+def groups_now(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
+    """The node groups of a deployment, with what their nodes told in its data bucket."""
     found = []
     for group, tags in fleet.scaling_groups(account.client("autoscaling"), deployment):
         running = [each["InstanceId"] for each in group["Instances"] if each["LifecycleState"] == "InService"]
@@ -125,9 +134,23 @@ def _groups(account: Account, deployment: str, bucket: str | None) -> list[Group
                 desired=group["DesiredCapacity"],
                 running=len(running),
                 ready=None if boot_report.UNREADABLE in states else states.count("ready"),
+                told={each: told for each in running if (told := _told(account, bucket, each))},
             )
         )
     return sorted(found, key=lambda group: group.name)
+
+
+def _told(account: Account, bucket: str | None, instance: str) -> NodeStatus | str | None:
+    """What a node told of its latest training, or why that cannot be read; None where it told nothing."""
+    try:
+        text = read_text(account.client("s3"), Place(bucket, documents.status_key(instance))) if bucket else None
+        return NodeStatus.from_json(text) if text is not None else None
+    except DataError as error:
+        return printable(f"what it tells cannot be used: {error}")
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchBucket":  # deleted with its stack
+            return None
+        return f"what it tells cannot be read: {reason_of(error)}"
 
 
 def _instance_type(account: Account, group: Any) -> str:

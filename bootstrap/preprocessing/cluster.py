@@ -4,25 +4,26 @@ Do not rely on a step's log for errors, because EMR copies it to the bucket minu
 lacks the output of streaming tasks. A step writes its error for the user to the object `failure`.
 """
 
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import clusters, names, objects
+from bootstrap.agent.documents import MOST_ERROR, Cancellation, CancellationAnswer
+from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
-from bootstrap.nodes.run_command import NodeCommand
-from bootstrap.preprocessing.step_arguments import WorkerResources, step_name, workers
+from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import note
+from corpus.display import printable
 from corpus.errors import DataError
-from corpus.reading.s3 import Place, read_from, read_text
+from corpus.reading.s3 import Place, put, read_from, read_text
 from infra import catalog, topology
 
 if TYPE_CHECKING:
@@ -32,13 +33,9 @@ if TYPE_CHECKING:
 _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _LOG_PATIENCE_SECONDS = 20
 _CANCEL_SECONDS = 60
+_ANSWER_SECONDS = 300
+"""For a step to end its work on YARN: the commands of YARN are slow on a primary node that is busy."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# Cancelling a step ends the process that submitted a job to YARN, not the job. This script ends the job; it is not a
-# step itself, because a step would wait for the steps of other runs.
-_KILL = """\
-command -v yarn >/dev/null || exit 0
-yarn application -list | grep -F {name} | awk '{{print $1}}' | xargs --no-run-if-empty yarn application -kill
-"""
 
 
 class EmrCluster:
@@ -49,8 +46,8 @@ class EmrCluster:
         self._s3 = deployment.session.client("s3")
         self._emr = deployment.session.client("emr")
         self.id = deployment.output(topology.OUTPUT_CLUSTER_ID)
-        bucket = deployment.output(topology.OUTPUT_LOG_BUCKET)
-        self._logs = Place(bucket, f"{topology.EMR_LOGS_PREFIX}{self.id}/")
+        self._data = deployment.output(topology.OUTPUT_DATA_BUCKET)
+        self._logs = Place(deployment.output(topology.OUTPUT_LOG_BUCKET), f"{topology.EMR_LOGS_PREFIX}{self.id}/")
         if end := self._end():
             raise ShoalError(
                 f"the cluster {self.id} has ended ({end}); `shoal deploy {deployment.topology} --deployment "
@@ -77,11 +74,11 @@ class EmrCluster:
         return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
     @contextmanager
-    def cancelling(self, ids: Collection[str], run: str) -> Iterator[None]:
+    def cancelling(self, ids: Collection[str], cancellation: Cancellation) -> Iterator[None]:
         """Cancel what is left of these steps where the block ends with an error, unless AWS cannot be reached.
 
-        `run` is in the names of the jobs that the steps submit to YARN. Raises Abandoned when the user interrupts
-        again, before AWS has answered; then the steps continue.
+        The steps are those of this launch, by `step_arguments.cancellable`. Raises Abandoned when the user interrupts
+        again, before AWS has answered; then the steps continue. Raises ShoalError where jobs of theirs may go on.
         """
         try:
             yield
@@ -93,7 +90,7 @@ class EmrCluster:
                     note(
                         "the steps are cancelled as soon as AWS answers. Ctrl-C again leaves at once, and they continue"
                     )
-                self._cancel(ids, run)
+                self._cancel(ids, cancellation)
             except KeyboardInterrupt as interrupt:
                 raise Abandoned(interrupt) from None
             raise
@@ -154,29 +151,50 @@ class EmrCluster:
             time.sleep(2)
         return None
 
-    def _cancel(self, ids: Collection[str], run: str) -> None:
-        """End the steps that have not ended, and wait until they write no more."""
-        if not (states := self._unfinished(ids)):
+    def _cancel(self, ids: Collection[str], cancellation: Cancellation) -> None:
+        """End the steps that have not ended, and wait until they write no more.
+
+        A step that runs ends its own work first, and then waits to be ended.
+        """
+        if not self._unfinished(ids):
             return
-        cancel = partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(states))
-        retrying(partial(cancel, StepCancellationOption="TERMINATE_PROCESS"))
+        wanted = Place(self._data, cancellation.key)
+        retrying(partial(put, self._s3, wanted, cancellation.to_json().encode()))
+        self._cancel_steps(self._unfinished(ids, "PENDING"))
+        answer = self._answer(ids, cancellation)
+        self._cancel_steps(self._unfinished(ids), StepCancellationOption="TERMINATE_PROCESS")
         deadline = time.monotonic() + _CANCEL_SECONDS
         while self._unfinished(ids) and time.monotonic() < deadline:
             time.sleep(_FIRST_PAUSE)
-        if set(states.values()) != {"PENDING"}:
-            nodes = self._emr.list_instances(
-                ClusterId=self.id, InstanceGroupTypes=["MASTER"], InstanceStates=["RUNNING"]
+        retrying(partial(objects.remove, self._s3, wanted))
+        if answer.error:
+            raise ShoalError(
+                f"the steps of run {cancellation.run} are cancelled, but its jobs may go on on the cluster {self.id}, "
+                f"which costs money until they end: {printable(answer.error)}"
             )
-            for node in nodes["Instances"]:
-                NodeCommand(self._session, node["Ec2InstanceId"], _kill(run)).wait()
 
-    def _unfinished(self, ids: Collection[str]) -> dict[str, str]:
-        """The states of those steps that have not ended, by their ids."""
+    def _cancel_steps(self, ids: Collection[str], **options: Any) -> None:
+        if ids:
+            retrying(partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(ids), **options))
+
+    def _answer(self, ids: Collection[str], cancellation: Cancellation) -> CancellationAnswer:
+        """What the step that runs has done, once it has; nothing was to do where all steps have ended."""
+        none = CancellationAnswer(token=cancellation.token)
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while self._unfinished(ids):
+            if time.monotonic() > deadline:
+                return replace(none, error=f"the step has not answered for {_ANSWER_SECONDS} seconds")
+            if text := retrying(partial(read_text, self._s3, Place(self._data, cancellation.answer_key))):
+                try:
+                    answer = CancellationAnswer.from_json(text)
+                except DataError as error:
+                    return replace(none, error=f"its answer cannot be used: {error}"[:MOST_ERROR])
+                if answer.token == cancellation.token:
+                    return answer
+            time.sleep(_FIRST_PAUSE)
+        return none
+
+    def _unfinished(self, ids: Collection[str], *states: str) -> list[str]:
+        """Those of the steps that have not ended, or are in one of these states."""
         described = {each: retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
-        states = {each: step["Step"]["Status"]["State"] for each, step in described.items()}
-        return {each: state for each, state in states.items() if state in _ACTIVE_STATES}
-
-
-def _kill(run: str) -> str:
-    """The script that ends a run's applications. Raises ShoalError for what is no run's name."""
-    return _KILL.format(name=shlex.quote(step_name(names.work(run), "")))
+        return [each for each in ids if described[each]["Step"]["Status"]["State"] in (states or _ACTIVE_STATES)]

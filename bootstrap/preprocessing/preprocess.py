@@ -5,6 +5,7 @@ steps of EMR. The work is named by its input and settings, so that the same comm
 follows steps that still run, and leaves out those that are finished.
 """
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -12,12 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments
+from bootstrap.preprocessing.step_arguments import (
+    cancellable,
+    command_arguments,
+    spark_arguments,
+    streaming_arguments,
+)
 from bootstrap.preprocessing.work import ClusterWork
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -83,6 +90,7 @@ def preprocess_on_deployment(
         output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
         tasks=min(_TASKS_PER_VCPU * resources.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
     )
+    cancellation = Cancellation(run=run, token=secrets.token_hex(4))
     work = ClusterWork(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)
 
     def configure(step: JobStep | CommandStep) -> "StepConfigTypeDef":
@@ -94,12 +102,12 @@ def preprocess_on_deployment(
         return {
             "Name": step_name(run, step.name),
             "ActionOnFailure": "CANCEL_AND_WAIT",
-            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": arguments},
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": cancellable(arguments, folder.bucket, cancellation)},
         }
 
     ids, own = _submit_or_join(cluster, work, configure, say)
     try:
-        with cluster.cancelling(ids.values(), run) if own else nullcontext():
+        with cluster.cancelling(ids.values(), cancellation) if own else nullcontext():
             _wait_for_steps(cluster, work, ids, bars)
         made = read_merge_result(plan.summary)
     except KeyboardInterrupt as interrupt:

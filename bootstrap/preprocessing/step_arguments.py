@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.errors import ShoalError
 from infra.catalog import InstanceType
 from jobs.steps import CommandStep, JobStep
@@ -52,11 +53,6 @@ def workers(nodes: Mapping[InstanceType, int]) -> WorkerResources:
         cores=min(_MOST_CORES, *(min(kind.vcpu, free[kind] // task_mb) for kind in nodes)),
         task_mb=task_mb,
     )
-
-
-def step_name(run: str, name: str) -> str:
-    """A step's name on the cluster: in EMR's list of steps and, for a job, in YARN's list of applications."""
-    return f"shoal {run}: {name}"
 
 
 def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: WorkerResources) -> list[str]:
@@ -123,6 +119,11 @@ def spark_arguments(step: JobStep, *, reducers: int, run: str, resources: Worker
 def command_arguments(step: CommandStep, failure: str) -> list[str]:
     """The command of a step of one process; it writes an error of the data to the address `failure`."""
     return ["shoal-python", "-m", step.module, *step.arguments, f"--failure={failure}"]
+
+
+def cancellable(arguments: Sequence[str], bucket: str, cancellation: Cancellation) -> list[str]:
+    """The arguments of a step that ends when its cancellation is in the bucket."""
+    return ["shoal-step", bucket, cancellation.run, cancellation.token, *arguments]
 
 
 def _command(words: Sequence[str]) -> str:

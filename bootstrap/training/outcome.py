@@ -14,9 +14,10 @@ from corpus.files import indented_json, write_whole
 from corpus.options import flag
 from trainer.classification.metrics import CALIBRATION, MEASURES, MEASURES_OF_TWO
 from trainer.command_line import as_words
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, options_for
 from trainer.errors import TrainingError
 from trainer.output.files import LAUNCH, SUMMARY, read_json
+from trainer.registry import MODELS
 
 _OF_ONE_COMMAND = ("resume", "force", "json")
 """Options that a command which repeats the run does not have."""

@@ -1,29 +1,11 @@
-"""The CloudFormation types of Systems Manager and Budgets that ministack lacks."""
+"""The CloudFormation type of Budgets, which ministack lacks."""
 
-import json
 from collections.abc import Mapping
 
-from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service
+from embedded.cloudformation.resource_type import Created, ResourceType, call_service
 from embedded.seams import requests
 from embedded.seams.cloudformation import generated_name
 from embedded.service import Record, client
-
-
-def _create_document(logical: str, properties: Record, stack: str) -> Created:
-    name = properties.get("Name") or generated_name(stack, logical)
-    values = {key: value for key, value in properties.items() if key != "UpdateMethod"}
-    call_service("ssm", "create_document", {**values, "Name": name, "Content": _document_text(properties)})
-    return name, {}
-
-
-def _document_text(properties: Record) -> str:
-    content = properties["Content"]
-    return content if isinstance(content, str) else json.dumps(content)
-
-
-def _change_document(identifier: str, old: Record, new: Record) -> None:
-    if old["Content"] != new["Content"]:
-        client("ssm").update_document(Name=identifier, Content=_document_text(new), DocumentVersion="$LATEST")
 
 
 def _create_budget(logical: str, properties: Record, stack: str) -> Created:
@@ -45,13 +27,6 @@ def _change_budget(identifier: str, old: Record, new: Record) -> None:
 
 
 TYPES: Mapping[str, ResourceType] = {
-    "AWS::SSM::Document": ResourceType(
-        create=_create_document,
-        delete=lambda identifier, _: client("ssm").delete_document(Name=identifier),
-        gone=("InvalidDocument",),
-        change=_change_document,
-        changeable=("Content", "UpdateMethod", TAGS),
-    ),
     "AWS::Budgets::Budget": ResourceType(
         create=_create_budget,
         delete=lambda identifier, _: client("budgets").delete_budget(

@@ -12,7 +12,7 @@ from embedded.emr.traffic import refusal_of_groups
 from embedded.faults import capacity
 from embedded.faults.file import Faults
 from embedded.faults.kinds import AttemptFaults, NoCapacity, NotOffered
-from embedded.nodes.machine import Machine, Machines
+from embedded.nodes.machine import Machines
 from embedded.seams import ec2, emr
 from embedded.service import Record, RefusedError, json_operation
 
@@ -34,16 +34,6 @@ def cluster_of(identifier: str) -> EmulatedCluster:
 def clusters() -> list[EmulatedCluster]:
     """The clusters in the region of the current request."""
     return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
-
-
-def machines_of_nodes() -> dict[str, Machine]:
-    """The machines of running clusters by their nodes' instance ids; all nodes of a cluster are one machine."""
-    return {
-        node["Ec2InstanceId"]: cluster.machine
-        for cluster in clusters()
-        if cluster.state in ("RUNNING", "WAITING")
-        for node in _list_instances({"ClusterId": cluster.record["Id"]})["Instances"]
-    }
 
 
 def install(machines: Machines, faults: Faults) -> None:
@@ -126,7 +116,8 @@ def _add_steps(request: Record) -> Record:
 
 def _cancel_steps(request: Record) -> Record:
     cluster = cluster_of(request["ClusterId"])
-    return {"CancelStepsInfoList": [cluster.cancel(step) for step in request["StepIds"]]}
+    forced = request.get("StepCancellationOption") == "TERMINATE_PROCESS"
+    return {"CancelStepsInfoList": [cluster.cancel(step, forced=forced) for step in request["StepIds"]]}
 
 
 def _terminate(request: Record) -> Record:

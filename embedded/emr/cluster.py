@@ -8,30 +8,29 @@ failure finds the reason.
 
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from embedded.emr.logs import ClusterLogs
 from embedded.emr.traffic import allow_traffic_of_cluster
 from embedded.faults.kinds import AttemptFaults
+from embedded.hadoop import yarn
 from embedded.hadoop.streaming import attempt_faults_environment
+from embedded.nodes.commands import write_program
 from embedded.nodes.machine import Machine
-from embedded.processes import kill_marked, terminate_group
+from embedded.processes import kill_marked
 from embedded.seams import requests
 from embedded.service import Record, client
 
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
-_GRACE_SECONDS = 5.0
-_STREAMING = (sys.executable, "-P", "-m", "embedded.hadoop.streaming")
+_GRACE_SECONDS = 30.0
 _BUSY = "emr/metricscollector/isbusy"
 _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
-_PACKAGES = str(Path(__file__).resolve().parents[2])
 
 
 class EmulatedCluster:
@@ -42,8 +41,8 @@ class EmulatedCluster:
         steps: the records that ListSteps returns, in the order of their submission.
         machine: where it runs.
         attempt_faults: returns, before each job, the faults of Hadoop's attempts.
-        idle_seconds: the idle time after which it terminates itself; None: never. A step that is no application of
-            YARN counts as work only while EMR's file `isbusy` on the primary node is touched.
+        idle_seconds: the idle time after which it terminates itself; None: never. An application of YARN is work; a
+            step without one counts as work only while EMR's file `isbusy` on the primary node is touched.
         start_error: why EMR does not start it; empty when it does.
 
     `history` holds each state with the time (seconds) of its beginning.
@@ -68,6 +67,7 @@ class EmulatedCluster:
         self._start_error = start_error
         self._changed = threading.Condition()
         self.history: list[tuple[float, str]] = []
+        self._forced: set[str] = set()
         self._ending: tuple[str, str] | None = None
         self._finished = threading.Event()
         self._set_state("STARTING")
@@ -89,8 +89,8 @@ class EmulatedCluster:
             self._changed.notify_all()
         return [step["Id"] for step in steps]
 
-    def cancel(self, identifier: str) -> Record:
-        """Cancel a step, waiting or running; returns EMR's answer for it."""
+    def cancel(self, identifier: str, *, forced: bool) -> Record:
+        """Cancel a step, waiting or running, and force it if it runs; returns EMR's answer for it."""
         with self._changed:
             step = next((step for step in self._steps if step["Id"] == identifier), None)
             state = step["Status"]["State"] if step else None
@@ -101,6 +101,7 @@ class EmulatedCluster:
                 _finish(step, "CANCELLED", message="Step was cancelled by user request")
             else:
                 step["Status"]["State"] = "CANCEL_PENDING"
+                self._forced |= {identifier} if forced else set()
             self._changed.notify_all()
         return {"StepId": identifier, "Status": "SUBMITTED"}
 
@@ -137,6 +138,10 @@ class EmulatedCluster:
             self._end()
 
     def _bootstrap(self) -> bool:
+        commands = self.machine.root / "usr" / "local" / "bin"
+        commands.mkdir(parents=True, exist_ok=True)
+        for name, body in yarn.programs().items():
+            write_program(commands / name, body)
         for number, action in enumerate(self.record["BootstrapActions"], start=1):
             script = action["ScriptBootstrapAction"]
             place = f"node/{self.record['Id']}/bootstrap-actions/{number}"
@@ -168,9 +173,11 @@ class EmulatedCluster:
                     if self.state != "WAITING":
                         self._set_state("WAITING")
                         idle_since = time.monotonic()
+                    busy = bool(yarn.applications(self.machine.root))
+                    idle_since = time.monotonic() if busy else idle_since
                     if self.record["AutoTerminate"]:
                         self._ending = ("ALL_STEPS_COMPLETED", "Steps completed")
-                    elif self.idle_seconds is not None and time.monotonic() - idle_since > self.idle_seconds:
+                    elif not busy and self._is_over(time.monotonic() - idle_since):
                         self._ending = _IDLE
                     else:
                         self._changed.wait(timeout=1)
@@ -184,10 +191,7 @@ class EmulatedCluster:
         configuration = step["Config"]
         place = f"steps/{step['Id']}"
         command = configuration["Args"]
-        extra: dict[str, str] = {}
-        if command[:1] == ["hadoop-streaming"]:
-            command = [*_STREAMING, *command[1:]]
-            extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._attempt_faults() or AttemptFaults())}
+        extra = attempt_faults_environment(self._attempt_faults() or AttemptFaults())
         if configuration["Jar"] != "command-runner.jar" or not command:
             message = f"The embedded EMR supports command-runner.jar with arguments, not {configuration['Jar']}."
             self._finish_step(step, "FAILED", message)
@@ -281,13 +285,17 @@ class EmulatedCluster:
 
     def _watch(self, process: "subprocess.Popen[bytes]", mark: str, step: Record | None) -> int:
         began = time.time()
-        on_yarn = step is None or step["Config"]["Args"][:1] == ["hadoop-streaming"]
         while process.poll() is None:
+            on_yarn = step is None or yarn.applications(self.machine.root)
             if not on_yarn and self._ending is None and self._seems_idle(began):
                 self._ending = _IDLE
-            stopping = step is not None and step["Status"]["State"] == "CANCEL_PENDING"
-            if stopping or self._ending is not None:
-                terminate_group(process, _GRACE_SECONDS if stopping else 0)
+            if step is not None and step["Status"]["State"] == "CANCEL_PENDING":
+                if step["Id"] not in self._forced:
+                    process.terminate()
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_GRACE_SECONDS)
+                break
+            if self._ending is not None:
                 break
             time.sleep(0.05)
         kill_marked(_MARK, mark)
@@ -297,7 +305,11 @@ class EmulatedCluster:
         """Whether EMR has seen no sign of work of a process outside of YARN for too long."""
         touched = self.machine.root / _BUSY
         seen = max(since, touched.stat().st_mtime if touched.exists() else 0.0)
-        return self.idle_seconds is not None and time.time() - seen > self.idle_seconds
+        return self._is_over(time.time() - seen)
+
+    def _is_over(self, seconds: float) -> bool:
+        """Whether it may not be idle for so long."""
+        return self.idle_seconds is not None and seconds > self.idle_seconds
 
 
 def _finish(step: Record, state: str, *, message: str, log: str | None = None) -> None:

@@ -1,8 +1,8 @@
 """Emulates EC2 instances: each a machine of this computer, with a loopback address of its own.
 
-An instance boots by running its user data; SSM commands run on it afterwards. Its termination ends all of its processes
-and deletes its folder; its console log stays in the emulator's `logs`. ministack keeps the records. All emulators of a
-computer share its loopback addresses, so each begins at another address.
+An instance boots by running its user data. Its termination ends all of its processes and deletes its folder; its
+console log stays in the emulator's `logs`. ministack keeps the records. All emulators of a computer share its loopback
+addresses, so each begins at another address.
 """
 
 import base64

@@ -42,10 +42,12 @@ def passes(resources: Resources, request: Request) -> bool | None:
 
 def wrong(resources: Resources, region: str) -> list[Request]:
     """The requests that the gateway lets through and should not, or the other way around."""
+    with_shell = not all(map(_is_gateway, of_type(resources, "AWS::EC2::VPCEndpoint").values()))
     with_emr = bool(of_type(resources, "AWS::EMR::Cluster"))
     expected = {
         **dict.fromkeys(of_our_work(), True),
         **dict.fromkeys(that_machines_need(region), True),
+        **dict.fromkeys(that_a_shell_needs(region), with_shell),
         **dict.fromkeys(that_emr_needs(region), with_emr),
         **dict.fromkeys(that_carry_data_away(region), False),
     }
@@ -61,10 +63,15 @@ def of_our_work() -> Iterator[Request]:
 
 
 def that_machines_need(region: str) -> Iterator[Request]:
-    """Without credentials, or with a role's: Amazon Linux's packages, and what Systems Manager's agent fetches."""
-    for bucket in (f"al2023-repos-{region}-de612dc2", f"amazon-ssm-{region}", f"aws-ssm-document-attachments-{region}"):
-        for by in ("", OURS):
-            yield Request(action="GetObject", bucket=bucket, of=AWS, by=by)
+    """Without credentials, or with a role's: Amazon Linux's packages."""
+    for by in ("", OURS):
+        yield Request(action="GetObject", bucket=f"al2023-repos-{region}-de612dc2", of=AWS, by=by)
+
+
+def that_a_shell_needs(region: str) -> Iterator[Request]:
+    """Without credentials: what Systems Manager's agent fetches."""
+    for bucket in (f"amazon-ssm-{region}", f"aws-ssm-document-attachments-{region}"):
+        yield Request(action="GetObject", bucket=bucket, of=AWS, by="")
 
 
 def that_emr_needs(region: str) -> Iterator[Request]:

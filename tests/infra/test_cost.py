@@ -12,7 +12,6 @@ from infra import cost, topology
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 EMR_VOLUME = (30 + 64) * 0.08 / 730
 GPU_VOLUME = 150 * 0.08 / 730
-ENDPOINTS = 2 * 0.01
 
 REFERENCE_DAY = datetime.date(2019, 5, 31)
 # The reference's table: what it calls the experiment, the nodes that ran, its seconds, its total price.
@@ -39,13 +38,13 @@ def of(**fields: object) -> topology.Topology:
 def test_the_demo_costs_what_its_parts_cost() -> None:
     cluster = 2 * (0.192 + 0.048) + 2 * EMR_VOLUME
     nodes = 1.006 + 0.526 + 2 * GPU_VOLUME
-    assert cost.hourly(topology.load("demo", SHIPPED)) == pytest.approx(cluster + nodes + ENDPOINTS)
+    assert cost.hourly(topology.load("demo", SHIPPED)) == pytest.approx(cluster + nodes)
 
 
 def test_the_reference_cluster_costs_what_its_parts_cost() -> None:
     cluster = 9 * (0.200 + 0.060) + 9 * EMR_VOLUME
     nodes = 3 * 1.14 + 0.90 + 4 * GPU_VOLUME
-    assert cost.hourly(topology.load("reference-3g3-1p2", SHIPPED)) == pytest.approx(cluster + nodes + ENDPOINTS)
+    assert cost.hourly(topology.load("reference-3g3-1p2", SHIPPED)) == pytest.approx(cluster + nodes)
 
 
 def gpu_hourly(nodes: dict[str, int]) -> float:
@@ -67,7 +66,7 @@ def test_the_rows_of_the_reference_cost_what_it_says(
 
 def test_a_cluster_of_one_node_is_priced_as_one() -> None:
     found = cost.hourly(of(preprocessing={"primary": {"instance_type": "m5.xlarge"}}))
-    assert found == pytest.approx(0.192 + 0.048 + EMR_VOLUME + ENDPOINTS)
+    assert found == pytest.approx(0.192 + 0.048 + EMR_VOLUME)
 
 
 def test_spot_is_priced_at_most_at_the_price_on_demand() -> None:
@@ -90,19 +89,28 @@ def test_managed_scaling_is_priced_as_it_starts_and_as_it_may_become() -> None:
     assert cost.hourly_at_maximum(scaling) - cost.hourly(scaling) == pytest.approx(6 * (0.384 + 0.096 + EMR_VOLUME))
 
 
-def test_a_way_out_costs_its_gateway_and_its_address_instead_of_endpoints() -> None:
-    found = cost.rows(of(training=[{"instance_type": "g5.xlarge", "count": 1}], network={"egress": "nat"}))
-    assert [(row.item, row.hourly) for row in found if row.part == "network"] == [
-        ("NAT gateway", 0.045),
-        ("public address of the NAT gateway", 0.005),
-    ]
+GIVEN = {"vpc": "vpc-0a1b2c3d", "subnet": "subnet-0a1b2c3d"}
+NAT = {"NAT gateway": 0.045, "public address of the NAT gateway": 0.005}
 
 
-def test_a_network_that_exists_costs_nothing_more() -> None:
-    nodes = [{"instance_type": "g5.xlarge", "count": 1}]
-    found = of(training=nodes, zone="us-east-1b", network={"vpc": "vpc-0a1b2c3d", "subnet": "subnet-0a1b2c3d"})
-    assert {row.part for row in cost.rows(found)} == {"training"}
-    assert cost.hourly_fixed(found) == 0
+@pytest.mark.parametrize(
+    ("network", "costs", "more_with_shell"),
+    [
+        ({}, {}, 0.02),
+        ({"shell": True}, {"interface endpoint": 0.02}, 0),
+        ({"egress": "nat"}, NAT, 0),
+        ({"egress": "nat", "shell": True}, NAT, 0),
+        (GIVEN, {}, 0),
+        ({**GIVEN, "shell": True}, {}, 0),
+    ],
+)
+def test_a_network_costs_its_way_out_and_a_shell_only_where_it_is_no_other(
+    network: dict[str, object], costs: dict[str, float], more_with_shell: float
+) -> None:
+    found = of(training=[{"instance_type": "g5.xlarge", "count": 1}], zone="us-east-1b", network=network)
+    assert {row.item: row.hourly for row in cost.rows(found) if row.part == "network"} == costs
+    assert cost.hourly_fixed(found) == pytest.approx(sum(costs.values()))
+    assert cost.hourly_of_shell(found) == pytest.approx(more_with_shell)
 
 
 def test_before_a_training_the_cluster_the_network_and_groups_that_start_at_once_are_paid_for() -> None:
@@ -113,8 +121,8 @@ def test_before_a_training_the_cluster_the_network_and_groups_that_start_at_once
     found = of(preprocessing={"primary": {"instance_type": "m5.xlarge"}}, training=groups)
     cluster = 0.192 + 0.048 + EMR_VOLUME
     before = sum(row.hourly for row in cost.rows(found) if row.since != "train")
-    assert before == pytest.approx(cluster + 0.526 + GPU_VOLUME + ENDPOINTS)
-    assert cost.hourly_fixed(found) == pytest.approx(ENDPOINTS)
+    assert before == pytest.approx(cluster + 0.526 + GPU_VOLUME)
+    assert cost.hourly_fixed(found) == 0
 
 
 def test_readers_are_a_part_of_their_own_with_their_volumes() -> None:

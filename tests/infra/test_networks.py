@@ -57,9 +57,16 @@ def test_one_nat_gateway_lets_the_nodes_of_all_zones_out_and_nobody_in(resources
     assert invariants.open_doors(resources) == []
 
 
-def test_a_way_out_takes_the_place_of_the_endpoints_that_cost(resources_of: Callable[..., Resources]) -> None:
-    (endpoint,) = of_type(resources_of(network={"egress": "nat"}), "AWS::EC2::VPCEndpoint").values()
+@pytest.mark.parametrize("shell", [False, True])
+def test_with_a_way_out_a_shell_needs_no_endpoint_but_the_nodes_role_alone(
+    shell: bool, resources_of: Callable[..., Resources]
+) -> None:
+    resources = resources_of(network={"egress": "nat", "shell": shell})
+    (endpoint,) = of_type(resources, "AWS::EC2::VPCEndpoint").values()
     assert endpoint["VpcEndpointType"] == "Gateway"
+    for part in ("Preprocessing", "Training"):
+        role = the(resources, "AWS::IAM::Role", f"{part}NodeRole")[1]
+        assert ("AmazonSSMManagedInstanceCore" in json.dumps(role)) is shell
 
 
 def test_only_nodes_subnets_are_found_as_such(resources_of: Callable[..., Resources]) -> None:

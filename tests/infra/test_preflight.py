@@ -67,7 +67,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "error",
         "BudgetBelowAnHour",
-        "guard, budget: $1.00 is less than one hour of this topology at work, $1.04; write at least 11 for the 10 "
+        "guard, budget: $1.00 is less than one hour of this topology at work, $1.02; write at least 11 for the 10 "
         "hours of guard, max_hours.",
     ),
     (
@@ -76,7 +76,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "warning",
         "BudgetBelowTheHours",
-        "guard, budget: $5.00 is spent after 4.8 h with everything at work, before the 12 h asked for ($12.51); the "
+        "guard, budget: $5.00 is spent after 4.9 h with everything at work, before the 12 h asked for ($12.27); the "
         "guard then deletes the stack.",
     ),
     (

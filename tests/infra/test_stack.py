@@ -57,13 +57,13 @@ def test_nodes_may_be_in_three_zones_and_are_found_there(resources: Resources) -
     assert all({"Key": topology.TAG_NODES, "Value": "true"} in each["Tags"] for each in subnets)
 
 
-def test_aws_is_reached_by_endpoints_of_which_those_that_cost_are_in_one_zone(resources: Resources) -> None:
-    endpoints = list(of_type(resources, "AWS::EC2::VPCEndpoint").values())
-    (gateway,) = (each for each in endpoints if each["VpcEndpointType"] == "Gateway")
+def test_s3_is_reached_by_an_endpoint_that_costs_nothing_and_nothing_else_is_needed(resources: Resources) -> None:
+    (gateway,) = of_type(resources, "AWS::EC2::VPCEndpoint").values()
+    assert gateway["VpcEndpointType"] == "Gateway"
     assert len(gateway["RouteTableIds"]) == 3
-    zones = [each["SubnetIds"] for each in endpoints if each["VpcEndpointType"] == "Interface"]
-    assert len(zones) == 2
-    assert all(each == zones[0] and len(each) == 1 for each in zones)
+    for part in ("Preprocessing", "Training"):
+        assert "ManagedPolicyArns" not in the(resources, "AWS::IAM::Role", f"{part}NodeRole")[1]
+        assert "ssm" not in json.dumps([*statements(resources, f"{part}NodeRole"), gateway])
 
 
 def test_the_share_is_in_every_zone(resources: Resources) -> None:

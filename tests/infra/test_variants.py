@@ -9,7 +9,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 
 from infra import libraries, parts, topology
 from infra.stack import ShoalStack
-from tests.infra import invariants
+from tests.infra import invariants, reach
 from tests.infra.invariants import as_list, of_type, the
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
@@ -38,13 +38,20 @@ def test_what_a_topology_leaves_out_is_not_created(
 
 
 @pytest.mark.parametrize("left_out", [{"preprocessing": None}, {"training": ()}])
-def test_whatever_nodes_there_are_systems_manager_reaches_them(
+def test_with_a_shell_systems_manager_reaches_whatever_nodes_there_are_by_endpoints_in_one_zone(
     synthesise: Synthesise, tmp_path: Path, left_out: dict[str, object]
 ) -> None:
-    spec = topology.load("demo", SHIPPED).model_copy(update=left_out)
+    network = parts.NetworkSpec(shell=True)
+    spec = topology.load("demo", SHIPPED).model_copy(update={**left_out, "network": network})
     template = Template.from_stack(synthesise(spec, tmp_path))
+    resources = template.to_json()["Resources"]
+    assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
+    assert reach.wrong(resources, "us-east-1") == []
     endpoints = template.find_resources("AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}})
-    assert len(endpoints) == 2
+    (zone, *_), again = (each["Properties"]["SubnetIds"] for each in endpoints.values())
+    assert again == [zone]
+    _, role = the(resources, "AWS::IAM::Role", "NodeRole")
+    assert "AmazonSSMManagedInstanceCore" in json.dumps(role["ManagedPolicyArns"])
     machines = {"PreprocessingPrimary", "PreprocessingCore"} if spec.preprocessing else {"TrainingNodes"}
     admitted = {
         each["Properties"]["SourceSecurityGroupId"]["Fn::GetAtt"][0].rstrip("0123456789ABCDEF")
@@ -111,8 +118,12 @@ def test_in_a_bucket_that_was_given_nodes_reach_only_what_is_theirs(synthesise: 
         for place in as_list(statement["Resource"])
         if "my-reviews" in json.dumps(place)
     }
-    datasets, work = (f"/{prefix}*" for prefix in (topology.DATASETS_PREFIX, topology.WORK_PREFIX))
-    assert {place for part, place in reached if part == "Preprocessing"} == {"", datasets, work}
+    assert {place for part, place in reached if part == "Preprocessing"} == {
+        "",
+        "/datasets/*",
+        "/requests/*",
+        "/work/*",
+    }
     assert {place for part, place in reached if part == "Training"} == {
         "",
         "/datasets/*",

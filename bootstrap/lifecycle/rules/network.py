@@ -49,10 +49,10 @@ class NoSuchSubnet(OnlineRule):
 
 
 class NoWayOut(OnlineRule):
-    """Nodes in the subnet reach neither S3 nor Systems Manager."""
+    """Nodes in the subnet do not reach S3, or Systems Manager for a shell on them."""
 
     level = "error"
-    about = "Whether nodes in the existing subnet reach S3 and Systems Manager"
+    about = "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
         """What they do not reach, and the command that changes it."""
@@ -79,13 +79,13 @@ class NoWayOut(OnlineRule):
                 f"gateway endpoint; create one: {make} --service-name com.amazonaws.{region}.s3 "
                 f"--route-table-ids {table['RouteTableId']}"
             )
-        for service in INTERFACE_ENDPOINTS:
+        for service in INTERFACE_ENDPOINTS if network.shell else ():
             if service not in there:
                 yield (
                     f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): there is "
                     f"neither a route out nor an interface endpoint; create one: {make} --vpc-endpoint-type Interface "
                     f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
-                    "--private-dns-enabled"
+                    "--private-dns-enabled; or leave `shell` out"
                 )
 
 

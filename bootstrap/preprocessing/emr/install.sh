@@ -55,9 +55,17 @@ if [ -z "\${CONTAINER_ID:-}" ] && [ -d $(quoted "$root/emr/metricscollector") ];
 fi
 exec $(quoted "$home/venv/bin/python") "\$@"
 RUN
-$as_root chmod 755 "$root/usr/local/bin/shoal-python"
-# YARN's containers may have a shorter PATH than a login shell.
-[ -n "$root" ] || sudo ln -sf /usr/local/bin/shoal-python /usr/bin/shoal-python
+# Runs the command of a step so that it can be cancelled. This alone is no work, so it does not touch EMR's file.
+$as_root tee "$root/usr/local/bin/shoal-step" >/dev/null <<STEP
+#!/bin/bash
+export PYTHONPATH=$(quoted "$home/code") AWS_REGION=$(quoted "$region") AWS_DEFAULT_REGION=$(quoted "$region")
+exec $(quoted "$home/venv/bin/python") -P -m bootstrap.agent.step "\$@"
+STEP
+for name in shoal-python shoal-step; do
+    $as_root chmod 755 "$root/usr/local/bin/$name"
+    # YARN's containers may have a shorter PATH than a login shell.
+    [ -n "$root" ] || sudo ln -sf "/usr/local/bin/$name" "/usr/bin/$name"
+done
 # Compiles once per node instead of once per task; the imports also leave their bytecode.
 mkdir -p "$home/compiled"
 "$root/usr/local/bin/shoal-python" -m jobs.warm_up

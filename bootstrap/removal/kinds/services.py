@@ -6,7 +6,7 @@ Schedules come before functions, and functions before logs: a schedule starts it
 from collections.abc import Iterator, Mapping
 
 from bootstrap.aws.account import Account, ResourceRecord
-from bootstrap.aws.ownership import Ownership, fetched_tags, generated_by, in_stack, listed_tags, never_owned
+from bootstrap.aws.ownership import Ownership, fetched_tags, generated_by, in_stack, never_owned
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import delete_call
 from bootstrap.removal.kinds.kind import ResourceKind, always, list_call
@@ -126,16 +126,6 @@ SERVICES: Mapping[str, ResourceKind] = {
         delete=delete_call("ssm", "delete_parameter", Name="id"),
         arn=r"ssm:parameter(/.+)",
         cloudformation="AWS::SSM::Parameter",
-    ),
-    "ssm document": ResourceKind(
-        listing=list_call(
-            "ssm", "list_documents", "DocumentIdentifiers", Filters=[{"Key": "Owner", "Values": ["Self"]}]
-        ),
-        identifier="Name",
-        owned=listed_tags,
-        delete=delete_call("ssm", "delete_document", Name="id"),
-        arn="ssm:document/(.+)",
-        cloudformation="AWS::SSM::Document",
     ),
     "sns subscription": ResourceKind(
         listing=list_call("sns", "list_subscriptions", "Subscriptions"),

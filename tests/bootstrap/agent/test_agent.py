@@ -15,6 +15,7 @@ from bootstrap.agent.machine import Machine
 from bootstrap.agent.node_run import Node
 from corpus.stream.settings import StreamSettings
 from tests.bootstrap.agent.world import AtOnce, Folder, Programs
+from trainer.output.files import RECORD
 
 RUN = "demo.20260102T030405-0a1b"
 KEY = documents.request_key("demo")
@@ -130,6 +131,29 @@ def test_ranks_begin_when_every_node_has_its_data(world: World) -> None:
     assert (world.started("stage"), world.started("train")) == ([True, True], [False, False])
     world.settle()
     assert (world.started("train"), world.phases()) == ([True, True], ["done", "done"])
+
+
+def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_its_agent_died(world: World) -> None:
+    world.train()
+    record = Machine(root=world.root / FIRST).run(world.wanted) / RECORD
+
+    def told(*lines: str) -> tuple[int | None, int | None]:
+        with record.open("a") as file:
+            file.write("".join(lines))
+        for _ in range(31):
+            world.tick(FIRST)
+        status = world.status(FIRST)
+        assert status is not None
+        return status.step, status.attempt
+
+    start, step = '{"kind": "start", "time": 1}\n', '{{"kind": "step", "time": 1, "step": {}}}\n'
+    assert told() == (None, None)
+    assert told(start, step.format(1), step.format(7), step.format(8)[:-5]) == (7, 1)
+    assert told("\n", step.format('"x"'), start) == (7, 2)
+    world.crash(FIRST)
+    assert told(step.format(9)) == (9, 2)
+    record.write_text(start)
+    assert told() == (None, 1)
 
 
 def test_nodes_that_share_nothing_bring_their_data_at_once(tmp_path: Path) -> None:

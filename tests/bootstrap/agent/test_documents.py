@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.agent.documents import NodeStatus, RunRequest, token_in
+from bootstrap.agent.documents import Cancellation, CancellationAnswer, NodeStatus, RunRequest, token_in
 from corpus.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
@@ -30,17 +30,15 @@ REQUESTS = (
     request(readers=2, stop=True),
     replace(request(), dataset=None, texts=TEXTS, texts_name="0123456789ab"),
 )
-STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7)
+STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7, step=3, attempt=1, gpu_use=97)
+CANCELLATION = Cancellation(run="0123456789ab", token="0a1b2c3d")
+DOCUMENTS = (*REQUESTS, STATUS, CANCELLATION, CancellationAnswer(token="0a1b2c3d", applications=2, error="it is slow"))
 
 
-@pytest.mark.parametrize("wanted", REQUESTS)
-def test_a_request_is_read_as_it_was_written(wanted: RunRequest) -> None:
-    assert RunRequest.from_json(wanted.to_json()) == wanted
-    assert token_in(wanted.to_json().replace('"version": 1', '"version": 9')) == wanted.token
-
-
-def test_a_status_is_read_as_it_was_written() -> None:
-    assert NodeStatus.from_json(STATUS.to_json()) == STATUS
+@pytest.mark.parametrize("written", DOCUMENTS)
+def test_a_document_is_read_as_it_was_written(written: Any) -> None:
+    assert type(written).from_json(written.to_json()) == written
+    assert token_in(written.to_json().replace('"version": 1', '"version": 9')) == written.token
 
 
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -55,9 +53,9 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@given(st.sampled_from([*(each.to_json() for each in REQUESTS), STATUS.to_json()]), st.data())
-def test_a_document_of_which_any_field_was_changed_is_another_one_or_refused(text: str, data: st.DataObject) -> None:
-    written = json.loads(text)
+@given(st.sampled_from(DOCUMENTS), st.data())
+def test_a_document_of_which_any_field_was_changed_is_another_one_or_refused(given: Any, data: st.DataObject) -> None:
+    written = json.loads(given.to_json())
     at: Any = written
     while True:
         key = data.draw(st.sampled_from(sorted(at))) if isinstance(at, dict) else data.draw(st.integers(0, len(at) - 1))
@@ -68,7 +66,7 @@ def test_a_document_of_which_any_field_was_changed_is_another_one_or_refused(tex
         del at[key]
     else:
         at[key] = data.draw(JSON)
-    kind = NodeStatus if "phase" in json.loads(text) else RunRequest
+    kind = type(given)
     try:
         found = kind.from_json(json.dumps(written))
     except DataError as error:
@@ -79,11 +77,17 @@ def test_a_document_of_which_any_field_was_changed_is_another_one_or_refused(tex
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-@pytest.mark.parametrize("field", ["run", "token", "share", "dataset", "texts_name"])
-def test_no_field_of_a_request_is_a_path_or_a_word_of_a_shell(field: str, hostile: str) -> None:
-    written = {**json.loads(REQUESTS[0].to_json()), field: hostile}
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        *((REQUESTS[0], field) for field in ("run", "token", "share", "dataset", "texts_name")),
+        *((CANCELLATION, field) for field in ("run", "token")),
+    ],
+)
+def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, field: str, hostile: str) -> None:
+    written = {**json.loads(wanted.to_json()), field: hostile}
     with pytest.raises(DataError):
-        RunRequest.from_json(json.dumps(written))
+        type(wanted).from_json(json.dumps(written))
 
 
 @pytest.mark.parametrize(

@@ -191,8 +191,10 @@ def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, e
         training=[GPU],
         share="efs",
         zone="us-east-1b",
-        network={"vpc": vpc, "subnet": subnet},
+        network={"vpc": vpc, "subnet": subnet, "shell": True},
     )
+    without = wanted.model_copy(update={"network": wanted.network.model_copy(update={"shell": False})})
+    assert [rule for _, rule, _ in findings(asking, without)] == ["NoWayOut", "NotForEmr"]
     found = findings(asking, wanted)
     assert [rule for _, rule, _ in found] == ["NoWayOut"] * 3 + ["NotForEmr"]
     assert "do not reach S3" in found[0][2]

@@ -1,34 +1,60 @@
 import gzip
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from bootstrap.agent.documents import Cancellation, CancellationAnswer
 from bootstrap.aws.deployment import Deployment
 from bootstrap.errors import ShoalError
-from bootstrap.nodes.run_command import NodeCommand
+from bootstrap.preprocessing import cluster
 from bootstrap.preprocessing.cluster import EmrCluster
+from bootstrap.preprocessing.step_arguments import cancellable
 from corpus.reading.s3 import Place
 from embedded.aws import EmbeddedAws
 from infra import topology
 
-RUN = "0123456789ab"
-OWN, OTHER = f"shoal {RUN}: ", "shoal ba9876543210: "
+ROOT = Path(__file__).parents[3]
+MINE = Cancellation(run="0123456789ab", token="0a1b2c3d")
+THEIRS = Cancellation(run="ba9876543210", token="0a1b2c3d")
+OWN, OTHER = (f"shoal {each.run}: " for each in (MINE, THEIRS))
+STEP = f"""\
+cat > $NODE_ROOT/usr/local/bin/shoal-step <<'RUN'
+#!/bin/bash
+PYTHONPATH={ROOT} exec {sys.executable} -P -m bootstrap.agent.step "$@"
+RUN
+chmod +x $NODE_ROOT/usr/local/bin/shoal-step
+"""
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[boto3.Session]:
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
     with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
         for name, value in running.environment.items():
             patch.setenv(name, value)
-        yield boto3.Session()
+        yield running
 
 
-def deployment(session: boto3.Session, *groups: tuple[str, str, int], boot: str | None = None) -> Deployment:
-    """One with a cluster of these groups: role, type, how many; its nodes boot by the script `boot`."""
+@pytest.fixture(scope="module")
+def session(aws: EmbeddedAws) -> boto3.Session:
+    session = boto3.Session()
+    for bucket in ("data", "log"):
+        session.client("s3").create_bucket(Bucket=bucket)
+    session.client("s3").put_object(Bucket="data", Key="boot/step.sh", Body=STEP.encode())
+    session.client("s3").put_object(Bucket="data", Key="in/lines", Body=b"a line\n")
+    return session
+
+
+def deployment(session: boto3.Session, *groups: tuple[str, str, int]) -> Deployment:
+    """One with a cluster of these groups: role, type, how many."""
     instances: Any = [
         {"InstanceRole": role, "InstanceType": kind, "InstanceCount": count} for role, kind, count in groups
     ]
@@ -39,25 +65,63 @@ def deployment(session: boto3.Session, *groups: tuple[str, str, int], boot: str 
         ServiceRole="service",
         JobFlowRole="node",
         Instances={"InstanceGroups": instances, "KeepJobFlowAliveWhenNoSteps": True},
-        BootstrapActions=[{"Name": "boot", "ScriptBootstrapAction": {"Path": boot}}] if boot else [],
+        BootstrapActions=[{"Name": "boot", "ScriptBootstrapAction": {"Path": "s3://data/boot/step.sh"}}],
     )
-    outputs = {topology.OUTPUT_CLUSTER_ID: made["JobFlowId"], topology.OUTPUT_LOG_BUCKET: "log"}
+    buckets = {topology.OUTPUT_LOG_BUCKET: "log", topology.OUTPUT_DATA_BUCKET: "data"}
+    outputs = {topology.OUTPUT_CLUSTER_ID: made["JobFlowId"], **buckets}
     return Deployment(name="mine", topology="starter", session=session, outputs=outputs)
+
+
+def step(name: str, *command: str) -> Any:
+    return {
+        "Name": name,
+        "ActionOnFailure": "CANCEL_AND_WAIT",
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": command},
+    }
 
 
 def sleeping(name: str) -> Any:
     """A step that runs for a minute."""
-    return {
-        "Name": name,
-        "ActionOnFailure": "CANCEL_AND_WAIT",
-        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["sleep", "60"]},
-    }
+    return step(name, "sleep", "60")
 
 
-def primary_of(session: boto3.Session, there: EmrCluster) -> str:
-    """The instance that is a cluster's primary node."""
-    found = session.client("emr").list_instances(ClusterId=there.id, InstanceGroupTypes=["MASTER"])
-    return str(found["Instances"][0]["Ec2InstanceId"])
+def streaming(name: str, launch: Cancellation) -> Any:
+    """A step that submits a job without an end to YARN."""
+    places = ("-input", "s3://data/in/", "-output", f"s3://data/out/{launch.run}")
+    job = ("-D", f"mapreduce.job.name={name}", "-D", "mapreduce.job.reduces=0", "-mapper", "sleep 1000", *places)
+    return step(name, *cancellable(["hadoop-streaming", *job], "data", launch))
+
+
+class Cluster(EmrCluster):
+    """A cluster of one node, and what is on it."""
+
+    def __init__(self, session: boto3.Session, aws: EmbeddedAws) -> None:
+        super().__init__(deployment(session, ("MASTER", "m5.xlarge", 1)))
+        self._root = aws.folder / "clusters" / self.id
+
+    def state(self, step: str) -> str:
+        return str(self._emr.describe_step(ClusterId=self.id, StepId=step)["Step"]["Status"]["State"])
+
+    def error(self, step: str) -> str:
+        """The standard error of a step so far."""
+        log = self._root / "mnt" / "var" / "log" / "hadoop" / "steps" / step / "stderr"
+        return log.read_text() if log.exists() else ""
+
+    def yarn(self, *arguments: str) -> str:
+        """What `yarn` says."""
+        command = [self._root / "usr" / "local" / "bin" / "yarn", *arguments]
+        environment = {**os.environ, "NODE_ROOT": str(self._root)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    def break_yarn(self, script: str) -> None:
+        (self._root / "usr" / "local" / "bin" / "yarn").write_text(f"#!/bin/sh\n{script}\n")
+
+
+def eventually(probe: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not probe():
+        assert time.monotonic() < until, "this never became true"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +146,8 @@ def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(ses
 
 
 def test_a_cluster_that_emr_has_forgotten_has_ended(session) -> None:
-    outputs = {topology.OUTPUT_CLUSTER_ID: "j-FORGOTTEN", topology.OUTPUT_LOG_BUCKET: "log"}
+    buckets = {topology.OUTPUT_LOG_BUCKET: "log", topology.OUTPUT_DATA_BUCKET: "data"}
+    outputs = {topology.OUTPUT_CLUSTER_ID: "j-FORGOTTEN", **buckets}
     with pytest.raises(ShoalError, match=r"the cluster j-FORGOTTEN has ended \(state TERMINATED\); `shoal deploy"):
         EmrCluster(Deployment(name="mine", topology="starter", session=session, outputs=outputs))
 
@@ -92,68 +157,76 @@ def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(sessio
     names = (f"{OWN}encode", f"{OWN}merge", f"{OTHER}merge", "end cancelled jobs")
     ids = there.submit([sleeping(name) for name in names])
     assert there.active_steps(OWN) == {"encode": ids[0], "merge": ids[1]}
-    with pytest.raises(KeyboardInterrupt), there.cancelling(ids, RUN):
-        raise KeyboardInterrupt
-    assert there.active_steps("shoal ") == {}
 
 
 def test_steps_continue_when_aws_cannot_be_reached(session) -> None:
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     (step,) = there.submit([sleeping(f"{OWN}merge")])
-    with pytest.raises(EndpointConnectionError), there.cancelling([step], RUN):
+    with pytest.raises(EndpointConnectionError), there.cancelling([step], MINE):
         raise EndpointConnectionError(endpoint_url="nowhere")
     assert there.active_steps(OWN) == {"merge": step}
 
 
-YARN = f"""\
-mkdir -p $NODE_ROOT/usr/local/bin
-cat > $NODE_ROOT/usr/local/bin/yarn <<'RUN'
-#!/bin/bash
-case "$*" in
-  "application -list") printf 'application_1 {OWN}encode MAPREDUCE\\napplication_2 {OTHER}encode MAPREDUCE\\n' ;;
-  *) echo "$@" >>$NODE_ROOT/ended ;;
-esac
-RUN
-chmod +x $NODE_ROOT/usr/local/bin/yarn
-"""
-
-
-def test_a_cancelled_job_ends_on_yarn_before_another_runs_steps_do(session) -> None:
-    s3 = session.client("s3")
-    s3.create_bucket(Bucket="boot")
-    s3.put_object(Bucket="boot", Key="yarn.sh", Body=YARN.encode())
-    mine = deployment(session, ("MASTER", "m5.xlarge", 1), ("CORE", "m5.xlarge", 1), boot="s3://boot/yarn.sh")
-    there = EmrCluster(mine)
-    own, other = there.submit([sleeping(f"{OWN}encode"), sleeping(f"{OTHER}encode")])
-    emr = session.client("emr")
-
-    def state(step: str) -> str:
-        return str(emr.describe_step(ClusterId=there.id, StepId=step)["Step"]["Status"]["State"])
-
-    while state(own) == "PENDING":
-        time.sleep(0.1)
-    with pytest.raises(KeyboardInterrupt), there.cancelling([own], RUN):
+def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(session, aws) -> None:
+    there, s3 = Cluster(session, aws), session.client("s3")
+    own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
+    s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 1, "run": "$(reboot)", "token": ""}')
+    eventually(lambda: "'$(reboot)' is not the name of a run" in there.error(own))
+    assert (there.state(own), OWN in there.yarn("application", "-list")) == ("RUNNING", True)
+    with pytest.raises(KeyboardInterrupt), there.cancelling([own], MINE):
         raise KeyboardInterrupt
-    assert state(own) == "CANCELLED"
-    assert state(other) in ("PENDING", "RUNNING")
-    said = NodeCommand(session, primary_of(session, there), "cat $NODE_ROOT/ended")
-    said.wait()
-    assert said.state().output == "application -kill application_1"
+    assert there.state(own) == "CANCELLED"
+    answer = s3.get_object(Bucket="data", Key=MINE.answer_key)["Body"].read().decode()
+    assert CancellationAnswer.from_json(answer) == CancellationAnswer(token=MINE.token, applications=1)
+    assert OWN not in there.yarn("application", "-list")
+    assert s3.list_objects_v2(Bucket="data", Prefix="requests/")["KeyCount"] == 0
+    eventually(lambda: OTHER in there.yarn("application", "-list"))
+    session.client("emr").cancel_steps(ClusterId=there.id, StepIds=[other])  # by hand
+    eventually(lambda: there.state(other) == "CANCELLED")
+    assert there.yarn("application", "-list") == ""
 
 
-def test_steps_that_only_waited_leave_nothing_to_end_on_yarn(session) -> None:
+def test_a_job_that_yarn_does_not_end_is_reported_and_the_step_is_cancelled(session, aws) -> None:
+    there, launch = Cluster(session, aws), replace(MINE, token="00000001")
+    (own,) = there.submit([streaming(f"{OWN}encode", launch)])
+    eventually(lambda: OWN in there.yarn("application", "-list"))
+    there.break_yarn("echo there is no resource manager >&2; exit 255")
+    reported = pytest.raises(
+        ShoalError, match=f"the cluster {there.id}, .*: YARN does not answer: there is no resource"
+    )
+    with reported, there.cancelling([own], launch):
+        raise KeyboardInterrupt
+    assert there.state(own) == "CANCELLED"
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [(None, "the step has not answered for 1 seconds"), (b"{}", "its answer cannot be used: it is of version None")],
+)
+def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypatch, written, why) -> None:
+    monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
+    there, launch = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1))), replace(MINE, token="00000002")
+    (own,) = there.submit([sleeping(f"{OWN}encode")])
+    if written:
+        session.client("s3").put_object(Bucket="data", Key=launch.answer_key, Body=written)
+    eventually(lambda: there._unfinished([own], "RUNNING") == [own])
+    reported = pytest.raises(ShoalError, match=f"are cancelled, but its jobs may go on .*: {why}")
+    with reported, there.cancelling([own], launch):
+        raise KeyboardInterrupt
+    assert there.active_steps(OWN) == {}
+
+
+def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
-    _, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
-    with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], RUN):
+    running, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
+    eventually(lambda: there._unfinished([running], "RUNNING") == [running])
+    with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], MINE):
         raise KeyboardInterrupt
-    assert list(there.active_steps("shoal ")) == ["ba9876543210: encode"]
-    sent = session.client("ssm").list_command_invocations(InstanceId=primary_of(session, there))
-    assert sent["CommandInvocations"] == []
+    assert list(there.active_steps("shoal ")) == [f"{THEIRS.run}: encode"]
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])
 def test_a_damaged_log_of_a_step_is_reported(session, packed: bytes) -> None:
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
-    session.client("s3").create_bucket(Bucket="log")
     session.client("s3").put_object(Bucket="log", Key="emr/damaged/stderr.gz", Body=packed)
     assert there._last_line(Place("log", "emr/damaged/")) == "its log is damaged"

@@ -38,9 +38,9 @@ class Node:
         subprocess.run(command, env=environment, check=True, capture_output=True)
         self.fetching = _variables((folder / "aws").read_text())
 
-    def python(self, **environment: str) -> Mapping[str, str]:
-        """Run Shoal's Python; the environment that it found."""
-        command = [self.root / "usr" / "local" / "bin" / "shoal-python"]
+    def python(self, name: str = "shoal-python", **environment: str) -> Mapping[str, str]:
+        """Run Shoal's Python by one of its commands; the environment that it found."""
+        command = [self.root / "usr" / "local" / "bin" / name]
         environment |= {"PATH": os.environ["PATH"]}
         process = subprocess.Popen(
             command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -62,14 +62,15 @@ def node(tmp_path: Path) -> Node:
 
 
 def test_each_script_that_calls_aws_has_the_region(node: Node) -> None:
-    for told in (node.fetching, node.python()):
+    for told in (node.fetching, node.python(), node.python("shoal-step")):
         assert (told.get("AWS_REGION"), told.get("AWS_DEFAULT_REGION")) == ("eu-west-1", "eu-west-1")
 
 
-def test_work_outside_of_yarn_reports_to_emr_that_the_cluster_is_busy(node: Node) -> None:
+def test_work_outside_of_yarn_but_no_step_itself_reports_to_emr_that_the_cluster_is_busy(node: Node) -> None:
     busy = node.root / "emr" / "metricscollector" / "isbusy"
     busy.parent.mkdir(parents=True)
     node.python(CONTAINER_ID="container_1", MOMENTS="10", AWAITED=str(busy))
+    node.python("shoal-step", MOMENTS="10", AWAITED=str(busy))
     assert not busy.exists()
     node.python(MOMENTS="1000", AWAITED=str(busy))
     assert busy.exists()

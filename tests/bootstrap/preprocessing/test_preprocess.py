@@ -26,6 +26,7 @@ from corpus.settings import Settings
 from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
+from embedded.hadoop import yarn
 from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
@@ -42,7 +43,11 @@ cat > $NODE_ROOT/usr/local/bin/shoal-python <<'RUN'
 #!/bin/bash
 PYTHONPATH={ROOT} exec {sys.executable} "$@"
 RUN
-chmod +x $NODE_ROOT/usr/local/bin/shoal-python
+cat > $NODE_ROOT/usr/local/bin/shoal-step <<'RUN'
+#!/bin/bash
+PYTHONPATH={ROOT} exec {sys.executable} -P -m bootstrap.agent.step "$@"
+RUN
+chmod +x $NODE_ROOT/usr/local/bin/shoal-*
 """
 CODE = """
 import sys
@@ -292,20 +297,21 @@ def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     assert states[0] == "COMPLETED"
     assert set(states[1:5]) == {"CANCELLED"}
     assert there.work() == kept
+    assert "Contents" not in there.s3.list_objects_v2(Bucket=DATA, Prefix="requests/")
+    assert yarn.applications(there.aws.folder / "clusters" / there.cluster) == []
 
 
 def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypatch) -> None:
     def pressed_again(*_: object) -> None:
         raise KeyboardInterrupt
 
-    cancel = EmrCluster._cancel
     monkeypatch.setattr(EmrCluster, "_cancel", pressed_again)
     kept = there.work()
     with pytest.raises(Abandoned):
         there.preprocess(reviews, bars=Impatient("deduplicate"))
     assert "continues; the same command follows it again" in there.said[-1]
     assert there.work() != kept
-    cancel(EmrCluster(there.deployment), list(there.steps()), "0123456789ab")
+    there.emr.cancel_steps(ClusterId=there.cluster, StepIds=list(there.steps()))
 
 
 def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) -> None:

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
+from bootstrap.agent.documents import step_name
 from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.step_arguments import (
     command_arguments,
     spark_arguments,
-    step_name,
     streaming_arguments,
     workers,
 )

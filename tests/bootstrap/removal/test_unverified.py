@@ -61,7 +61,7 @@ ASKED = {
     "secretsmanager": ["ListSecrets"],
     "sns": ["ListSubscriptions", "ListTagsForResource", "ListTopics"],
     "sqs": ["ListQueueTags", "ListQueues"],
-    "ssm": ["DescribeParameters", "ListDocuments", "ListTagsForResource"],
+    "ssm": ["DescribeParameters", "ListTagsForResource"],
     "sts": ["GetCallerIdentity"],
 }
 """Every operation by which it is told what exists, and whose it is."""

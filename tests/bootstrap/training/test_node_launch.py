@@ -9,7 +9,10 @@ import pytest
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import NodeStatus, RunRequest
+from bootstrap.aws.account import Account, read_tags
+from bootstrap.cli.status import describe_work
 from bootstrap.errors import ShoalError
+from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
@@ -21,6 +24,7 @@ from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
 from corpus.reading.s3 import Place, read_text
 from embedded.aws import EmbeddedAws
+from infra import topology
 from tests.bootstrap.agent.test_documents import TEXTS
 from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig
@@ -131,6 +135,24 @@ def test_what_is_told_of_another_launch_or_is_no_status_does_not_count(
     assert list(launch.statuses()) == [nodes[1].instance_id]
     boto3.client("s3").put_object(Bucket=BUCKET, Key=documents.status_key(nodes[1].instance_id), Body=b'{"read": -1}')
     assert launch.statuses() == {}
+
+
+def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+    tell(launch, [of(launch, "run", step=1_234, attempt=2, gpu_use=97), of(launch, "failed", error="no disk")])
+    first, second = (each.instance_id for each in nodes)
+    (scaling,) = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    name = read_tags(scaling["Tags"])[topology.TAG_DEPLOYMENT]
+    (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
+    assert {each: describe_work(told) for each, told in group.told.items()} == {
+        first: "run, step 1,234, attempt 2, GPUs 97% used",
+        second: "failed, no disk",
+    }
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=documents.status_key(first), Body=b'{"version": 1, "step": "x"}')
+    boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
+    (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
+    assert [(each, describe_work(told)) for each, told in group.told.items()] == [
+        (first, "unknown: what it tells cannot be used: step is not of type int | None")
+    ]
 
 
 def test_a_node_that_cannot_bring_its_data_is_not_waited_for(launch: NodeLaunch, nodes: list[GpuNode]) -> None:

@@ -58,10 +58,6 @@ ADDED: dict[str, tuple[dict[str, Any], tuple[str, str, str, str]]] = {
         ("emr", "list_security_configurations", "SecurityConfigurations", "Name"),
     ),
     "AWS::EMR::Cluster": (CLUSTER["Properties"], ("emr", "list_clusters", "Clusters", "Id")),
-    "AWS::SSM::Document": (
-        {"DocumentType": "Session", "Content": {"schemaVersion": "1.0", "sessionType": "Standard_Stream"}},
-        ("ssm", "list_documents", "DocumentIdentifiers", "Name"),
-    ),
     "AWS::Budgets::Budget": (
         {
             "Budget": {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 20, "Unit": "USD"}},

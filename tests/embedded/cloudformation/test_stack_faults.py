@@ -118,10 +118,6 @@ ALONE = {
         {"SecurityConfiguration": {"EncryptionConfiguration": {"EnableAtRestEncryption": False}}},
         lambda client, name: client("emr").delete_security_configuration(Name=name),
     ),
-    "AWS::SSM::Document": (
-        {"DocumentType": "Session", "Content": {"schemaVersion": "1.0", "sessionType": "Standard_Stream"}},
-        lambda client, name: client("ssm").delete_document(Name=name),
-    ),
     "AWS::SNS::Topic": ({}, lambda client, name: client("sns").delete_topic(TopicArn=name)),
     "AWS::S3::Bucket": ({}, lambda client, name: client("s3").delete_bucket(Bucket=name)),
     "AWS::SSM::Parameter": (

@@ -298,32 +298,3 @@ def test_a_task_group_without_spot_capacity_does_without(make, aws):
     listed = cluster.emr.list_instance_groups(ClusterId=cluster.id)["InstanceGroups"]
     assert [group["RunningInstanceCount"] for group in listed] == [1, 1, 0]
     assert len(cluster.emr.list_instances(ClusterId=cluster.id)["Instances"]) == 2
-
-
-def test_nodes_of_a_cluster_take_commands_while_it_is_up(make, client, eventually):
-    groups = [
-        {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
-        {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 2},
-    ]
-    cluster = make(groups=groups)
-    cluster.until("WAITING")
-    instances = cluster.emr.list_instances(ClusterId=cluster.id)["Instances"]
-    nodes = [each["Ec2InstanceId"] for each in instances]
-    assert len(set(nodes)) == 3
-    ssm = client("ssm")
-
-    def send(node):
-        parameters = {"commands": ["echo $USER"]}
-        return ssm.send_command(InstanceIds=[node], DocumentName="AWS-RunShellScript", Parameters=parameters)
-
-    sent = send(nodes[0])["Command"]["CommandId"]
-
-    def said():
-        found = ssm.get_command_invocation(CommandId=sent, InstanceId=nodes[0])
-        return found["Status"] == "Success" and found["StandardOutputContent"]
-
-    assert eventually(said) == "hadoop\n"
-    cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
-    cluster.until("TERMINATED")
-    with pytest.raises(ClientError, match="not in a valid state"):
-        send(nodes[0])

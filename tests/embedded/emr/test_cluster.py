@@ -37,6 +37,19 @@ def test_an_idle_cluster_ends_itself(make):
     assert "auto-termination" in cluster.record["Status"]["StateChangeReason"]["Message"]
 
 
+def test_a_cluster_is_not_idle_while_an_application_of_yarn_runs(make, tmp_path):
+    application = tmp_path / "mnt" / "yarn" / "applications" / "application_1_1"
+    application.parent.mkdir(parents=True)
+    application.touch()
+    cluster = make(idle_seconds=0)
+    cluster.start()
+    cluster.wait_until_ready()
+    time.sleep(0.2)
+    assert cluster.state == "WAITING"
+    application.unlink()
+    cluster.wait_until_terminated()
+
+
 def test_a_cluster_without_a_log_address_runs_steps(make):
     cluster = make(idle_seconds=None)
     good, bad = (
@@ -65,7 +78,7 @@ def test_a_plain_process_keeps_a_cluster_up_only_while_somebody_touches_emrs_fil
         busy.touch()
         os.utime(busy, (time.time() + 3600,) * 2)
     step: dict[str, Any] = {
-        "Id": "s-1",
+        "Id": f"s-{seconds}",
         "Config": {"Jar": "command-runner.jar", "Args": ["sleep", str(seconds)]},
         "ActionOnFailure": "CONTINUE",
         "Status": {"State": "PENDING", "Timeline": {}},

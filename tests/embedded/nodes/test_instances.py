@@ -1,4 +1,4 @@
-"""Auto scaling groups whose instances boot and run commands, by the services' own interfaces."""
+"""Auto scaling groups whose instances boot, by the services' own interfaces."""
 
 import base64
 import os
@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from embedded.processes import marked_processes
+from tests import on_node
 
 USER_DATA = """#!/bin/bash
 echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
@@ -23,7 +24,7 @@ class Group:
 
     def __init__(self, name: str, client, eventually, aws) -> None:
         self.name, self.folder, self._eventually = name, aws.folder, eventually
-        self.asg, self.ec2, self.ssm = client("autoscaling"), client("ec2"), client("ssm")
+        self.asg, self.ec2 = client("autoscaling"), client("ec2")
         data = {
             "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
             "InstanceType": "g5.xlarge",
@@ -65,19 +66,9 @@ class Group:
     def instance(self, identifier: str) -> dict[str, Any]:
         return dict(self.ec2.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"][0])
 
-    def send(self, identifier: str, *commands: str, **more: Any) -> str:
-        parameters = {"commands": list(commands), **more.pop("parameters", {})}
-        answer = self.ssm.send_command(
-            InstanceIds=[identifier], DocumentName="AWS-RunShellScript", Parameters=parameters, **more
-        )
-        return str(answer["Command"]["CommandId"])
-
-    def outcome(self, command: str, identifier: str) -> dict[str, Any]:
-        def ended() -> Any:
-            found = self.ssm.get_command_invocation(CommandId=command, InstanceId=identifier)
-            return found["Status"] not in ("Pending", "InProgress") and found
-
-        return dict(self._eventually(ended))
+    def run(self, identifier: str, script: str) -> str:
+        """What a script says on a node, standard error included."""
+        return on_node.run(self.root(identifier), f"exec 2>&1; {script}").stdout
 
 
 @pytest.fixture(scope="module")
@@ -128,102 +119,25 @@ def test_groups_are_found_by_their_tags(group):
     assert found(("tag-key", "kept")) == ["workers"]
 
 
-def test_a_command_runs_on_the_node_it_was_sent_to(group, two):
-    command = group.send(two[1], "echo $NODE_ROOT", "echo to stderr >&2")
-    outcome = group.outcome(command, two[1])
-    assert (outcome["Status"], outcome["ResponseCode"]) == ("Success", 0)
-    assert outcome["StandardOutputContent"] == f"{group.root(two[1])}\n"
-    assert outcome["StandardErrorContent"] == "to stderr\n"
-
-
-def test_a_command_finds_the_images_interpreter_and_not_the_users_environment(group, two, monkeypatch):
-    command = group.send(two[0], "$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV")
-    assert group.outcome(command, two[0])["StandardOutputContent"] == "1\n\n"
+def test_a_node_has_the_images_interpreter_and_not_the_users_environment(group, two):
+    said = group.run(two[0], "$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV")
+    assert said == "1\n\n"
 
 
 def test_a_node_sees_no_gpu_of_this_computer(group, two):
-    command = group.send(two[0], 'echo "${CUDA_VISIBLE_DEVICES-unset}"')
-    assert group.outcome(command, two[0])["StandardOutputContent"] == "\n"
+    assert group.run(two[0], 'echo "${CUDA_VISIBLE_DEVICES-unset}"') == "\n"
 
 
 def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
-    command = "grep Cpus_allowed_list /proc/self/status"
-    said = [group.outcome(group.send(node, command), node)["StandardOutputContent"] for node in two]
+    said = [group.run(node, "grep Cpus_allowed_list /proc/self/status") for node in two]
     cores = [line.split()[-1] for line in said]
     assert all(core.isdigit() for core in cores)
     assert len(set(cores)) == min(2, len(os.sched_getaffinity(0)))
 
 
-def test_a_failed_command_has_its_exit_code_and_says_so_at_its_end(group, two):
-    outcome = group.outcome(group.send(two[0], "echo what was wrong >&2", "exit 5"), two[0])
-    assert (outcome["Status"], outcome["ResponseCode"]) == ("Failed", 5)
-    assert outcome["StandardErrorContent"] == "what was wrong\nfailed to run commands: exit status 5"
-
-
-def test_long_output_is_cut_but_whole_in_the_bucket(group, two, client):
-    client("s3").create_bucket(Bucket="outputs")
-    command = group.send(two[0], "seq 100000", OutputS3BucketName="outputs", OutputS3KeyPrefix="runs")
-    assert len(group.outcome(command, two[0])["StandardOutputContent"]) == 24_000
-    key = f"runs/{command}/{two[0]}/awsrunShellScript/0.awsrunShellScript/stdout"
-    assert client("s3").head_object(Bucket="outputs", Key=key)["ContentLength"] == 588_895
-
-
-def test_a_command_can_be_cancelled_and_is_asked_first(group, two, eventually):
-    marker = group.root(two[0]) / "begun"
-    command = group.send(
-        two[0], "trap 'echo checkpoint; exit 0' TERM", f"touch {marker}", "sleep 1000 & setsid sleep 1000 & wait"
-    )
-    eventually(marker.exists)
-    group.ssm.cancel_command(CommandId=command)
-    outcome = group.outcome(command, two[0])
-    assert outcome["Status"] == "Cancelled"
-    assert outcome["StandardOutputContent"] == "checkpoint\n"
-    assert marked_processes("SSM_COMMAND_ID", f"{command}/{two[0]}") == []
-
-
-def test_a_command_that_takes_too_long_is_stopped(group, two):
-    outcome = group.outcome(group.send(two[0], "sleep 1000", parameters={"executionTimeout": ["1"]}), two[0])
-    assert (outcome["Status"], outcome["StatusDetails"]) == ("TimedOut", "ExecutionTimedOut")
-
-
-@pytest.mark.slow
-def test_a_command_whose_node_died_is_in_progress_until_its_time_is_over(group, two, eventually):
-    marker = group.root(two[0]) / "sleeping"
-    parameters = {"executionTimeout": ["8"]}
-    command = group.send(two[0], "echo unheard", f"touch {marker}", "sleep 1000", parameters=parameters)
-    eventually(marker.exists)
-    group.ec2.terminate_instances(InstanceIds=[two[0]])
-    eventually(lambda: marked_processes("SSM_COMMAND_ID", f"{command}/{two[0]}") == [])
-    group.ssm.cancel_command(CommandId=command)
-    found = group.ssm.get_command_invocation(CommandId=command, InstanceId=two[0])
-    assert found["Status"] == "InProgress"
-    outcome = group.outcome(command, two[0])
-    assert (outcome["Status"], outcome["StatusDetails"]) == ("TimedOut", "ExecutionTimedOut")
-    assert outcome["StandardOutputContent"] == ""
-
-
-def test_a_command_can_be_sent_to_all_nodes_with_a_tag(group, two):
-    answer = group.ssm.send_command(
-        Targets=[{"Key": "tag:shoal:group", "Values": ["workers"]}],
-        DocumentName="AWS-RunShellScript",
-        Parameters={"commands": ["true"]},
-    )
-    identifier = answer["Command"]["CommandId"]
-    assert [group.outcome(identifier, node)["Status"] for node in two] == ["Success", "Success"]
-    listed = group.ssm.list_command_invocations(CommandId=identifier)["CommandInvocations"]
-    assert {entry["InstanceId"] for entry in listed} == set(two)
-
-
-def test_a_document_that_nobody_plays_is_refused(group, two):
-    with pytest.raises(ClientError, match="InvalidDocument"):
-        group.ssm.send_command(InstanceIds=two, DocumentName="AWS-RunPowerShellScript")
-
-
-def test_only_living_nodes_are_online(group, two):
-    online = group.ssm.describe_instance_information()["InstanceInformationList"]
-    assert {entry["InstanceId"] for entry in online} == set(two)
+def test_no_node_is_online_in_systems_manager(client, two):
     with pytest.raises(ClientError, match="InvalidInstanceId"):
-        group.send("i-00000000000000000", "true")
+        client("ssm").send_command(InstanceIds=two, DocumentName="AWS-RunShellScript")
 
 
 def test_a_terminated_node_is_replaced(group, two):
@@ -243,12 +157,11 @@ def test_the_share_is_one_folder_for_all_nodes(group, two, client):
     efs = client("efs")
     share = efs.create_file_system(CreationToken="share")["FileSystemId"]
     mount = f"mkdir -p $NODE_ROOT/mnt/share; mount -t efs -o tls,iam {share}:/ $NODE_ROOT/mnt/share"
-    assert "has no mount target" in group.outcome(group.send(two[0], mount), two[0])["StandardErrorContent"]
+    assert "has no mount target" in group.run(two[0], mount)
     subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
     target = efs.create_mount_target(FileSystemId=share, SubnetId=subnet)["MountTargetId"]
-    group.outcome(group.send(two[0], mount, "echo text > $NODE_ROOT/mnt/share/file"), two[0])
-    outcome = group.outcome(group.send(two[1], mount, "cat $NODE_ROOT/mnt/share/file"), two[1])
-    assert outcome["StandardOutputContent"] == "text\n", outcome
+    group.run(two[0], f"{mount}; echo text > $NODE_ROOT/mnt/share/file")
+    assert group.run(two[1], f"{mount}; cat $NODE_ROOT/mnt/share/file") == "text\n"
     efs.delete_mount_target(MountTargetId=target)
     efs.delete_file_system(FileSystemId=share)
     assert not (Path(group.folder) / "efs" / share).exists()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from embedded.processes import marked_processes
+from tests import on_node
 
 USER_DATA = """#!/bin/bash
 touch $NODE_ROOT/busy.lock
@@ -23,7 +24,7 @@ class Nodes:
     """Nodes of one group, and commands on them."""
 
     def __init__(self, client, eventually, aws) -> None:
-        self.asg, self.ec2, self.ssm = client("autoscaling"), client("ec2"), client("ssm")
+        self.asg, self.ec2 = client("autoscaling"), client("ec2")
         self._eventually, self._folder = eventually, aws.folder
         user_data = base64.b64encode(USER_DATA.encode()).decode()
         data = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", "UserData": user_data}
@@ -58,16 +59,8 @@ class Nodes:
 
     def run(self, node: str, script: str) -> tuple[int, str, str]:
         """A command's exit code, output and error."""
-        command = self.ssm.send_command(
-            InstanceIds=[node], DocumentName="AWS-RunShellScript", Parameters={"commands": [SHARE + script]}
-        )["Command"]["CommandId"]
-
-        def ended() -> Any:
-            found = self.ssm.get_command_invocation(CommandId=command, InstanceId=node)
-            return found["Status"] not in ("Pending", "InProgress") and found
-
-        found = self._eventually(ended)
-        return found["ResponseCode"], found["StandardOutputContent"], found["StandardErrorContent"]
+        done = on_node.run(self.root(node), SHARE + script)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

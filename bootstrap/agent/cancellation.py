@@ -1,0 +1,104 @@
+"""How a step of EMR is cancelled: its command ends, and then what the run has submitted to YARN, in this order, so that
+nothing is submitted afterwards.
+
+EMR itself ends the processes of a step that it cancels, but not the applications of YARN that they have submitted.
+"""
+
+import re
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+import psutil
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.agent.channel import Bucket, Document
+from bootstrap.agent.documents import MOST_ERROR, Cancellation, CancellationAnswer, step_name
+from corpus.display import printable
+from corpus.errors import DataError
+
+_UNANSWERED = (Boto3Error, BotoCoreError, ClientError)
+_YARN_SECONDS = 120
+_ALIVE = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+_APPLICATION = re.compile(r"application_[0-9]{1,20}_[0-9]{1,10}")
+
+
+class Launch:
+    """A launch of the jobs, to which a step belongs."""
+
+    def __init__(self, bucket: str, run: str, token: str) -> None:
+        self._channel = Bucket(bucket)
+        self._cancellation = Cancellation(run=run, token=token)
+        self._known: Document | None = None
+
+    def is_cancelled(self) -> bool:
+        """Whether it is. What S3 does not answer is asked again the next time."""
+        try:
+            found = self._channel.read(self._cancellation.key, self._known)
+            if found is None or found is self._known:
+                return False
+            self._known = found
+            return Cancellation.from_json(found.text) == self._cancellation
+        except DataError as error:
+            _say(f"the cancellation {self._cancellation.key} cannot be used, and the step goes on: {error}")
+        except _UNANSWERED as error:
+            _say(f"{type(error).__name__}: {error}")
+        return False
+
+    def end(self, client: "subprocess.Popen[bytes]") -> None:
+        """End the command and the run's applications, and answer."""
+        answer = CancellationAnswer(token=self._cancellation.token)
+        try:
+            answer = replace(answer, applications=end_work(client, self._cancellation.run))
+        except DataError as error:
+            _say(str(error))
+            answer = replace(answer, error=str(error)[:MOST_ERROR])
+        try:
+            self._channel.write(self._cancellation.answer_key, answer.to_json())
+        except _UNANSWERED as error:
+            _say(f"{type(error).__name__}: {error}")
+
+
+def end_work(client: "subprocess.Popen[bytes]", run: str) -> int:
+    """End a command and a run's applications; returns the number of these. Raises DataError when they do not end."""
+    with suppress(psutil.NoSuchProcess):
+        parent = psutil.Process(client.pid)
+        for process in (parent, *parent.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+    client.wait()
+    ended: set[str] = set()
+    deadline = time.monotonic() + _YARN_SECONDS
+    while left := _applications(run):
+        if time.monotonic() > deadline:
+            raise DataError(f"YARN still runs {', '.join(left)} {_YARN_SECONDS} seconds after it was told to end that")
+        ended.update(left)
+        _yarn("-kill", *left)
+    return len(ended)
+
+
+def _applications(run: str) -> list[str]:
+    """The ids of a run's applications that have not ended."""
+    name = step_name(run, "")
+    words = [line.split() for line in _yarn("-list", "-appStates", _ALIVE).splitlines() if name in line]
+    return [first for first, *_ in words if _APPLICATION.fullmatch(first)]
+
+
+def _yarn(*arguments: str) -> str:
+    """What `yarn application` says. Raises DataError where it fails."""
+    command = ["yarn", "application", *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_YARN_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DataError(f"YARN does not answer: {printable(str(error))}") from error
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        raise DataError(f"YARN does not answer: {printable(last[0])}")
+    return done.stdout
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,48 @@
+"""`python -m bootstrap.agent.step BUCKET RUN TOKEN COMMAND...`: the command of a step of EMR, which can be cancelled.
+
+It does not end by itself once it is cancelled: EMR would take the step as failed, and cancel the steps of other runs.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+
+_LOOK_SECONDS = 1.0
+_HOLD_SECONDS = 300
+"""How long it waits for EMR to end it."""
+
+
+def main() -> int:
+    bucket, run, token, *command = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    client = subprocess.Popen(command)
+    try:
+        return _wait(client, bucket, run, token)
+    except SystemExit:  # EMR's SEND_INTERRUPT
+        from bootstrap.agent.cancellation import end_work
+
+        end_work(client, run)
+        raise
+
+
+def _wait(client: "subprocess.Popen[bytes]", bucket: str, run: str, token: str) -> int:
+    """The exit status of the command, or 1 where it was cancelled."""
+    launch = None
+    while True:
+        try:
+            code = client.wait(_LOOK_SECONDS)
+            return code if code >= 0 else 128 - code
+        except subprocess.TimeoutExpired:
+            if launch is None:  # many steps have ended before this has loaded boto3
+                from bootstrap.agent.cancellation import Launch
+
+                launch = Launch(bucket, run, token)
+        if launch.is_cancelled():
+            launch.end(client)
+            time.sleep(_HOLD_SECONDS)
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

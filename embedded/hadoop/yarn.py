@@ -1,0 +1,66 @@
+"""`python -m embedded.hadoop.yarn application ...`: lists and ends the applications of YARN on an emulated cluster.
+
+As on YARN an application goes on when the client that submitted it has died. `programs` are the commands of the primary
+node: an application is a process of its own, and a file that is there while it runs.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from embedded.processes import kill_marked
+
+_PACKAGES = Path(__file__).resolve().parents[2]
+_FOLDER = Path("mnt") / "yarn" / "applications"
+_MARK = "YARN_APPLICATION_ID"
+
+
+def programs() -> dict[str, str]:
+    """The bodies of the shell scripts by the commands' names."""
+    python = f"env PYTHONPATH={shlex.quote(str(_PACKAGES))} {shlex.quote(sys.executable)} -P -m"
+    return {
+        "yarn": f'exec {python} embedded.hadoop.yarn "$@"',
+        "hadoop-streaming": _SUBMIT.format(folder=_FOLDER, mark=_MARK, python=python),
+    }
+
+
+# EMR ends the processes that have the id of the step. The application has none.
+_SUBMIT = """\
+id=application_$(date +%s%3N)_$$
+folder="$NODE_ROOT/{folder}"
+for word in "$@"; do
+  case "$word" in mapreduce.job.name=*) name=${{word#*=}} ;; esac
+done
+mkdir -p "$folder"
+printf '%s\\t%s\\tMAPREDUCE\\n' "$id" "${{name:-streamjob}}" >"$folder/$id"
+{mark}=$id setsid env -u EMR_STEP_ID sh -c 'file=$1; shift; "$@"; code=$?; rm -f "$file"; exit $code' application \\
+  "$folder/$id" {python} embedded.hadoop.streaming "$@" &
+wait $!"""
+
+
+def applications(root: Path) -> list[Path]:
+    """The files of the applications that have not ended, on the node whose `/` is this folder."""
+    return sorted((root / _FOLDER).glob("application_*"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="yarn", allow_abbrev=False)
+    parser.add_argument("what", choices=["application"])
+    verb = parser.add_mutually_exclusive_group(required=True)
+    verb.add_argument("-list", action="store_true")
+    verb.add_argument("-kill", nargs="+", default=[])
+    parser.add_argument("-appStates")
+    asked = parser.parse_args()
+    for file in applications(Path(os.environ["NODE_ROOT"])):
+        if asked.list:
+            sys.stdout.write(file.read_text())
+        elif file.name in asked.kill:
+            kill_marked(_MARK, file.name)
+            file.unlink(missing_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
