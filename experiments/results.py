@@ -192,7 +192,7 @@ def _measured(run: Run, target: Target | None) -> _Measured:
     summary = run.summary or {}
     try:
         seconds, work = float(summary["seconds"]), float(summary["rows_seen"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise ExperimentError(f"the summary of {run.folder} lacks its seconds or rows; {_AGAIN}") from None
     bound = summary.get("share_of_ideal")
     return _Measured(
@@ -213,7 +213,7 @@ def _read_preprocessing(folder: Path) -> _Measured:
         raise ExperimentError(f"{path} cannot be read; {_AGAIN}")
     try:
         return _Measured(seconds=float(content["seconds"]), work=float(content["bytes"]), ranks=int(content["workers"]))
-    except (ValueError, TypeError, KeyError):
+    except (OverflowError, ValueError, TypeError, KeyError):
         raise ExperimentError(f"{path} lacks the seconds, bytes or workers of its run; {_AGAIN}") from None
 
 
