@@ -79,7 +79,7 @@ class ArmResult:
     bytes_a_step: float | None
     """The median of what a rank sends to the others for a step of its own."""
     words: WordResult | None
-    """Of vectors of words."""
+    """Of word embeddings."""
     dollars: float | None
     """The mean cost of a run."""
     remark: str

@@ -1,4 +1,4 @@
-"""Vectors of words from a prefix of S3 that keeps growing, by the commands: deploy, train, evaluate, destroy."""
+"""Word embeddings from a prefix of S3 that keeps growing, by the commands: deploy, train, evaluate, destroy."""
 
 import json
 import threading

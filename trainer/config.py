@@ -106,7 +106,7 @@ def chosen_model(given: Mapping[str, Any]) -> str:
 
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
     """The configuration for the options that were `given`, by name, including a preset. `endless`: whether it is of a
-    run on text that keeps coming.
+    run on an unbounded stream.
 
     Raises TrainingError for invalid values.
     """
@@ -128,6 +128,6 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
     if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
         raise TrainingError(
             f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which are about the whole of a run, "
-            "but text that keeps coming has no end; take --schedule constant and --warm-up 0, or give --words"
+            "but an unbounded stream has no end; take --schedule constant and --warm-up 0, or give --words"
         )
     return config if of_the_preset else replace(config, preset=None)

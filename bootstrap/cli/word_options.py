@@ -1,4 +1,4 @@
-"""The options of how text is read for vectors of words, which `shoal train` has for models of words."""
+"""The options of how text is read for word embeddings, which `shoal train` has for models of words."""
 
 from typing import Any
 

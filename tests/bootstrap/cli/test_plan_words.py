@@ -1,4 +1,4 @@
-"""`shoal plan --words`: how fast vectors of words are learnt in each mode, and from when several ranks beat one."""
+"""`shoal plan --words`: how fast word embeddings are learnt in each mode, and from when several ranks beat one."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Vectors of words on nodes of the embedded AWS: text that keeps coming, who reads it, stops, and what is refused."""
+"""Word embeddings on nodes of the embedded AWS: text that keeps coming, who reads it, stops, and what is refused."""
 
 import json
 import threading
