@@ -265,7 +265,7 @@ def _remark(kept: Kept, found: _Found, *, shares_cores: bool) -> str:
     """What a reader must know of an arm."""
     remarks = []
     if found.sleeps:
-        remarks.append("ranks sleep")
+        remarks.append("emulated GPU speed")
     if shares_cores and found.ranks and kept.cores:
         remarks.append(f"{plural(found.ranks, 'rank')} on {plural(kept.cores, 'core')}: no efficiency")
     reached = sum(each.to_target is not None for each in found.measured)

@@ -109,7 +109,7 @@ def _is_endless(data: Path) -> bool:
 
 
 def _how(of: Option) -> dict[str, Any]:
-    """What argparse is told of an option."""
+    """What argparse gets of an option."""
     how: dict[str, Any] = {"required": of.required, "default": argparse.SUPPRESS, "help": of.help}
     if of.kind is bool:
         return {**how, "action": "store_true"}

@@ -83,7 +83,7 @@ class TrainConfig(
             )
         if self.sleep and (not kind.can_sleep or self.exchange == "ddp"):
             raise TrainingError(
-                f"--sleep goes with {_any_of(lambda model: model.can_sleep)} and --exchange rows: ranks that sleep "
+                f"--sleep goes with {_any_of(lambda model: model.can_sleep)} and --exchange rows: such ranks "
                 "would send nothing of the tables of other models, and ddp sends while it computes; leave it out, or "
                 "take these"
             )

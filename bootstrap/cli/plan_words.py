@@ -194,9 +194,7 @@ def check_options(asked: dict[str, Any], typed: Sequence[str], topologies: Seque
         return
     if needless := [name for name in _OTHERS if name in typed]:
         name = {"every": "all"}.get(needless[0], needless[0]).replace("_", "-")
-        raise UsageError(
-            f"--{name} goes with a dataset of reviews, and --words with word embeddings; give one of them"
-        )
+        raise UsageError(f"--{name} goes with a dataset of reviews, and --words with word embeddings; give one of them")
     if asked["local"] == bool(topologies):
         raise UsageError("--words goes with topologies, or with --local and --rates")
     if asked["local"] and not asked["rates"]:

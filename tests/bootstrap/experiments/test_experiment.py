@@ -88,7 +88,7 @@ def test_all_arms_that_can_run_here_are_run_and_compared(
     assert "run 2 of 2: two asleep, repeat 1; about 1 min left" in err
     assert (one["finished"], two["finished"], elsewhere["finished"]) == (1, 1, 0)
     assert (two["ranks"], two["to_target"], two["measures"]) == (2, None, {})
-    assert two["remark"] == "ranks sleep"
+    assert two["remark"] == "emulated GPU speed"
     assert two["speed_up"] > 1.0
     assert not (tmp_path / "out/two-asleep/1/model").exists()
     status, out, err = shoal(capsys, file, *here)

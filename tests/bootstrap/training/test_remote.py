@@ -218,7 +218,7 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     node = finished["nodes"][1]["instance_id"]
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
-    assert note.endswith(f"; going on from step {starts[1]}")
+    assert note.endswith(f"; resuming from step {starts[1]}")
 
 
 class KilledAgents:
