@@ -1,4 +1,4 @@
-"""What vectors of words that were learnt before bring to the classifiers (`shoal train --embeddings`).
+"""What pretrained word embeddings bring to the classifiers (`shoal train --embeddings`).
 
     python -m benchmarks downstream 'NAME=OPTIONS OF shoal train'... [--text FILE...] [--seeds 5] [--models MODEL...]
 

@@ -1,4 +1,4 @@
-"""Hours of text that keeps coming, played as fast as a run takes it, with faults in between: memory stays what it is,
+"""Hours of an unbounded stream, played as fast as a run takes it, with faults in between: memory stays what it is,
 and every line is learnt from once.
 
     python -m benchmarks growing [--hours 6] [--words-a-second 1000] [--kills 6] [--mode sync]

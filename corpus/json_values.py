@@ -6,6 +6,7 @@ Do not compare such values by `==` or `isinstance`: Python takes 4.0 and True fo
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
@@ -13,9 +14,10 @@ from corpus.errors import DataError
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises DataError for any other text, for NaN and infinities, and for lone surrogates."""
+    """Parse a JSON object. Raises DataError for any other text, for numbers that 64 bits cannot hold, for NaN and
+    infinities, and for lone surrogates."""
     try:
-        found = json.loads(text, parse_constant=_refuse_constant)
+        found = json.loads(text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_integer)
         json.dumps(found, ensure_ascii=False).encode()  # lone surrogates
     except (ValueError, RecursionError) as error:
         raise DataError(f"it is not JSON: {error}") from error
@@ -49,6 +51,18 @@ def _has_type(value: Any, kind: Any) -> bool:
     if kind is float:
         return type(value) in (int, float)
     return type(value) is (origin or kind)
+
+
+def _float(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _integer(text: str) -> int:
+    if not -(1 << 63) <= (number := int(text)) < 1 << 63:
+        raise ValueError("a number is too large")
+    return number
 
 
 def _refuse_constant(name: str) -> None:

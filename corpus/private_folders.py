@@ -2,7 +2,7 @@
 
 Do not use an existing folder with a predictable name unchecked. In a folder that all users may write to, another user
 can create a folder or a link of that name, and would then choose which files are read or removed. Do not remove a
-folder because it is old: its process may live. The lock beside it tells, because it ends with the process.
+folder because it is old: its process may live. The lock beside it shows that, because it ends with the process.
 """
 
 import os

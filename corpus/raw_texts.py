@@ -65,7 +65,7 @@ def encode_texts(
 ) -> dict[str, Any]:
     """Write the dataset of these files to `output`, whole or not at all; returns its counts.
 
-    `settings` are SETTINGS with the values that depend on the input. `report` is told the numbers of bytes that were
+    `settings` are SETTINGS with the values that depend on the input. `report` gets the numbers of bytes that were
     read, decompressed. Raises DataError for files that cannot be read, are damaged, change meanwhile, or have too large
     a share of malformed lines, where too few texts are left to learn from or to test with, and where those to learn
     from are of one class; and where `output` cannot be written or its disk is full: then choose another `place`.

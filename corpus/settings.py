@@ -57,6 +57,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         low, high = self.rating_range
+        if self.rating_steps not in (1, 2):  # the other sentences name ratings in stars
+            raise DataError(f"a rating has {self.rating_steps} steps a unit, but may have 1 or 2")
         rules = (
             (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
             (
@@ -68,7 +70,6 @@ class Settings:
                 f"the rule of words is {self.words!r}, but must be one of {', '.join(WORD_RULES)}",
             ),
             (self.vocabulary_size >= 1, f"the vocabulary size is {self.vocabulary_size}, but must be at least 1"),
-            (self.rating_steps in (1, 2), f"a rating has {self.rating_steps} steps a unit, but may have 1 or 2"),
             (
                 0 <= low < high <= 255,
                 f"the rating range is {self.in_units(low)} to {self.in_units(high)}, but must rise, within 0 to "

@@ -1,6 +1,6 @@
 """Ends a process with the one that started it, also where that one is killed and cannot end anything itself.
 
-Readers and ranks have sessions of their own, so nothing else would end them: on text without an end they would go on
+Readers and ranks have sessions of their own, so nothing else would end them: on an unbounded stream they would run on
 for ever, in a folder in which the next command wants to.
 """
 

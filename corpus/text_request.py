@@ -1,4 +1,4 @@
-"""Texts that another machine is to encode, as its request has them, and what it tells of them.
+"""Texts that another machine is to encode, as its request has them, and what it reports about them.
 
 Others may write such documents, so their values are checked when they are read.
 """

@@ -79,7 +79,7 @@ class ArmResult:
     bytes_a_step: float | None
     """The median of what a rank sends to the others for a step of its own."""
     words: WordResult | None
-    """Of vectors of words."""
+    """Of word embeddings."""
     dollars: float | None
     """The mean cost of a run."""
     remark: str
@@ -192,7 +192,7 @@ def _measured(run: Run, target: Target | None) -> _Measured:
     summary = run.summary or {}
     try:
         seconds, work = float(summary["seconds"]), float(summary["rows_seen"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         raise ExperimentError(f"the summary of {run.folder} lacks its seconds or rows; {_AGAIN}") from None
     bound = summary.get("share_of_ideal")
     return _Measured(
@@ -213,7 +213,7 @@ def _read_preprocessing(folder: Path) -> _Measured:
         raise ExperimentError(f"{path} cannot be read; {_AGAIN}")
     try:
         return _Measured(seconds=float(content["seconds"]), work=float(content["bytes"]), ranks=int(content["workers"]))
-    except (ValueError, TypeError, KeyError):
+    except (OverflowError, ValueError, TypeError, KeyError):
         raise ExperimentError(f"{path} lacks the seconds, bytes or workers of its run; {_AGAIN}") from None
 
 
@@ -265,7 +265,7 @@ def _remark(kept: Kept, found: _Found, *, shares_cores: bool) -> str:
     """What a reader must know of an arm."""
     remarks = []
     if found.sleeps:
-        remarks.append("ranks sleep")
+        remarks.append("emulated GPU speed")
     if shares_cores and found.ranks and kept.cores:
         remarks.append(f"{plural(found.ranks, 'rank')} on {plural(kept.cores, 'core')}: no efficiency")
     reached = sum(each.to_target is not None for each in found.measured)

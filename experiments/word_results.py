@@ -1,4 +1,4 @@
-"""What the runs of an arm found that learns vectors of words.
+"""What the runs of an arm found that learns word embeddings.
 
 Vectors are judged after each epoch, and may become worse again. So the best PIP loss is that of any epoch, as in the
 tables that this is compared with; do not take it for the measure of the vectors that were saved.

@@ -2,4 +2,4 @@
 
 
 class TopologyError(ValueError):
-    """A topology, instance type or deployment name that cannot be used. The text names it and tells what to do."""
+    """A topology, instance type or deployment name that cannot be used. The text names it and says what to do."""

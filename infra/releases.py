@@ -1,4 +1,4 @@
-"""Tells which EMR 7 releases have the Python that the jobs need, and until when AWS supports each.
+"""Knows which EMR 7 releases have the Python that the jobs need, and until when AWS supports each.
 
 The data are from Amazon EMR's release guide: each release's "supported lifecycle" and "application versions". AWS
 still starts releases whose support has ended.

@@ -14,7 +14,8 @@ from itertools import chain
 import orjson
 
 from corpus.display import plural
-from corpus.errors import FinalError
+from corpus.errors import DataError, FinalError
+from corpus.json_values import require_fields
 from corpus.options import Option, argparse_argument
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
 from corpus.reading.formats import LABELS
@@ -69,8 +70,13 @@ class VocabularyChoice:
 
 
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
-    """Read what `choose_vocabulary` wrote."""
-    return VocabularyChoice(**orjson.loads(b"".join(open_lines(address))))
+    """Read what `choose_vocabulary` wrote. Raises DataError for any other content."""
+    try:
+        found = orjson.loads(b"".join(open_lines(address)))
+        require_fields(VocabularyChoice, found)
+        return VocabularyChoice(**found)
+    except (AttributeError, DataError, TypeError, ValueError) as error:
+        raise DataError(f"{address} is not a chosen vocabulary: {error}; remove it, and run it again") from error
 
 
 def choose_vocabulary(

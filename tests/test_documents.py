@@ -1,14 +1,18 @@
-"""The documents for those who change Shoal name no path that is not there."""
+"""The documents name no path, module or attribute that is not there."""
 
 import re
 import subprocess
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PATH = re.compile(r"\.?[\w-][\w./-]*(?:/|\.(?:py|sh|md|ya?ml|toml|txt|json|h5))")
+PACKAGES = ("corpus", "jobs", "trainer", "bootstrap", "infra", "experiments", "embedded", "benchmarks", "tools")
+DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+")
 MADE = {"dataset.h5", "counts.json", "package-lock.json"}
 """Files that Shoal writes, not its own."""
 
@@ -41,3 +45,26 @@ def test_paths_of_the_architecture_are_there_in_some_folder(document: str) -> No
     assert len(named) > 20
     ends = {path.split("/", part)[-1] for path in tracked() for part in range(path.rstrip("/").count("/") + 1)}
     assert sorted(named - ends) == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of an attribute of one."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        if find_spec(name):
+            return True
+    except ModuleNotFoundError:
+        return bool(module) and is_there(module) and hasattr(import_module(module), attribute)
+    return hasattr(import_module(module), attribute)
+
+
+@pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")], ids=lambda path: path.name)
+def test_modules_and_attributes_that_documents_name_are_there(document: Path) -> None:
+    text = document.read_text()
+    named = {each for each in DOTTED.findall(text) if not PATH.fullmatch(each)}
+    if document.name == "dataset.md":  # names there begin at `corpus`
+        inside = {path.stem for path in (ROOT / "corpus").glob("*.py")}
+        pairs = set(re.findall(r"`(\w+\.\w+)`", text)) - MADE
+        named |= {f"corpus.{each}" for each in pairs if each.split(".")[0] in inside}
+        assert len(named) > 10
+    assert sorted(each for each in named if not is_there(each)) == []

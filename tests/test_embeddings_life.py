@@ -1,4 +1,4 @@
-"""Vectors of words from a prefix of S3 that keeps growing, by the commands: deploy, train, evaluate, destroy."""
+"""Word embeddings from a prefix of S3 that keeps growing, by the commands: deploy, train, evaluate, destroy."""
 
 import json
 import threading
@@ -29,24 +29,20 @@ LEARNING = (
 
 
 @pytest.fixture(scope="module")
-def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person:
     """Whose nodes install from the wheels of this machine: what is deployed has the list of libraries alone."""
     folder = tmp_path_factory.mktemp("life")
-    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        (folder / "repository").mkdir()
-        made = Person(aws, folder / "repository")
-        (made.repository / "build").unlink()
-        wheels = made.repository / "build" / "wheels"
-        wheels.mkdir(parents=True)
-        lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
-        with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
-            archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
-        cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
-        yield made
+    (folder / "repository").mkdir()
+    made = Person(aws, folder / "repository")
+    (made.repository / "build").unlink()
+    wheels = made.repository / "build" / "wheels"
+    wheels.mkdir(parents=True)
+    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
+    with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
+        archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
+    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    return made
 
 
 @pytest.fixture(scope="module")

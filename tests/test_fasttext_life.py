@@ -42,28 +42,24 @@ def lines(count: int, seed: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person:
     """Whose nodes install from the wheels of this machine: what is deployed has the list of libraries alone."""
     folder = tmp_path_factory.mktemp("life")
-    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        (folder / "repository").mkdir()
-        made = Person(aws, folder / "repository")
-        (made.repository / "build").unlink()
-        wheels = made.repository / "build" / "wheels"
-        wheels.mkdir(parents=True)
-        lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
-        with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
-            archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
-        cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
-        s3 = boto3.client("s3")
-        for bucket in (BUCKET, "my-models"):
-            s3.create_bucket(Bucket=bucket)
-        for name, count in (("train.txt", 400), ("test.txt", 100)):
-            s3.put_object(Bucket=BUCKET, Key=f"yelp/{name}", Body=lines(count, count))
-        yield made
+    (folder / "repository").mkdir()
+    made = Person(aws, folder / "repository")
+    (made.repository / "build").unlink()
+    wheels = made.repository / "build" / "wheels"
+    wheels.mkdir(parents=True)
+    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
+    with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
+        archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
+    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+    s3 = boto3.client("s3")
+    for bucket in (BUCKET, "my-models"):
+        s3.create_bucket(Bucket=bucket)
+    for name, count in (("train.txt", 400), ("test.txt", 100)):
+        s3.put_object(Bucket=BUCKET, Key=f"yelp/{name}", Body=lines(count, count))
+    return made
 
 
 @pytest.fixture(scope="module")

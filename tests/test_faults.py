@@ -26,18 +26,14 @@ GROUP = "AWS::AutoScaling::AutoScalingGroup"
 
 
 @pytest.fixture(scope="module")
-def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Person:
     """Whose account is prepared for the CDK; this process's own clients talk to it too."""
     folder = tmp_path_factory.mktemp("faults")
-    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        (folder / "repository").mkdir()
-        made = Person(aws, folder / "repository")
-        made.writes("whole", TOPOLOGY)
-        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
-        yield made
+    (folder / "repository").mkdir()
+    made = Person(aws, folder / "repository")
+    made.writes("whole", TOPOLOGY)
+    cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
+    return made
 
 
 @pytest.fixture(autouse=True)

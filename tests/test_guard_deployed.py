@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -75,23 +75,19 @@ def eventually(probe: Callable[[], bool]) -> None:
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
+def before(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """What there was before the deployment was made."""
     folder = tmp_path_factory.mktemp("guarded")
-    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
-        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
-        found = inventory()
-        repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
-        cdk.run(
-            ["deploy", "-c", "topology=demo", "-c", "deployment=guarded", "--require-approval", "never"],
-            root=repository,
-            **run,
-        )
-        yield found
+    run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
+    cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
+    found = inventory()
+    repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
+    cdk.run(
+        ["deploy", "-c", "topology=demo", "-c", "deployment=guarded", "--require-approval", "never"],
+        root=repository,
+        **run,
+    )
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Every shipped topology, deployed and destroyed by the real CDK command, one after the other on one emulator."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import boto3
 import pytest
@@ -19,21 +19,16 @@ Run = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs `cdk` against an emulator that is prepared for it; this process's own clients talk to it too."""
     folder = tmp_path_factory.mktemp("matrix")
-    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
+    repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
 
-        repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
+    def command(*arguments: str) -> None:
+        cdk.run(arguments, environment={}, assembly=folder / "assembly", log=folder / "cdk.log", root=repository)
 
-        def command(*arguments: str) -> None:
-            cdk.run(arguments, environment={}, assembly=folder / "assembly", log=folder / "cdk.log", root=repository)
-
-        cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=folder / "cdk.log")
-        yield command
+    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=folder / "cdk.log")
+    return command
 
 
 @pytest.fixture(scope="module")

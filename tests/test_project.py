@@ -155,9 +155,21 @@ def test_every_topology_says_what_it_is_for() -> None:
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+    for document in [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "benchmarks" / "results").glob("*.md"),
+    ]:
+        for target, part in re.findall(r"\]\(([^)#:]*)#?([^)#:]*)\)", document.read_text()):
+            there = document.parent / target if target else document
+            assert there.exists(), f"{document.name}: {target}"
+            assert not part or part in headings(there), f"{document.name}: {target}#{part}"
+
+
+def headings(document: Path) -> set[str]:
+    """As links name them."""
+    found = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in found}
 
 
 @pytest.mark.parametrize(

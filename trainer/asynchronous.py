@@ -76,7 +76,7 @@ class AsynchronousTrainer(Trainer):
             except TrainingError as raised:
                 error = raised
                 dealer.end()
-        ranks.gather(None)  # all have told the dealer of their last steps
+        ranks.gather(None)  # all have reported their last steps to the dealer
         with ranks.agreement():
             if error:
                 raise error

@@ -37,7 +37,7 @@ class Activity(StrEnum):
     RATES = "rates"
     """Measuring the ranks' own rates."""
     WAITING = "waiting"
-    """For rows to learn from, where they keep coming."""
+    """For the next rows of an unbounded stream."""
     TRAINING = "training"
     CHECKPOINTS = "checkpoints"
     """Writing them, while other ranks wait, or train."""

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_args(args: argparse.Namespace, *, endless: bool = False) -> TrainConfig:
-    """The configuration that parsed arguments ask for; `endless`: on text that keeps coming. Raises TrainingError for
+    """The configuration that parsed arguments ask for; `endless`: on an unbounded stream. Raises TrainingError for
     values that cannot be."""
     given = {each.name: getattr(args, each.name) for each in options(TrainConfig) if each.name in args}
     for each in options(TrainConfig):
@@ -101,7 +101,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
 
 
 def _is_endless(data: Path) -> bool:
-    """Whether these data are text that keeps coming; False also where they are not there."""
+    """Whether these data are an unbounded stream; False also where they are not there."""
     try:
         return read_settings(data).endless
     except DataError:

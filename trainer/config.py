@@ -85,7 +85,7 @@ class TrainConfig(
             )
         if self.sleep and (not kind.can_sleep or self.exchange == "ddp"):
             raise TrainingError(
-                f"--sleep goes with {_any_of(lambda model: model.can_sleep)} and --exchange rows: ranks that sleep "
+                f"--sleep goes with {_any_of(lambda model: model.can_sleep)} and --exchange rows: such ranks "
                 "would send nothing of the tables of other models, and ddp sends while it computes; leave it out, or "
                 "take these"
             )
@@ -124,7 +124,7 @@ def chosen_model(given: Mapping[str, Any]) -> str:
 
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
     """The configuration for the options that were `given`, by name, including a preset. `endless`: whether it is of a
-    run on text that keeps coming.
+    run on an unbounded stream.
 
     Raises TrainingError for invalid values.
     """
@@ -146,6 +146,6 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
     if endless and not (config.words or config.epochs) and (config.schedule != "constant" or config.warm_up):
         raise TrainingError(
             f"--schedule is {config.schedule} and --warm-up {config.warm_up:g}, which are about the whole of a run, "
-            "but text that keeps coming has no end; take --schedule constant and --warm-up 0, or give --words"
+            "but an unbounded stream has no end; take --schedule constant and --warm-up 0, or give --words"
         )
     return config if of_the_preset else replace(config, preset=None)

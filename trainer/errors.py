@@ -1,8 +1,8 @@
-"""The errors of this package: training that cannot start or go on."""
+"""The errors of this package: training that cannot start or continue."""
 
 
 class TrainingError(Exception):
-    """Training cannot start or go on. The text is one sentence for the user, with the cause and what to do."""
+    """Training cannot start or continue. The text is one sentence for the user, with the cause and what to do."""
 
 
 SAME_SPLIT_ADVICE = "they split the rows differently; give all ranks the same Python and NumPy, or use --balance off"

@@ -91,9 +91,9 @@ class _Here(StaticTCPRendezvous):
         self._store = dist.TCPStore(  # type: ignore[attr-defined]
             _LOOPBACK, self.master_port, None, True, self.timeout, master_listen_fd=listening.detach()
         )
-        told = RendezvousStoreInfo(_LOOPBACK, self.master_port)
+        info = RendezvousStoreInfo(_LOOPBACK, self.master_port)
         store = dist.PrefixStore(self.run_id, self._store)  # type: ignore[attr-defined]
-        return RendezvousInfo(store, 0, 1, told)
+        return RendezvousInfo(store, 0, 1, info)
 
 
 def _meet_here(asked: Namespace) -> None:
@@ -182,11 +182,11 @@ def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
         ended_here = failed.exitcode == -signal.SIGTERM or failed.timestamp > start + _OWN_KILL_SECONDS
         kind = FailureKind.CONSEQUENCE if ended_here else FailureKind.CAUSE
         what = f"{failures.rank_name(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
-        then = "; start again with --resume"
+        then = "; restart with --resume"
         if failed.exitcode == -signal.SIGKILL:
             then = (
                 ", as the system does when memory is full; "
-                "start again with --resume, and with --rows-in disk or fewer ranks there"
+                "restart with --resume, and with --rows-in disk or fewer ranks there"
             )
     return Failure(kind=kind, time=failed.timestamp, what=what, then=then)
 

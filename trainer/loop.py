@@ -153,7 +153,7 @@ class Trainer:
             failures.mark_begun()
             while self.progress.epoch < self.epochs and self.begin_epoch():
                 self.train_epoch()
-                if not self.stopped and self.task.judges_epoch:
+                if not self.stopped and self.task.evaluates_epoch:
                     self.validate()
                 if self.stopped:
                     break
@@ -165,7 +165,7 @@ class Trainer:
             return self.finish(tested)
 
     def begin_epoch(self) -> bool:
-        """Get the rows of the next epoch, or of one that was begun; waits until they are there. Returns False if there
+        """Get the rows of the next epoch, or of one resumed; waits until they are there. Returns False if there
         are none any more, or if the run is asked to stop."""
         with self.clock.during(Activity.WAITING):
             following = self.task.begin_epoch(lambda: self.stop.made, wait=False)
@@ -294,7 +294,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from such a state. Raises TrainingError on all ranks if it is of another model."""
+        """Resume from such a state. Raises TrainingError on all ranks if it is of another model."""
         with self.ranks.agreement():
             self.progress = checkpoint.restore(
                 state, self.task.model, self.optimiser, self.task.restore, where=self.config.output / CHECKPOINTS

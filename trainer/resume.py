@@ -55,11 +55,11 @@ def resumed_config(
     if config.preset:
         config = replace(config, global_batch=None, rank_batch=None, epochs=None)
     made = state["config"]
-    if config.embedding is None:  # only the beginning of a run reads the vectors that tell it
+    if config.embedding is None:  # only the beginning of a run reads the vectors that have it
         config = replace(config, embedding=made["embedding"])
     _require_same(state, config, digest)
     notes = [
-        f"going on with {_as_option(name, getattr(config, name))}; it was {value}"
+        f"continuing with {_as_option(name, getattr(config, name))}; it was {value}"
         for name, value in made.items()
         if name in _MAY_CHANGE_AFTER_DIVERGENCE and getattr(config, name) != value
     ]
@@ -122,7 +122,7 @@ def _epoch_notes(state: dict[str, Any], config: TrainConfig, rows: int) -> list[
         )
     rates = [learning_rate(config, done, each * steps, min(rows, state["global_batch"])) for each in (now, before)]
     return [
-        f"going on to {plural(now, 'epoch')}; they were to be {before}. The learning rate is from here on that of a "
+        f"continuing to {plural(now, 'epoch')}; they were to be {before}. The learning rate is from here on that of a "
         f"run of {now}: at step {done + 1} it is {rates[0]:.2g}, and was to be {rates[1]:.2g}"
     ]
 

@@ -170,14 +170,14 @@ def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
     for passed in unusable:
         if passed.whole and newest is None:  # usually hours of work, though by another version
             raise TrainingError(
-                f"{passed.path} {passed.why}, and there is no other to go on from; go on with what wrote it, or start "
-                "in another --output"
+                f"{passed.path} {passed.why}, and there is no other to resume from; resume with what wrote it, or "
+                "start in another --output"
             )
     for passed in unusable:
         checkpoint.set_aside(passed.path)
     if newest:
         path, state = newest
-        return state, [f"{passed.path} {passed.why}; going on from {path.name}" for passed in unusable]
+        return state, [f"{passed.path} {passed.why}; resuming from {path.name}" for passed in unusable]
     require_free_output(config.output, force=config.force)
     missing = [] if unusable else [f"{folder} holds no checkpoint; starting from the beginning"]
     return None, missing + [f"{passed.path} {passed.why}; starting from the beginning" for passed in unusable]

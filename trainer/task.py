@@ -100,7 +100,7 @@ class Task(ABC, Generic[DataT]):
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         """What computes the gradients of training rows; it reports its phases to `timer`."""
 
-    judges_epoch = True
+    evaluates_epoch = True
     """Whether the model is evaluated after this epoch."""
     saves_when_stopped = False
     """Whether a run that is asked to stop leaves a model, too."""
@@ -119,7 +119,7 @@ class Task(ABC, Generic[DataT]):
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state. Raises DamagedError for another one."""
+        """Resume from such a state. Raises DamagedError for another one."""
         del state
 
     def checkpoint_written(self) -> None:

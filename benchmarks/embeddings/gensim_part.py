@@ -25,7 +25,7 @@ from benchmarks.fasttext.both import difference, spread
 from benchmarks.record import Log
 from bootstrap.training.sources.local_readers import FOLDER
 from corpus.stream.settings import read_settings
-from trainer.embeddings.judging import Judges, pip_reference
+from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.text_rows import read_rows
 from trainer.embeddings.vectors import WordVectors, open_vectors
 from trainer.output.files import MODEL
@@ -96,7 +96,7 @@ class _Made:
         rows = read_rows(self._stream, read_settings(self._stream), min_count=_MIN_COUNT)
         self._words = rows.vocabulary.words
         reference = pip_reference(rows.tokens, words=len(self._words), window=_WINDOW, negatives=_NEGATIVES)
-        self._judges = Judges(options.similarity, options.analogy, reference)
+        self._evaluation = WordEvaluation(options.similarity, options.analogy, reference)
 
     def run(self, how: int | _Shoal, seed: int) -> Figures:
         """The figures of a run."""
@@ -144,7 +144,7 @@ class _Made:
     def _judged(self, vectors: WordVectors) -> Figures:
         """The measures of vectors, of the words of the text in their order."""
         matrix = np.stack([vectors.matrix[vectors.numbers[word]] for word in self._words])
-        found = self._judges.all_measures(WordVectors(self._words, matrix))
+        found = self._evaluation.all_measures(WordVectors(self._words, matrix))
         known: Figures = {name: value for name, value in found.items() if value is not None}
         analogies = [value for name, value in known.items() if name.startswith("analogy")]
         return {**known, **({"analogy": mean(analogies)} if analogies else {})}

@@ -1,4 +1,4 @@
-"""What models of words learn in each mode, by default, from text that has an end and from text that keeps coming.
+"""What models of words learn in each mode, by default, from a finite and from an unbounded stream.
 
     python -m benchmarks embeddings sources [TEXT...] [--similarity FILE...] [--models skipgram] [--ranks 1 2]
     python -m benchmarks embeddings sources [TEXT...] --sources finite --ranks 1 2 4 8 --local-steps 5 20

@@ -1,4 +1,4 @@
-"""`shoal evaluate`: how good vectors of words are, by what people said of pairs of words, and by analogies."""
+"""`shoal evaluate`: how good word embeddings are, by what people said of pairs of words, and by analogies."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @command(
-    short_help="judge vectors of words by similarity and analogies",
-    help="Compare vectors of words with what people said of pairs of words (Spearman's rank correlation of the scores "
+    short_help="judge word embeddings by similarity and analogies",
+    help="Compare word embeddings with what people said of pairs of words (Spearman's rank correlation of the scores "
     "with the cosines), and let them answer analogies: which word is to c as b is to a (3CosAdd and 3CosMul, all but "
     "the three given words)? Pairs and questions with a word that has no vector are left out, and counted. In a "
     "folder of --model char-lstm every word of a pair has a vector.",

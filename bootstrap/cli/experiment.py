@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WHERE, _DATA = "Where", "Data"
 _READ = {
     "preprocessing": "preprocessing; give --input FILE..., the raw reviews",
-    "words": "vectors of words; give --input FILE..., the text",
+    "words": "word embeddings; give --input FILE..., the text",
 }
 """By kind, of experiments that read their input themselves."""
 
@@ -78,14 +78,14 @@ Examples:
     several=True,
     metavar="FILE_OR_S3",
     group=_DATA,
-    help="of preprocessing: raw reviews; of vectors of words: text",
+    help="of preprocessing: raw reviews; of word embeddings: text",
 )
 @option(
     "--similarity",
     several=True,
     metavar="FILE",
     group=_DATA,
-    help="of vectors of words: sets of pairs of words with people's scores, by which they are judged",
+    help="of word embeddings: sets of pairs of words with people's scores, by which they are judged",
 )
 @option(
     "--output",
@@ -177,7 +177,7 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
     if kind == "words" and asked["rates"]:
         raise UsageError("--rates goes with models that classify texts")
     if kind != "words" and asked["similarity"]:
-        raise UsageError("--similarity goes with vectors of words")
+        raise UsageError("--similarity goes with word embeddings")
 
 
 def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "RunMaker":

@@ -99,7 +99,7 @@ def lines(found: "ExperimentResult") -> Iterator[str]:
 
 
 def _word_columns(arms: Sequence["ArmResult"]) -> list[tuple[str, Sequence[str]]]:
-    """What arms have that learn vectors of words."""
+    """What arms have that learn word embeddings."""
     words = [arm.words for arm in arms]
     return [
         ("an epoch", ["" if each is None else f"{each.seconds_an_epoch:,.1f}" for each in words]),

@@ -34,7 +34,7 @@ _DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
     "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
     "what training on so many rows takes and costs, and with --raw-bytes also their preprocessing; with --like it "
     "looks at your reviews for both; with --all it tells which topology to take. With --words it predicts how fast "
-    "vectors of words are learnt in each mode, and from when several GPUs beat one.",
+    "word embeddings are learnt in each mode, and from when several GPUs beat one.",
     epilog="""\
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""What learning vectors of words takes (`shoal plan --words`): in each mode, on a topology or on this machine.
+"""What learning word embeddings takes (`shoal plan --words`): in each mode, on a topology or on this machine.
 
 Several ranks may well be slower than one, so what one of them would do alone stands first, and after the table from
 when all of them beat it.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from experiments.forecast.words import WordRate, WordTask
     from infra.topology import Topology
 
-_GROUP = "Vectors of words"
+_GROUP = "Word embeddings"
 _SIZE, _VOCABULARY, _ROWS, _EPOCHS = 100, 50_000, 64, 5
 _OTHERS = ("rows", "raw_bytes", "like", "global_batch", "spot", "every", "max_price", "max_hours")
 _OWN = ("embedding", "vocabulary", "rank_batch", "mode", "ranks")
@@ -194,9 +194,7 @@ def check_options(asked: dict[str, Any], typed: Sequence[str], topologies: Seque
         return
     if needless := [name for name in _OTHERS if name in typed]:
         name = {"every": "all"}.get(needless[0], needless[0]).replace("_", "-")
-        raise UsageError(
-            f"--{name} goes with a dataset of reviews, and --words with vectors of words; give one of them"
-        )
+        raise UsageError(f"--{name} goes with a dataset of reviews, and --words with word embeddings; give one of them")
     if asked["local"] == bool(topologies):
         raise UsageError("--words goes with topologies, or with --local and --rates")
     if asked["local"] and not asked["rates"]:

@@ -9,7 +9,7 @@ model_option = option(
     required=True,
     type=click.Path(),
     metavar="FILE_OR_DIR",
-    help="vectors of words in the format of word2vec, text or binary; or a folder with a vectors.bin or vectors.txt, "
+    help="word embeddings in the format of word2vec, text or binary; or a folder with a vectors.bin or vectors.txt, "
     "such as the --output of `shoal train`; a path or s3://...",
 )
 """Declares --model."""

@@ -14,7 +14,7 @@ from corpus.stream.settings import SETTINGS_NAME
 
 _EPILOG = f"""
 The folder's {SETTINGS_NAME} names the sources and how they are read. The reader writes parts, which are files of rows
-of words, to the folder reader-I below it. After a stop or a crash the same command goes on after the newest part. It
+of words, to the folder reader-I below it. After a stop or a crash the same command resumes after the newest part. It
 ends when the sources have ended (end.json), or fails with a sentence (error.json); status.json says how far it is.
 
 two readers that share the sources:  python -m corpus.stream --stream DIR --reader 0/2 &

@@ -44,7 +44,7 @@ class Files:
     def batches(self, after: Position) -> Iterator[Batch | None]:
         """Their lines after a position; None where there is nothing for now.
 
-        Raises DataError for files that cannot be read, or are not those any more of which the position tells.
+        Raises DataError for files that cannot be read, or are no longer those of the position.
         """
         self._offsets, self._identities, self._ended = {**after.offsets}, {**after.identities}, {*after.ended}
         self._require_there(after)

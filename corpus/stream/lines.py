@@ -13,7 +13,7 @@ from corpus.errors import DataError
 from corpus.reading.lines import LongLine
 
 LEAST_LINES = 1000
-"""Only after so many lines can their share of malformed ones be judged."""
+"""The share of malformed lines counts only after so many lines."""
 
 _REASONS = "not UTF-8, with NUL, or longer than 4 MiB"
 

@@ -21,10 +21,10 @@ class Packer:
         self.number = number
         """Of the part that is being filled."""
         self._rows = rows
-        told = asdict(after)
-        self._offsets: dict[str, int] = told["offsets"]
-        self._begun: dict[str, int] = told["begun"]
-        self._identities: dict[str, str] = told["identities"]
+        state = asdict(after)
+        self._offsets: dict[str, int] = state["offsets"]
+        self._begun: dict[str, int] = state["begun"]
+        self._identities: dict[str, str] = state["identities"]
         self._ended: set[str] = set(after.ended)
         self.lines, self.text_bytes, self.malformed = after.lines, after.text_bytes, after.malformed
         self.words = after.words

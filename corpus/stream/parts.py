@@ -91,11 +91,11 @@ def part_numbers(folder: Path) -> list[int]:
 
 def write_part(folder: Path, part: Part) -> None:
     """Write a part to its reader's folder, whole or not at all. Raises OSError."""
-    told = {"format": _FORMAT, "number": part.number, "after": asdict(part.after)}
+    header = {"format": _FORMAT, "number": part.number, "after": asdict(part.after)}
     content = io.BytesIO()
     np.savez(
         content,
-        head=np.frombuffer(json.dumps(told).encode(), np.uint8),
+        head=np.frombuffer(json.dumps(header).encode(), np.uint8),
         words=np.frombuffer("\n".join(part.words).encode(), np.uint8),
         counts=part.counts.astype("<i8"),
         tokens=part.tokens.astype("<i4"),
@@ -109,28 +109,28 @@ def read_part(path: Path) -> Part:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             head, words, counts, tokens = (arrays[name] for name in ("head", "words", "counts", "tokens"))
-        told = parse_json_object(head.astype(np.uint8).tobytes().decode())
+        header = parse_json_object(head.astype(np.uint8).tobytes().decode())
         part = Part(
-            number=told["number"],
+            number=header["number"],
             words=tuple(words.astype(np.uint8).tobytes().decode().split("\n")) if len(words) else (),
             counts=counts.astype(np.int64),
             tokens=tokens.astype(np.int32),
-            after=_position(told["after"]),
+            after=_position(header["after"]),
         )
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, DataError) as error:
         raise DataError(
             f"{path} is not a whole part of a stream: {error}; remove its folder, and read again"
         ) from error
-    if why := _wrong(part, told.get("format"), path):
+    if why := _wrong(part, header.get("format"), path):
         raise DataError(f"{path} is not a part of a stream of this version: {why}; remove its folder, and read again")
     return part
 
 
-def _position(told: Any) -> Position:
-    if not isinstance(told, dict):
-        raise DataError("it tells no position")
-    require_fields(Position, told)
-    found = Position(**{**told, "ended": tuple(told.get("ended", ()))})
+def _position(values: Any) -> Position:
+    if not isinstance(values, dict):
+        raise DataError("it has no position")
+    require_fields(Position, values)
+    found = Position(**{**values, "ended": tuple(values.get("ended", ()))})
     numbers = [found.lines, found.words, found.text_bytes, found.malformed]
     numbers += [*found.offsets.values(), *found.begun.values()]
     if not all(isinstance(each, int) and each >= 0 for each in numbers):

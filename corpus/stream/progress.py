@@ -48,9 +48,9 @@ class Status:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `write`. Raises DataError for anything else."""
-        told = parse_json_object(text)
-        require_fields(cls, told)
-        return cls(**told)
+        values = parse_json_object(text)
+        require_fields(cls, values)
+        return cls(**values)
 
 
 def reader_folder(stream: Path, reader: int) -> Path:
@@ -65,20 +65,20 @@ def read_status(stream: Path) -> Status:
 
 def sum_of(each: Iterable[Status]) -> Status:
     """What several readers have done together."""
-    told = [asdict(status) for status in each]
-    sources = sorted({status["source"] for status in told} - {""})
-    numbers = {name: sum(status[name] for status in told) for name in asdict(Status()) if name != "source"}
+    values = [asdict(status) for status in each]
+    sources = sorted({status["source"] for status in values} - {""})
+    numbers = {name: sum(status[name] for status in values) for name in asdict(Status()) if name != "source"}
     return Status(**numbers, source=", ".join(sources))
 
 
 def read_taken(stream: Path, folder: Path, parts: int) -> int:
-    """How many of a reader's `parts` trainers have taken, 0 where they tell nothing.
+    """How many of a reader's `parts` trainers have taken, 0 where they report nothing.
 
     Raises DataError where that cannot be.
     """
     path = stream / TAKEN_NAME
-    told = _read(path)
-    taken = 0 if told is None else told.get(folder.name, 0)
+    values = _read(path)
+    taken = 0 if values is None else values.get(folder.name, 0)
     if type(taken) is not int or not 0 <= taken <= parts:
         raise DataError(
             f"{path} says that {taken!r} parts of {folder.name} were taken, which has written {parts:,}; begin a new "
@@ -89,8 +89,8 @@ def read_taken(stream: Path, folder: Path, parts: int) -> int:
 
 def write_end(folder: Path, status: Status) -> None:
     """Say that there will be no more parts. Raises OSError."""
-    told = asdict(status)
-    totals = {name: told[name] for name in ("parts", "lines", "words", "bytes", "malformed")}
+    values = asdict(status)
+    totals = {name: values[name] for name in ("parts", "lines", "words", "bytes", "malformed")}
     write_text(str(folder / END_NAME), json.dumps(totals))
 
 
@@ -101,14 +101,14 @@ def write_error(folder: Path, sentence: str) -> None:
 
 
 def _status(path: Path) -> Status:
-    told = _read(path)
-    if told is None:
+    values = _read(path)
+    if values is None:
         return Status()
     try:
-        require_fields(Status, told)
+        require_fields(Status, values)
     except DataError as error:
         raise DataError(f"{path} is no status of a reader: {error}; start the reader again") from error
-    return Status(**told)
+    return Status(**values)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -131,5 +131,5 @@ def ended(folder: Path) -> bool:
 
 
 def write_taken(stream: Path, taken: Mapping[str, int]) -> None:
-    """Tell readers how many of their parts, by the names of their folders, are in a checkpoint. Raises OSError."""
+    """Report to readers how many of their parts, by the names of their folders, are in a checkpoint. Raises OSError."""
     write_text(str(stream / TAKEN_NAME), json.dumps(dict(taken)))

@@ -1,6 +1,6 @@
 """One reader of a stream, from top to bottom: sources to lines, lines to words, words to parts in its folder.
 
-It keeps no state of its own: the newest part says where to go on. Do not write a part that is not full because the
+It keeps no state of its own: the newest part says where to resume. Do not write a part that is not full because the
 process is asked to stop: lines would be in other parts than those of a run that was not stopped.
 """
 
@@ -42,7 +42,7 @@ def read_stream(
 ) -> Status:
     """Read what belongs to one of the readers of a stream until its sources end; returns what was read.
 
-    A reader that was stopped or killed goes on after its newest part. Raises DataError for sources that cannot be read,
+    A reader that was stopped or killed resumes after its newest part. Raises DataError for sources that cannot be read,
     and leaves its sentence for trainers; also for a reader that the stream does not have, or that runs already.
     """
     settings = read_settings(stream)
@@ -146,7 +146,7 @@ class _Reader:
         while True:
             taken = read_taken(self._stream, self._folder, written)
             for number in part_numbers(self._folder):
-                if number < min(taken, written - 1):  # the newest says where to go on
+                if number < min(taken, written - 1):  # the newest says where to resume
                     part_path(self._folder, number).unlink()
             if written - taken <= self._settings.ahead:
                 return

@@ -42,7 +42,7 @@ class StreamSettings:
     part_rows: int = 8192
     """Rows of a part."""
     follow: bool = False
-    """Whether sources keep growing, so that the stream has no end."""
+    """Whether sources keep growing, so that the stream is unbounded."""
     max_malformed: float = DEFAULT_MAX_MALFORMED
     """The largest share of malformed lines."""
     ahead: int = 16
@@ -83,12 +83,12 @@ class StreamSettings:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. Raises DataError for anything else."""
-        told = parse_json_object(text)
-        require_fields(cls, told)
+        values = parse_json_object(text)
+        require_fields(cls, values)
         for field in fields(cls):
-            if field.default is MISSING and field.name not in told:
+            if field.default is MISSING and field.name not in values:
                 raise DataError(f"{field.name} is missing")
-        return cls(**{**told, "sources": tuple(told["sources"])})
+        return cls(**{**values, "sources": tuple(values["sources"])})
 
 
 def is_socket(address: str) -> bool:

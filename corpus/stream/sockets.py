@@ -1,4 +1,4 @@
-r"""The lines of a socket, and what its sender is told: from which line on to send, and which lines it may forget.
+r"""The lines of a socket, and what is sent back: from which line on to send, and which lines the sender may forget.
 
 On connecting the reader sends `from N\n`: it has taken N lines. After each part it sends `safe N\n`: N lines are in
 parts, and no crash loses them. A sender that can begins with line N, counted from 0, and keeps all lines that are not
@@ -46,7 +46,7 @@ class Socket:
             yield from self._lines()
 
     def tell_safe(self, lines: int) -> None:
-        """Tell the sender that so many lines are in parts; one that is not there, or does not listen, is not told."""
+        """Report to the sender that so many lines are in parts, if it is there and listens."""
         if self._connection is not None:
             with suppress(OSError):
                 self._connection.send(b"safe %d\n" % lines)

@@ -49,6 +49,6 @@ class Sources:
                 yield None
 
     def tell_safe(self, position: Position) -> None:
-        """Tell the senders of sockets what is in parts."""
+        """Report to the senders of sockets what is in parts."""
         for each in self._sockets:
             each.tell_safe(position.offsets.get(each.address, 0))

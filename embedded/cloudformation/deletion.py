@@ -1,6 +1,6 @@
 """Deletes stacks in CloudFormation's order, also when a resource cannot be deleted.
 
-ministack goes on with every other resource. AWS keeps the resources that a remaining resource depends on.
+ministack continues with every other resource. AWS keeps the resources that a remaining resource depends on.
 """
 
 from typing import Any

@@ -39,8 +39,8 @@ def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record
     def encoding(bucket: str, query: Record) -> Answer:
         status, headers, body = listing(bucket, query)
         if status == 200 and parameter(query, "encoding-type") == "url":
-            told = _NAMES.sub(lambda name: f"<{name[1]}>{quote(unescape(name[2]))}<", body.decode())
-            body = told.replace("<IsTruncated>", "<EncodingType>url</EncodingType><IsTruncated>", 1).encode()
+            renamed = _NAMES.sub(lambda name: f"<{name[1]}>{quote(unescape(name[2]))}<", body.decode())
+            body = renamed.replace("<IsTruncated>", "<EncodingType>url</EncodingType><IsTruncated>", 1).encode()
         return status, headers, body
 
     return encoding

@@ -19,7 +19,7 @@ _OF_CLASSIFIERS = (*MEASURES, *MEASURES_OF_TWO)
 _BETTER_WHEN_LOW = (PIP_LOSS, PIP_MEAN_SQUARE)
 
 Kind = Literal["training", "words", "preprocessing"]
-"""Of trainings those of models that classify texts, from a dataset, and those of vectors of words, from text."""
+"""Of trainings those of models that classify texts, from a dataset, and those of word embeddings, from text."""
 Tokeniser = Literal["treebank", "punctuation", "spaces", "letters"]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
@@ -76,7 +76,7 @@ class Target(Part):
 
 
 class Text(Part):
-    """How the text is read from which vectors of words are learnt (corpus/stream/settings.py)."""
+    """How the text is read from which word embeddings are learnt (corpus/stream/settings.py)."""
 
     tokeniser: Tokeniser = Field(
         default="punctuation", description=f"one of {', '.join(get_args(Tokeniser))}", examples=["treebank"]

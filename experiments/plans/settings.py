@@ -57,10 +57,10 @@ def require_kind(experiment: Experiment, config: TrainConfig) -> None:
     """Raise SettingError where a model is none of those that an experiment of its kind compares."""
     if experiment.kind == "words" and config.model not in WORD_MODELS:
         raise SettingError(
-            "model", f"{config.model} learns no vectors of words; take {' or '.join(WORD_MODELS)}, or `kind: training`."
+            "model", f"{config.model} learns no word embeddings; take {' or '.join(WORD_MODELS)}, or `kind: training`."
         )
     if experiment.kind == "training" and config.model in WORD_MODELS:
-        raise SettingError("model", f"{config.model} learns vectors of words; write `kind: words`.")
+        raise SettingError("model", f"{config.model} learns word embeddings; write `kind: words`.")
 
 
 def _configured(settings: Mapping[str, Any], *, data: Path, output: Path) -> TrainConfig:

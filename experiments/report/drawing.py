@@ -21,7 +21,7 @@ _FONT = "Liberation Mono"
 COLOURS = [f"var(--c{number})" for number in range(1, 7)]
 """Of things that differ in kind; the page's style sheet defines them for each theme."""
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [12, 3]]
-"""Of lines, in the same order, so that nothing is told by colour alone."""
+"""Of lines, in the same order, so that nothing depends on colour alone."""
 
 _CONFIG: Mapping[str, Any] = {
     "background": None,

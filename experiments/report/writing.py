@@ -35,8 +35,8 @@ def report(folders: Sequence[Path], *, now: float) -> Report:
     warned = [*warnings(runs), *(f"left out: {each}" for each in content.problems)]
     written = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
     text = page(f"Shoal: {_title(content)}", list(found.items()), sections(content), warnings=warned, written=written)
-    told = [{"folder": str(run.folder), **figures(run), "goodput": goodput(run)} for run in runs]
-    return Report(text, found, told, warned)
+    rows = [{"folder": str(run.folder), **figures(run), "goodput": goodput(run)} for run in runs]
+    return Report(text, found, rows, warned)
 
 
 def _title(content: Found) -> str:

@@ -80,7 +80,7 @@ def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> N
 
 
 def is_kept(properties: dict[str, Any]) -> bool:
-    """Whether a bucket holds runs that were not fetched; also true where that cannot be told, or it is gone."""
+    """Whether a bucket holds runs that were not fetched; also true where that is unknown, or it is gone."""
     try:
         runs = unfetched(boto3.client("s3"), properties["Bucket"], properties["Runs"], properties["Fetched"])
     except Exception as error:
@@ -138,7 +138,7 @@ def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
 
 def _require_time(milliseconds_left: Callable[[], int], what: str) -> None:
     if milliseconds_left() < _RESERVE_MS:
-        raise UnfinishedError(f"{what}; delete the stack again to go on.")
+        raise UnfinishedError(f"{what}; delete the stack again to continue.")
 
 
 def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[ObjectIdentifierTypeDef]]":

@@ -2,11 +2,9 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from corpus.dataset import open_dataset
@@ -24,18 +22,16 @@ LINES = b"".join(
 )
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
-        boto3.setup_default_session()
-        s3.client().create_bucket(Bucket="pile")
-        s3.client().put_object(Bucket="pile", Key="texts/1.json", Body=LINES)
-        s3.client().put_object(Bucket="pile", Key="texts/2.json.gz", Body=gzip.compress(LINES, 1))
-        yield running
-    boto3.setup_default_session()
+@pytest.fixture(scope="module", autouse=True)
+def pile(aws: EmbeddedAws) -> None:
+    s3.client().create_bucket(Bucket="pile")
+    s3.client().put_object(Bucket="pile", Key="texts/1.json", Body=LINES)
+    s3.client().put_object(Bucket="pile", Key="texts/2.json.gz", Body=gzip.compress(LINES, 1))
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
 
 
 def encode(understanding: Understanding, output: Path, **how: Any) -> str:

@@ -2,12 +2,10 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from corpus.dataset import open_dataset
@@ -79,14 +77,8 @@ def test_progress_that_cannot_be_read_is_refused(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        boto3.setup_default_session()
-        s3.client().create_bucket(Bucket="pile")
-        yield
-    boto3.setup_default_session()
+def pile(aws: EmbeddedAws) -> None:
+    s3.client().create_bucket(Bucket="pile")
 
 
 def asked_for(name: str, content: bytes) -> TextRequest:
@@ -96,7 +88,7 @@ def asked_for(name: str, content: bytes) -> TextRequest:
     return replace(ASKED, sources=(source,), plain_bytes=len(LINES))
 
 
-def test_what_is_asked_for_is_encoded_and_told(aws: None, tmp_path: Path) -> None:
+def test_what_is_asked_for_is_encoded_and_told(pile: None, tmp_path: Path) -> None:
     asked = TextRequest.from_json(asked_for("a.txt.gz", gzip.compress(LINES)).to_json())
     read: list[int] = []
     counts = asked.encode(tmp_path / "there.h5", read.append, place="instance type")
@@ -105,7 +97,7 @@ def test_what_is_asked_for_is_encoded_and_told(aws: None, tmp_path: Path) -> Non
     assert (sum(read), counts["lines"], counts["malformed"], counts["empty"]) == (len(LINES), 402, 1, 1)
 
 
-def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(aws: None, tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(pile: None, tmp_path: Path) -> None:
     asked = asked_for("a.txt", LINES)
     s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
     with pytest.raises(DataError, match=r"^s3://pile/a.txt was changed since the command began; run the same command"):

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +53,6 @@ class Stacks:
     def reasons(self, name: str) -> str:
         events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
         return "\n".join(event.get("ResourceStatusReason", "") for event in events)
-
-
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

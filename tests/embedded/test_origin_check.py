@@ -1,7 +1,6 @@
 """The emulator serves clients on this machine, but no web pages."""
 
 import http.client
-from collections.abc import Iterator
 
 import boto3
 import pytest
@@ -10,12 +9,6 @@ from embedded.aws import EmbeddedAws
 from embedded.origin_check import is_allowed
 
 HERE = (b"host", b"127.0.0.1:4566")
-
-
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
-        yield running
 
 
 def asked(aws: EmbeddedAws, method: str, **headers: str) -> int:
@@ -74,9 +67,7 @@ def test_what_a_page_could_have_asked_is_not_welcome(headers: list[tuple[bytes, 
     assert not is_allowed(headers)
 
 
-def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in aws.environment.items():
-        monkeypatch.setenv(name, value)
+def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws) -> None:
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket="named")
     s3.put_object(Bucket="named", Key="x", Body=b"content")

@@ -72,7 +72,7 @@ def test_arms_are_compared_with_the_baseline_of_their_kind(tmp_path: Path) -> No
     assert many.remark == "4 ranks on 2 cores: no efficiency"
     assert (found["y"].speed_up, found["y"].efficiency, found["y"].to_target) == (2.0, 1.0, None)
     assert (found["y"].sleeps, found["y"].measures) == (True, {})
-    assert found["y"].remark == "ranks sleep; 1 of 2 runs finished"
+    assert found["y"].remark == "emulated GPU speed; 1 of 2 runs finished"
     assert (found["mixed"].speed_up, found["mixed"].efficiency) == (1.25, None)
     assert (found["later"].seconds, found["later"].runs, found["later"].speed_up) == (None, (), None)
 
@@ -97,7 +97,7 @@ def test_runs_that_did_not_reach_the_target_are_counted(tmp_path: Path) -> None:
     trained(tmp_path / "a/1", 10)
     trained(tmp_path / "z/1", 10, rates=(100.0,))
     found = {arm.name: (arm.to_target, arm.remark) for arm in read_experiment(tmp_path).arms}
-    assert found == {"a": (None, "0 of 1 run reached the target"), "z": (None, "ranks sleep")}
+    assert found == {"a": (None, "0 of 1 run reached the target"), "z": (None, "emulated GPU speed")}
 
 
 def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.aws import EmbeddedAws
 from infra import topology
 from infra.handlers import cleanup
 from tests.bootstrap.removal.plants import oddly_named
@@ -24,13 +23,7 @@ from tests.bootstrap.removal.plants import oddly_named
 PLENTY = 900_000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
-        for name, value in embedded.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        yield
+pytestmark = pytest.mark.usefixtures("aws")
 
 
 class CloudFormation:

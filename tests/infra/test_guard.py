@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,18 +29,9 @@ from tests import slow
 from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, Storing, names
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        main._client.cache_clear()
-        yield running
-
-
 @pytest.fixture
 def deploy(aws: EmbeddedAws, tmp_path: Path) -> Callable[..., Deployed]:
+    main._client.cache_clear()
     return lambda **guard: Deployed(boto3.client, tmp_path, **guard)  # type: ignore[call-overload]
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
-from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from jobs.steps import Plan
 
@@ -185,14 +184,6 @@ def test_a_disk_that_fills_ends_the_work_and_with_more_room_it_goes_on(undisturb
     assert len(set(failed)) > 1
     assert [there for _, there in ended] == [False, False, False, True]
     assert digest == undisturbed.digest
-
-
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        yield running
 
 
 def test_an_s3_that_throttles_fails_and_cuts_connections_changes_nothing(undisturbed, aws, tmp_path) -> None:

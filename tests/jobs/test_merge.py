@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -333,26 +332,12 @@ def test_memory_does_not_grow_with_the_parts(tmp_path: Path) -> None:
     assert peaks[1] < peaks[0] + 20, peaks
 
 
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
-        yield aws.endpoint
-
-
 def test_on_s3_the_result_has_a_folder_by_its_digest(
-    work: Work, tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+    work: Work, tmp_path: Path, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import boto3
 
-    for name, value in {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "TMPDIR": str(tmp_path),
-    }.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     client = boto3.client("s3")
     client.create_bucket(Bucket="pile")
     for path in work.folder.rglob("*"):

@@ -219,10 +219,3 @@ def test_without_aws_a_refresh_fails_with_a_sentence(
         monkeypatch.setenv(name, value)
     assert refresh_prices.main([]) == 1
     assert capsys.readouterr().err.rstrip().endswith(sentence)
-
-
-def test_a_region_that_aws_does_not_have_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        refresh_prices.main(["--region", "us-est-1"])
-    assert ended.value.code == 2
-    assert "'us-est-1' is not an AWS region; did you mean us-" in capsys.readouterr().err

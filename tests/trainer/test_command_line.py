@@ -68,36 +68,6 @@ def test_the_options_fit_into_another_parser() -> None:
     assert from_args(parser.parse_args(FILES)).data == Path("d.h5")
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--epochs", "0"], "--epochs is 0, but must be at least 1"),
-        (["--learning-rate", "-1"], "--learning-rate is -1.0, but must be above 0"),
-        (["--dropout", "1"], "--dropout is 1.0, but must be at least 0 and below 1"),
-        (["--slow", "1:1e12"], "a factor from 1 to 1,000,000"),
-        (["--threads", "1000000000000"], "from 1 to 1024"),
-        (["--slow", "1:0.5"], "a factor from 1 to 1,000,000"),
-        (["--slow", "1"], "'1' is not RANK:FACTOR, such as 1:2.0"),
-        (["--slow", "1:2@9"], "or RANK:FACTOR@STEP:LATER, such as 1:1.0@300:2.0"),
-        (["--slow", "1:2@9:0.5"], "a factor from 1 to 1,000,000"),
-        (["--balance", "epoch"], "--balance is epoch, but it must be steps, off, epoch:X"),
-        (["--model", "gpt"], "invalid choice: 'gpt'"),
-        (["--model", "fasttext", "--char-ngrams", "6-3"], "--char-ngrams is 6-3, but must be the fewest and most"),
-        (["--model", "fasttext", "--char-ngrams", "0"], "from 1 to 9, such as 3-6"),
-        (["--model", "fasttext", "--char-ngrams", "3-10"], "from 1 to 9, such as 3-6"),
-        (["--char-ngrams", "3-6"], "--char-ngrams is 3-6, but --model lstm has none; leave it out, or take"),
-        (["--positive-weight", "0"], "--positive-weight is 0.0, but must be above 0"),
-    ],
-)
-def test_wrong_use_exits_2_with_a_sentence(
-    options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        parse_arguments([*FILES, *options])
-    assert exit_.value.code == 2
-    assert sentence in capsys.readouterr().err
-
-
 def test_the_options_are_known_without_torch() -> None:
     program = "import sys, trainer.command_line; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

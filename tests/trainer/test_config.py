@@ -62,7 +62,7 @@ def test_text_without_an_end_has_defaults_that_need_none(model: str) -> None:
 
 @pytest.mark.parametrize("options", [{"schedule": "linear"}, {"warm_up": 0.1}])
 def test_a_schedule_of_a_run_without_an_end_is_a_sentence(options: dict) -> None:
-    with pytest.raises(TrainingError, match="text that keeps coming has no end; take --schedule constant and"):
+    with pytest.raises(TrainingError, match="an unbounded stream has no end; take --schedule constant and"):
         configured({**WORDS, "model": "skipgram", **options}, endless=True)
     configured({**WORDS, "model": "skipgram", "words": 1000, **options}, endless=True)
 

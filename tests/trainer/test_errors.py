@@ -168,9 +168,9 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
     assert newest is not None
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
-    assert "and go on from step 19 with --resume" in errors
+    assert "and continue from step 19 with --resume" in errors
     assert said(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume")[0] == 0
-    changed = ["going on with --learning-rate 0.001; it was 0.008", "going on with --clip-norm 1.0; it was 0.0"]
+    changed = ["continuing with --learning-rate 0.001; it was 0.008", "continuing with --clip-norm 1.0; it was 0.0"]
     assert notes(tmp_path) == changed
     assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 2 * 1900
 
@@ -189,7 +189,7 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
     assert status == 1
     assert errors.strip() == (
         "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they "
-        "split the rows differently; give all ranks the same Python and NumPy, or use --balance off, and go on from "
+        "split the rows differently; give all ranks the same Python and NumPy, or use --balance off, and continue from "
         "step 19 with --resume"
     )
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
@@ -210,7 +210,7 @@ def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: P
 def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: Path, tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
     (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')
-    sentence = "checkpoints of a run that has not ended; go on with --resume, or remove that folder, or"
+    sentence = "checkpoints of a run that has not ended; continue with --resume, or remove that folder, or"
     refused(said, sentence, "--data", dataset, "--output", tmp_path)
     assert (tmp_path / "checkpoints" / "step-000000003.pt").exists()
     (tmp_path / "record.jsonl").write_text('{"kind": "end", "stopped": false}\n')
@@ -239,8 +239,8 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
     refused(
         said,
         "step-000000007.pt is not a checkpoint of this version of Shoal "
-        f"(it is not of format {checkpoint.FORMAT}), and there is no other to go on from; go on with what wrote it, or "
-        "start in another --output",
+        f"(it is not of format {checkpoint.FORMAT}), and there is no other to resume from; resume with what wrote it, "
+        "or start in another --output",
         *("--data", dataset, "--output", tmp_path, "--resume"),
     )
     assert (tmp_path / "checkpoints" / "step-000000007.pt").exists()
@@ -270,7 +270,7 @@ def test_a_run_may_be_given_more_epochs_before_its_end(said, unfinished: tuple[o
     assert said(*unfinished, "--epochs", "5", "--resume")[0] == 0
     (note,) = notes(tmp_path)
     assert note.startswith(
-        "going on to 5 epochs; they were to be 4. The learning rate is from here on that of a run of 5"
+        "continuing to 5 epochs; they were to be 4. The learning rate is from here on that of a run of 5"
     )
     told = json.loads((tmp_path / "summary.json").read_text())
     assert (told["epochs"], told["rows_seen"], told["steps"]) == (5, 5 * 1900, 5 * 19)
@@ -293,7 +293,7 @@ def test_a_run_that_its_torchrun_starts_again_goes_on_and_one_that_another_start
 ) -> None:
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_another/attempt_1/0/error.json")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")  # as it was refused before
-    refused(said, "checkpoints of a run that has not ended; go on with --resume, or", *unfinished)
+    refused(said, "checkpoints of a run that has not ended; continue with --resume, or", *unfinished)
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")  # as a machine joined
     assert said(*unfinished) == (0, "")
@@ -318,7 +318,7 @@ def test_a_share_that_does_not_fit_into_memory_is_said_once_with_its_rank(
     process = launch(2, program, "memory", *arguments)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    assert notes(tmp_path) == ["rank 1: its share does not fit into its memory; going on in pieces of 32 rows"]
+    assert notes(tmp_path) == ["rank 1: its share does not fit into its memory; continuing in pieces of 32 rows"]
 
 
 def test_notes_that_nobody_can_hear_end_nothing(launch, dataset: Path, tmp_path: Path) -> None:
@@ -341,9 +341,9 @@ def notes(output: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (KeyError("x"), "rank 0 failed by KeyError ('x') at step 1, which Shoal does not expect; start again with"),
+        (KeyError("x"), "rank 0 failed by KeyError ('x') at step 1, which Shoal does not expect; restart with"),
         (OSError("Can't read data\nmore"), "rank 0 failed by OSError (Can't read data) at step 1, which Shoal"),
-        (MemoryError(), "rank 0 ran out of memory at step 1; start again with --resume, and with --rows-in disk or"),
+        (MemoryError(), "rank 0 ran out of memory at step 1; restart with --resume, and with --rows-in disk or"),
     ],
 )
 def test_an_error_that_nobody_expects(

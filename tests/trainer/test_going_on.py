@@ -49,7 +49,7 @@ def test_another_dataset_or_setting_is_refused() -> None:
 def test_what_mends_a_run_may_change_and_is_said() -> None:
     going, notes = advance(state(), learning_rate=1e-3)
     assert going.learning_rate == 1e-3
-    assert notes == ["going on with --learning-rate 0.001; it was 0.008"]
+    assert notes == ["continuing with --learning-rate 0.001; it was 0.008"]
 
 
 @given(
@@ -105,8 +105,8 @@ def test_more_epochs_are_said_with_the_learning_rate_of_a_run_of_so_many() -> No
     assert going.epochs == 8
     now, before = (learning_rate(going, 23, 10 * epochs, 100) for epochs in (8, 4))
     assert note == (
-        "going on to 8 epochs; they were to be 4. The learning rate is from here on that of a run of 8: at step 24 it "
-        f"is {now:.2g}, and was to be {before:.2g}"
+        "continuing to 8 epochs; they were to be 4. The learning rate is from here on that of a run of 8: at step 24 "
+        f"it is {now:.2g}, and was to be {before:.2g}"
     )
 
 

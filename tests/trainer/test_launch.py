@@ -178,7 +178,7 @@ def advance(output: Path, lost: str) -> None:
     assert first["from_step"] == 0
     assert 0 < second["from_step"] < 20
     assert [line["text"] for line in lines(output, "note")] == [
-        f"{lost} at step 20; going on from step {second['from_step']}"
+        f"{lost} at step 20; resuming from step {second['from_step']}"
     ]
     steps = [line["step"] for line in lines(output, "step")]
     assert sorted(set(steps)) == list(range(1, 31))

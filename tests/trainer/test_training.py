@@ -252,7 +252,7 @@ def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, 
 
     (tmp_path / "checkpoints" / "step-000000089.pt").write_bytes(b"half a checkpoint")
     said = finish(launch(0, *arguments, "--resume"))
-    assert "step-000000089.pt is damaged; going on from step-0" in said
+    assert "step-000000089.pt is damaged; resuming from step-0" in said
     assert summary(tmp_path)["rows_seen"] == 5700
     assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
     assert summary(tmp_path)["accuracy"] == pytest.approx(summary(alone)["accuracy"], abs=0.01)

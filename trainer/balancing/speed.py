@@ -15,9 +15,9 @@ delayed the rank. With noise of 5%, one time in 30,000 is so large. Times err on
 median are kept."""
 
 TRUST_IN_PROPORTION = 0.05
-"""How strongly the fit is drawn to a fixed part of 0, as a share of the weight of all observations, while the observed
-row counts are too similar to separate the two parts: a sixth of the fixed part is found where their standard deviation
-is 10% of their mean, half at 23%. Near the observed row counts the line is right all the same."""
+"""How strongly the fit is shrunk towards a fixed part of 0, as a share of the weight of all observations, while the
+observed row counts are too similar to separate the two parts: a sixth of the fixed part is found where their standard
+deviation is 10% of their mean, half at 23%. Near the observed row counts the line is right all the same."""
 
 
 class TimeModel(NamedTuple):

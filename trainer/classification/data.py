@@ -97,7 +97,7 @@ def load_data(
         for split in (dataset.train, dataset.test):
             if len(split) < LEAST_ROWS:
                 raise TrainingError(
-                    f"{path}: /{split.name} has {plural(len(split), 'row')}, too few to learn from or judge by; "
+                    f"{path}: /{split.name} has {plural(len(split), 'row')}, too few to train or evaluate on; "
                     "preprocess more texts"
                 )
         if rows_in == "disk" or (rows_in == "auto" and _bytes(dataset) > memory / 2):

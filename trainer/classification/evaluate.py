@@ -26,7 +26,7 @@ from trainer.order import IntArray
 _BATCH, _GPU_BATCH = 512, 8192
 _LOSSES = 3
 _ROUND = 8192
-"""Rows of a rank in a round between two agreements to go on: below a second of work on a CPU."""
+"""Rows of a rank in a round between two agreements to continue: below a second of work on a CPU."""
 
 
 class Evaluation(NamedTuple):

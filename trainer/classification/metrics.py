@@ -97,7 +97,7 @@ MEASURES_OF_TWO: Mapping[str, Callable[[Confusion], float]] = {
 """Those that two classes have besides."""
 
 CALIBRATION = ("log_loss", "uncalibrated_log_loss", "temperature", "threshold")
-"""What is told beside the measures of a calibrated model (calibration.py)."""
+"""What is reported beside the measures of a calibrated model (calibration.py)."""
 
 
 def measures_for(classes: int) -> Mapping[str, Callable[[Confusion], float]]:

@@ -17,7 +17,7 @@ from trainer.embeddings.vectors import open_vectors
 from trainer.errors import TrainingError
 
 _SAMPLE = 10_000
-"""Rows of which the share of words with a vector is told."""
+"""Rows of which the share of words with a vector is reported."""
 _TINY = 1e-12
 
 

@@ -62,7 +62,7 @@ class GradientComputer:
 
     `rows`: the number of training rows. `sparse_tables`: the model's parameters whose gradients are of the rows that a
     batch touches alone; these are not set, but made of what `take_means` gives (row_gradients.py). `precision`: that of
-    the layers. `timer` is told the phases; its owner begins the steps. `direct`: what computes the same as `loss_of`
+    the layers. `timer` gets the phases; its owner begins the steps. `direct`: what computes the same as `loss_of`
     and autograd in float32; it is enough where no other precision is asked for.
     """
 

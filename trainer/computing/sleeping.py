@@ -14,10 +14,8 @@ from trainer.clock import BACKWARD, StepTimer
 from trainer.computing.gradients import GradientComputer
 from trainer.order import IntArray
 
-NOTE = (
-    "the ranks sleep instead of computing (--sleep): nothing is learnt, the loss of a step is 0, and no model is saved"
-)
-"""What the user of such a run is told."""
+NOTE = "the ranks emulate GPU speed (--sleep): nothing is learnt, the loss of a step is 0, and no model is saved"
+"""The message to the user of such a run."""
 
 _EARLY = 0.0001
 """The kernel wakes sleepers late by less than this, so the rest of the time is spent looking at the clock."""
@@ -26,7 +24,7 @@ _EARLY = 0.0001
 class SleepingComputer(GradientComputer):
     """Takes as long for a share as a GPU of `rate` rows a second would, and contributes zeros.
 
-    `compute`: what would compute on this rank. `timer` is told the phases.
+    `compute`: what would compute on this rank. `timer` gets the phases.
     """
 
     def __init__(self, compute: GradientComputer, *, rate: float, timer: StepTimer) -> None:

@@ -57,14 +57,14 @@ class Connection:
 
     def send(self, *parts: Buffer) -> None:
         """Send these bytes, one after the other."""
-        with self._told():
+        with self._named_errors():
             left = _of_content(parts)
             while left:
                 left = _behind(left, self._socket.sendmsg(left))
 
     def receive_into(self, *buffers: Buffer) -> None:
         """Receive as many bytes as the buffers have."""
-        with self._told():
+        with self._named_errors():
             left = _of_content(buffers)
             while left:
                 count, *_ = self._socket.recvmsg_into(left, 0, socket.MSG_WAITALL)
@@ -85,7 +85,7 @@ class Connection:
         self._socket.close()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _named_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -148,8 +148,8 @@ def own_address(*, here: bool) -> str:
         return _LOOPBACK
     if device := os.environ.get("GLOO_SOCKET_IFNAME"):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-            told = fcntl.ioctl(found, _GET_ADDRESS, struct.pack("256s", device.partition(",")[0].encode()))
-        return socket.inet_ntoa(told[20:24])
+            answer = fcntl.ioctl(found, _GET_ADDRESS, struct.pack("256s", device.partition(",")[0].encode()))
+        return socket.inet_ntoa(answer[20:24])
     family, kind, _, _, place = socket.getaddrinfo(os.environ["MASTER_ADDR"], 1, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as found:
         found.connect(place)  # sends nothing
@@ -163,7 +163,7 @@ def launcher_secret() -> bytes | None:
 
 
 def fingerprint(secret: bytes) -> str:
-    """What tells whether ranks have the same secret, and does not tell the secret."""
+    """A proof that ranks have the same secret, which does not reveal it."""
     return sha256(secret).hexdigest()
 
 

@@ -95,7 +95,7 @@ def convert_errors(where: str) -> Iterator[None]:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         what, then = (
             f"{failures.rank_name(dist.get_rank())} lost the other ranks",
-            f" ({reason}); start again with --resume",
+            f" ({reason}); restart with --resume",
         )
         raise LostError(what, where, then) from error
 

@@ -5,7 +5,7 @@ layers while those of the first are still computed. So it is the better choice f
 link that is not slow, and the peer of exchange.py everywhere else.
 
 It would divide the sum by the number of ranks, which is wrong for unequal shares unless each rank multiplies its loss
-by that number. So the sum is taken by a hook, which does neither (gradients.py has the loss). The hook also tells when
+by that number. So the sum is taken by a hook, which does neither (gradients.py has the loss). The hook also notes when
 the rank has computed the last of its own gradients. Do not time around `backward`: it ends when the slowest rank does.
 """
 
@@ -42,7 +42,7 @@ class _Loss(nn.Module):
 class SummingComputer:
     """Computes shares as `compute` does, and sums their gradients over the ranks of the default group meanwhile.
 
-    Every rank has to compute once in each step, also without rows. `timer` is told the phases; `bits`: 16 to send
+    Every rank has to compute once in each step, also without rows. `timer` gets the phases; `bits`: 16 to send
     gradients in half precision.
     """
 

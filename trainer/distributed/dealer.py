@@ -25,7 +25,7 @@ class Finished:
 
 
 class Dealer:
-    """Deals the steps from `first` to `last` - 1, until it is told to end."""
+    """Deals the steps from `first` to `last` - 1, until it is asked to end."""
 
     def __init__(self, *, first: int, last: int, bound: int, is_due: Callable[[int], bool]) -> None:
         """`is_due`: whether to end for now, after so many finished steps."""

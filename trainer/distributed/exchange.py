@@ -215,7 +215,7 @@ class GradientExchange:
         return norm
 
     def _report(self, step: int, size: int, tail: Tensor) -> StepReport | None:
-        """Keep what ranks told in this step for its report; returns the report of the step before."""
+        """Keep what ranks reported in this step; returns the report of the step before."""
         previous = self.drain()
         self._pending = (step, size, *((tail, None) if self._is_brief else _on_its_way(tail)))
         self._timer.end_phase(PACK)

@@ -34,7 +34,7 @@ def convert_errors(device: torch.device) -> Iterator[None]:
         where = next((f" {note}" for note in getattr(error, "__notes__", ())), "")
         raise RankError(
             f"the memory of {device} is full{where}; take a smaller model, or --rows-in memory, or end what else runs "
-            "there, and start again with --resume"
+            "there, and restart with --resume"
         ) from error
 
 

@@ -1,7 +1,7 @@
 """The process group: which rank this process is, its device, and how ranks fail and stop together.
 
 An error on one rank alone makes the others wait in a collective until a time-out. So whatever can fail before the first
-step is done inside `agreement()`: after it all ranks go on, or none does.
+step is done inside `agreement()`: after it all ranks continue, or none does.
 """
 
 import os

@@ -14,11 +14,11 @@ from trainer.computing.row_gradients import Means, joined
 from trainer.distributed.collectives import HALF_SCALE, in_half_precision
 
 _MOST = 1 << 16
-"""Ranks tell each other numbers in float32, which has none between larger even ones from 2**24 on."""
+"""Ranks send each other numbers in float32, which has none between larger even ones from 2**24 on."""
 
 
 def counts_of(own: Means) -> tuple[int, int, int]:
-    """Three numbers below 2**24 that tell the others how much this rank sends."""
+    """Three numbers below 2**24: how much this rank sends."""
     return (*divmod(len(own.ids), _MOST), len(own.lengths))
 
 

@@ -70,7 +70,7 @@ def read_questions(address: str) -> list[Question]:
 def analogies(
     vectors: WordVectors, questions: Sequence[Question], report: Callable[[int], None] = lambda _: None
 ) -> Mapping[str, AnalogyResult]:
-    """What the vectors reach, by section. `report` is told how many questions are done."""
+    """What the vectors reach, by section. `report` gets the number of questions done."""
     names = list(dict.fromkeys(question.section for question in questions))
     sections = {name: number for number, name in enumerate(names)}
     rows = [[sections[each.section], *map(vectors.find, each[1:])] for each in questions]
@@ -122,10 +122,12 @@ def _google(address: str) -> Iterator[Question]:
 
 def _msr(address: str, answers: str) -> Iterator[Question]:
     lines = [_words(line, address, number) for number, line in enumerate(open_lines(address), 1)]
-    told = [_words(line, answers, number) for number, line in enumerate(open_lines(answers), 1)]
-    if len(lines) != len(told):
-        raise DataError(f"{address} has {len(lines):,} lines, and {answers} has {len(told):,}; give those of one set")
-    for number, (words, answer) in enumerate(zip(lines, told, strict=True), 1):
+    expected = [_words(line, answers, number) for number, line in enumerate(open_lines(answers), 1)]
+    if len(lines) != len(expected):
+        raise DataError(
+            f"{address} has {len(lines):,} lines, and {answers} has {len(expected):,}; give those of one set"
+        )
+    for number, (words, answer) in enumerate(zip(lines, expected, strict=True), 1):
         if len(words) != 3 or len(answer) != 2:
             raise DataError(
                 f"{address}, line {number}: there are not three words, or in {answers} not a relation and a word; "

@@ -2,7 +2,7 @@
 
 A linear layer makes of that state the word's vector as a centre, another one that as a context. So there is no table of
 words, all parameters are small and dense, and a word that nobody has seen has a vector, too. What is learnt, and what
-chance decides, is as in skip-gram.
+is random, is as in skip-gram.
 
 Each word of some rows is read once, however often it stands there. Its two vectors are put where skip-gram's tables
 would have them, so that the same kernels find the loss and the gradients of the vectors; autograd takes these on to the

@@ -42,7 +42,7 @@ class EncoderSettings:
     """Of a word's vector."""
 
     def build(self) -> CharLSTM:
-        """A new model, with weights that are drawn from torch's generator."""
+        """A new model, with weights from torch's generator."""
         return CharLSTM(
             Spelling(self.characters).size,
             character_embedding=self.character_embedding,
@@ -80,9 +80,9 @@ class WordEncoder:
 
     def write(self, path: Path) -> None:
         """Write the encoder to a file. Raises OSError and SafetensorError."""
-        told = json.dumps({"format": FORMAT, **asdict(self.settings)})
+        header = json.dumps({"format": FORMAT, **asdict(self.settings)})
         state = {name: tensor.cpu().contiguous() for name, tensor in self.model.state_dict().items()}
-        save_file(state, path, metadata={_METADATA: told})
+        save_file(state, path, metadata={_METADATA: header})
 
 
 def read_encoder(path: Path) -> WordEncoder:
@@ -105,13 +105,13 @@ def read_encoder(path: Path) -> WordEncoder:
 
 
 def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
-    told: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
-    if told.pop("format", None) != FORMAT:
+    values: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
+    if values.pop("format", None) != FORMAT:
         raise DamagedError(f"it is not of format {FORMAT}, which this Shoal reads")
-    require_fields(EncoderSettings, told)
-    if missing := EncoderSettings.__dataclass_fields__.keys() - told.keys():
+    require_fields(EncoderSettings, values)
+    if missing := EncoderSettings.__dataclass_fields__.keys() - values.keys():
         raise DamagedError(f"it has no {min(missing)}")
-    found = EncoderSettings(**told)
+    found = EncoderSettings(**values)
     if min(found.character_embedding, found.hidden, found.layers, found.size) < 1:
         raise DamagedError("one of its sizes is not above 0")
     if len(found.characters) > MOST_CHARACTERS or len(set(found.characters)) < len(found.characters):

@@ -1,13 +1,13 @@
-"""Steps that a rank makes alone, between two times at which the ranks bring their vectors together (--mode average:K).
+"""Steps that a rank makes alone, between two synchronisations of the ranks' vectors (--mode average:K).
 
 A step of the run is K steps of each rank, on rows of its own, from the vectors that all ranks had before. What a rank
-gives to the exchange is how far it has moved each vector, as if that were a gradient; the vectors themselves are put
-back. The optimiser then takes the sum over the ranks, at a rate of 1. With Adagrad the sums of squared gradients are
-tables of the model, and go the same way: what all ranks have added is added up.
+gives to the exchange are its parameter deltas, as if they were gradients; the vectors themselves are put back. The
+optimiser then takes the sum over the ranks, at a rate of 1. With Adagrad the sums of squared gradients are tables of
+the model, and are treated alike: what all ranks have added is added up.
 
-The sum of the ranks' ways is a good step for a word that is rare: few of them have moved it at all. That of a frequent
-word would lead too far, because all ranks have moved it in the same direction: of that the mean is taken. Between them
-the factor follows from how often the word is to occur (`Sampling.steadiness`).
+The sum of the ranks' deltas is a good step for a rare word: few ranks have moved it at all. For a frequent word it
+would overshoot, because all ranks have moved it in the same direction: of that the mean is taken. Between them the
+factor follows from how often the word is expected (`Sampling.steadiness`).
 """
 
 import math
@@ -24,12 +24,12 @@ from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scaled
 from trainer.order import IntArray
 
 STEADY = 20.0
-"""A word that is to occur more often in the steps between two meetings is moved by less than the sum of these ways.
-With 2 ranks and 50 steps of 8 rows, 20 and 50 learn what one rank learns; the sum, or the mean, of all ways less."""
+"""A word that is expected more often between two synchronisations is moved by less than the sum of the deltas. With 2
+ranks and 50 steps of 8 rows, 20 and 50 learn what one rank learns; the sum, or the mean, of all deltas less."""
 
 
 class LocalSteps:
-    """Makes steps by SGD, or Adagrad where the model has its state, and gives their ways, as `DirectGradients`."""
+    """Steps by SGD, or by Adagrad where the model has its state, that return parameter deltas as `DirectGradients`."""
 
     fewest = 1  # one thread makes them, one after the other
 
@@ -40,7 +40,7 @@ class LocalSteps:
         """The learning rate of these steps."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, of: int, step: int, timer: StepTimer) -> Piece:
-        """The loss, and the ways of the vectors. Between the call and the end nobody else may use the model."""
+        """The loss, and the parameter deltas. Between the call and the end nobody else may use the model."""
         assert isinstance(model, SkipGram)
         tables = model.centres.detach(), model.contexts.detach()
         squares = [each.detach() for each in model.squares]

@@ -3,7 +3,7 @@
 - `vectors.bin` and `vectors.txt`: the vectors, in both formats of the word2vec program
 - `encoder.safetensors`: of a character model, what gives other words vectors, too (encoder.py)
 - `config.json`: what learnt them, and from what
-- `measures.json`: how they were judged at the end
+- `measures.json`: their metrics at the end
 """
 
 from collections.abc import Mapping
@@ -67,8 +67,8 @@ def write_vectors(
                 encoder.write(new / ENCODER)
             (new / MEASURES).write_bytes(indented_json(dict(measures)))
             count, size = vectors.matrix.shape
-            told = {"format": FORMAT, "shoal": VERSION, "words": count, "size": size, **config}
-            (new / CONFIG).write_bytes(indented_json(told))
+            values = {"format": FORMAT, "shoal": VERSION, "words": count, "size": size, **config}
+            (new / CONFIG).write_bytes(indented_json(values))
     except (OSError, DataError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise TrainingError(f"cannot write {folder}: {reason}; free some space, then go on with --resume") from error
+        raise TrainingError(f"cannot write {folder}: {reason}; free some space, then continue with --resume") from error

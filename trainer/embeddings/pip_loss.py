@@ -39,7 +39,7 @@ class PipLoss(NamedTuple):
     """The mean square of all entries of E E' - M. Vectors of N(0, 1) begin at about their size."""
     cosine: float
     """The cosine of E E' and M, each as one vector of all its entries: 1 where they differ by a factor alone, about 0
-    where the vectors tell nothing of M."""
+    where the vectors say nothing about M."""
 
 
 def sppmi(counts: Pairs, *, negatives: int) -> Pairs:

@@ -1,4 +1,4 @@
-"""What chance decides in skip-gram: which words are left out, how far a word reaches, and with which it is contrasted.
+"""The random choices of skip-gram: subsampling of words, window sizes, and negative samples.
 
 All of it follows from seed, step and row by a hash. The number of ranks, the split and the rows beside a row change
 nothing.
@@ -16,12 +16,12 @@ Tokens = npt.NDArray[np.int32]
 """(rows, tokens): ids, 0 at the end of a line, 1 for a word without a vector."""
 
 SHARED = 32
-"""Words that are drawn for a row of a text, for all of its pairs. Each counts as many times as makes the drawn words of
-a pair. So a row's pairs are products of small matrices (pSGNScc: Rengasamy et al. 2017). With 32 as many analogies are
-answered as with words of its own for each pair, with 16 a tenth fewer."""
+"""Negative samples of a row of a text, shared by all of its pairs. Each is weighted so that they count as the negative
+samples of a pair. So a row's pairs are products of small matrices (pSGNScc: Rengasamy et al. 2017). With 32 as many
+analogies are answered as with samples of its own for each pair, with 16 a tenth fewer."""
 
 STEADY = 10.0
-"""A step of SGD on a batch in which a word is to occur more often takes the gradient of its vectors so many times
+"""A step of SGD on a batch in which a word is expected more often takes the gradient of its vectors so many times
 instead of each time. All of these gradients were found for one vector: added up, they would throw a frequent word's far
 beyond where the first of them led. Batches of 8 to 64 rows then learn the same; 20 let batches of 64 rows diverge."""
 
@@ -31,17 +31,17 @@ _KEPT_BITS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """The rules of chance for a vocabulary of V words, with ids from FIRST_WORD."""
+    """The sampling distributions for a vocabulary of V words, with ids from FIRST_WORD."""
 
     keep: npt.NDArray[np.uint64]
     """(FIRST_WORD + V,): how many of 2**24 occurrences of a word are kept."""
     noise: npt.NDArray[np.int32]
-    """Each id as often as it is to be drawn."""
+    """Each id as often as it is to be sampled."""
     expected: npt.NDArray[np.float32]
-    """(2, FIRST_WORD + V): how often a word is to be a centre in a row, and how often a context, or drawn."""
+    """(2, FIRST_WORD + V): how often a word is expected as a centre in a row, and as a context or negative sample."""
     window: int
     negatives: int
-    """Drawn words a pair."""
+    """Negative samples a pair."""
 
     def steadiness(self, rows: int, *, steady: float = STEADY, least: float = 0.0) -> npt.NDArray[np.float32] | None:
         """(2, FIRST_WORD + V): the factors of the gradients of centres and contexts in a batch of so many rows, which

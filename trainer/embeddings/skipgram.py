@@ -1,8 +1,8 @@
 """Skip-gram with negative sampling (Mikolov et al. 2013): a vector of each word as a centre, and one as a context.
 
 A pair is a word and one that stands within its reach in the same line. Its loss is -log sigmoid of the product of the
-two vectors, and -log sigmoid of minus the product for each drawn word. The drawn words of a row are the same for all of
-its centres (sampling.py); a centre with d contexts has them d x negatives / SHARED times.
+two vectors, and -log sigmoid of minus the product for each negative sample. Those of a row are the same for all of its
+centres (sampling.py); a centre with d contexts has them d x negatives / SHARED times.
 
 The gradient is that of the sum over a row's pairs, and the mean over the rows of a global batch, as for every task. The
 loss is divided by the usual number of pairs in a row, so that what is recorded is about the loss of a pair.
@@ -158,7 +158,7 @@ def count_pairs(rows: Tokens, keys: Keys, rules: Sampling) -> int:
 
 
 class _Placed(NamedTuple):
-    """What chance needs of a vocabulary, on a device: copied there once, because it is larger than a batch."""
+    """What sampling needs of a vocabulary, on a device: copied there once, because it is larger than a batch."""
 
     keep: Tensor
     noise: Tensor

@@ -43,7 +43,7 @@ def keep_words(row: Any, key: Any, keep: Any, window: Any, words: Any, lines: An
 
 @compiled
 def draw_negatives(key: Any, noise: Any, negatives: Any) -> None:
-    """Write to `negatives` (shared,) words of `noise`, which has each word as often as it is to be drawn."""
+    """Write to `negatives` (shared,) words of `noise`, which has each word as often as it is to be sampled."""
     for number in range(len(negatives)):
         drawn = mixed(key ^ (uint64(number + 1) * uint64(0xD1342543DE82EF95)))
         negatives[number] = noise[((drawn >> uint64(32)) * uint64(len(noise))) >> uint64(32)]
@@ -111,8 +111,8 @@ def _learn_pairs(
 def _contrast(
     count: Any, degrees: Any, per_pair: Any, centres: Any, noises: Any, by_centres: Any, by_noises: Any, scores: Any
 ) -> Any:
-    """Add the gradients of a row's centres with the drawn words, as products of matrices, by BLAS: that takes half as
-    long as loops. `scores`: (tokens, shared), to write to. Returns their loss."""
+    """Add the gradients of a row's centres with the negative samples, as products of matrices, by BLAS: that takes half
+    as long as loops. `scores`: (tokens, shared), to write to. Returns their loss."""
     loss, shared = 0.0, len(noises)
     own = scores[:count]
     np.dot(centres[:count], noises.T, own)

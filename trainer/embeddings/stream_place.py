@@ -1,7 +1,7 @@
-"""A stream that is gone goes on from a run's checkpoint.
+"""A stream that is gone is restored from a run's checkpoint.
 
 The folder of a stream may end with the machine that had it, while the checkpoints of its run were copied elsewhere.
-What a reader needs to go on is its newest part, which has the place in the sources, and how many parts were taken.
+What a reader needs to resume is its newest part, which has the offsets in the sources, and how many parts were taken.
 Do this before readers start, as they look for their newest part once. A folder that has later parts stays as it is.
 """
 
@@ -27,7 +27,7 @@ def put_back(output: Path, stream: Path) -> None:
     try:
         _put_back(output, stream)
     except (DamagedError, DataError, LookupError, OSError, TrainingError, TypeError) as error:
-        raise DataError(f"the stream cannot go on in {stream}: {error}") from error
+        raise DataError(f"the stream cannot continue in {stream}: {error}") from error
 
 
 def _put_back(output: Path, stream: Path) -> None:

@@ -1,9 +1,9 @@
-"""The rows of a run on a text that has no end: one part of a stream after the other (corpus/stream).
+"""The rows of a run on an unbounded stream: one part after the other (corpus/stream).
 
 Each part is an epoch. The first rank chooses the next part, the oldest that no epoch has had, of the reader of whom
-fewest were taken; all ranks read it. The checkpoint has what was chosen, so a run that goes on has the same rows: no
-line is lost, and none is learnt from twice. Readers are told what is in a checkpoint, and may then remove it. The
-checkpoint also has the last part of each reader as it was, by which the stream goes on in another folder
+fewest were taken; all ranks read it. The checkpoint has what was chosen, so a resumed run has the same rows: no
+line is lost, and none is used twice. Readers learn what is in a checkpoint, and may then remove it. The
+checkpoint also has the last part of each reader as it was, by which the stream is restored in another folder
 (stream_place.py).
 
 The vocabulary is made of the first parts, and stays: a table's rows cannot be other words later. Words that become
@@ -38,7 +38,7 @@ from trainer.task import NextEpoch
 
 _LOOK_SECONDS = 0.2
 _MOST_SECONDS = 600.0
-"""How long the first rank looks for a part before it tells the others that it is still looking: they wait for it."""
+"""How long the first rank looks for a part before it reports to the others, which wait, that it still does."""
 _SHARE_SECONDS = 60.0
 """How long a machine may take to see a file that another one has written to their share."""
 
@@ -49,7 +49,7 @@ class Start:
 
     vocabulary: Vocabulary
     held_out: Tokens
-    """(m, tokens): rows of the part below, which are judged by, and not learnt from."""
+    """(m, tokens): rows of the part below, which are held out."""
     held_of: str
     """The reader whose first part it was."""
     part_words: int
@@ -186,7 +186,7 @@ class StreamRows(TextData):
         return self._chosen is not None
 
     def tell_readers(self) -> None:
-        """Tell readers which parts are in a checkpoint to their end. Raises OSError."""
+        """Report to readers which parts are in a checkpoint to their end. Raises OSError."""
         write_taken(self._stream, parts_done(self.place()))
 
     def summary(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def last_parts(state: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, stop: Callable[[], bool]) -> StreamRows:
-    """The rows of a stream, with the vocabulary of the run that goes on, or else of the first parts, for which all
+    """The rows of a stream, with the vocabulary of the resumed run, or else of the first parts, for which all
     ranks wait. Raises TrainingError and DataError."""
     kept, began, first = config.output / STREAM, time.monotonic(), []
     with ranks.agreement():
@@ -294,7 +294,7 @@ def read_start(stream: Path, parts: Sequence[tuple[str, int]], *, min_count: int
 
 
 def write_start(path: Path, start: Start) -> None:
-    """Write what `read_start` made, for when the run goes on. Raises TrainingError."""
+    """Write what `read_start` made, for when the run is resumed. Raises TrainingError."""
     content = io.BytesIO()
     np.savez(
         content,

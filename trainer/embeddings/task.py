@@ -22,7 +22,7 @@ from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.cooccurrence import Pairs
 from trainer.embeddings.encoder import WordEncoder
-from trainer.embeddings.judging import Judges, pip_reference
+from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.model_folder import write_vectors
 from trainer.embeddings.sampling import Tokens, sampling
 from trainer.embeddings.skipgram import Keys, count_pairs
@@ -36,10 +36,10 @@ from trainer.output.files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, NextEpoch, Task
 
-_JUDGING_SHARE = 0.05
-"""The share of the time that judging takes at most, where a part of a stream takes less time than judging."""
+_EVALUATION_SHARE = 0.05
+"""The share of the time that evaluation takes at most, where a part of a stream takes less time than evaluation."""
 _HELD_OUT_STEP = 1 << 40
-"""A step that no run comes to: the chance by which the rows are judged that nobody learns from."""
+"""A step that no run comes to, whose random choices are those of the held-out rows."""
 
 
 class Embedding(Task[TextData]):
@@ -73,7 +73,7 @@ class Embedding(Task[TextData]):
         self._judged = time.monotonic(), 0.0  # when, and the seconds that it took
         with ranks.agreement(loading=True):
             reference = _reference(config, data) if ranks.is_first else None
-            self._judges = Judges(config.similarity, config.analogy, reference)
+            self._evaluation = WordEvaluation(config.similarity, config.analogy, reference)
         self._rules = sampling(
             data.vocabulary.counts,
             rows=len(data.tokens),
@@ -100,7 +100,7 @@ class Embedding(Task[TextData]):
         following = self._data.begin_epoch(self._config, self._ranks, stop, wait=wait)
         if self._data.is_judged_at_intervals and following is NextEpoch.READY:
             since, took = self._judged
-            self.judges_epoch = self._ranks.broadcast((time.monotonic() - since) * _JUDGING_SHARE >= took)
+            self.evaluates_epoch = self._ranks.broadcast((time.monotonic() - since) * _EVALUATION_SHARE >= took)
         return following
 
     def end_epoch(self) -> bool:
@@ -126,7 +126,7 @@ class Embedding(Task[TextData]):
         return ()
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        """The ranks share the rows that are held out; the first judges the embeddings by words."""
+        """The ranks share the held-out rows; the first evaluates the embeddings by words."""
         start = time.monotonic()
         begin = int(split[: self._ranks.rank].sum())
         numbers = np.arange(begin, begin + int(split[self._ranks.rank]))
@@ -139,9 +139,9 @@ class Embedding(Task[TextData]):
         losses, counts, _ = zip(*of_ranks, strict=True)
         words: dict[str, Any] = {}
         if self._ranks.is_first:
-            # A stream seldom has an end to judge at, so that all measures are taken at intervals (judges_epoch).
+            # A stream rarely has an end to evaluate at, so that all metrics are computed at intervals.
             takes_time = part == TEST or self._data.is_judged_at_intervals
-            words = (self._judges.all_measures if takes_time else self._judges.quick_measures)(self._vectors())
+            words = (self._evaluation.all_measures if takes_time else self._evaluation.quick_measures)(self._vectors())
         self._judged = time.monotonic(), time.monotonic() - start
         return {"loss": sum(losses) / max(1, sum(counts)), **self._ranks.broadcast(words)}
 

@@ -31,7 +31,7 @@ from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
 
 _LOOK_SECONDS = 0.2
 _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
-"""Rows that are not learnt from, but judged by: one of so many, at least one, and no more than the first number."""
+"""Held-out rows: one of so many, at least one, and no more than the first number."""
 
 
 _EPOCHS, _SOME_ROWS = 5, 256
@@ -117,7 +117,7 @@ class TextData(ABC):
     notes: tuple[str, ...]
     """For the user."""
     is_judged_at_intervals = False
-    """Whether the model is judged from time to time, and not after each epoch."""
+    """Whether the model is evaluated at intervals, and not after each epoch."""
     saves_when_stopped = False
     """Whether a run that is asked to stop leaves a model, too."""
 
@@ -129,7 +129,7 @@ class TextData(ABC):
     @property
     @abstractmethod
     def sample(self) -> Tokens:
-        """(n, tokens): some rows, by which the others can be judged before they are there."""
+        """(n, tokens): some rows, by which the others can be estimated before they are there."""
 
     @abstractmethod
     def usual_epochs(self, words: int | None) -> int:
@@ -153,11 +153,11 @@ class TextData(ABC):
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state. Raises DamagedError for another one."""
+        """Resume from such a state. Raises DamagedError for another one."""
         del state
 
     def tell_readers(self) -> None:
-        """Tell whoever reads the text what is in a checkpoint. Raises OSError."""
+        """Report to readers of the text what is in a checkpoint. Raises OSError."""
         return
 
     def summary(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class TextRows(TextData):
 
 
 def held_out_rows(rows: int) -> IntArray:
-    """The numbers of the rows, of so many, that are judged by, and not learnt from: one at least."""
+    """The numbers of the held-out rows, of so many: one at least."""
     every = min(_HELD_OUT_EVERY, rows)
     return np.arange(every - 1, rows, every)[:_MOST_HELD_OUT]
 

@@ -1,4 +1,4 @@
-"""When checkpoints are written, and how: by the first rank, while the others go on.
+"""When checkpoints are written, and how: by the first rank, while the others continue.
 
 The first rank must not fail alone, because the others would wait for it for ever. It reports what it cannot write.
 """
@@ -46,8 +46,8 @@ class Checkpointer:
         return time.monotonic() - self._since > seconds
 
     def way_back(self) -> str:
-        """The rest of a sentence about a run that cannot go on: from where it can, if there is a checkpoint."""
-        return "" if self.steps is None else f", and go on from step {self.steps} with --resume"
+        """The rest of a sentence about a run that cannot continue: from where it can, if there is a checkpoint."""
+        return "" if self.steps is None else f", and continue from step {self.steps} with --resume"
 
     def outdate(self) -> None:
         """There is something to save that the checkpoint of the newest step lacks."""

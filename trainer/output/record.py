@@ -3,11 +3,11 @@
 Every line has `kind` and `time` (seconds since 1970). The kinds, in the order in which they come:
 
 - `start`: `config`, `world_size`, `devices` (a name a rank), `rows` (`training`, `validation`, `test`), `digest` (the
-  dataset's), `global_batch`, `epochs`, `steps` (of the whole run), `from_step` (0, or where it goes on), `own_rates`
-  (rows/s, a rank), `precision`.
+  dataset's), `global_batch`, `epochs`, `steps` (of the whole run), `from_step` (0, or where it was resumed),
+  `own_rates` (rows/s, a rank), `precision`.
 - `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file, and
   one at least in five seconds; the first and the last step after each start always; with `record_every` 1 all of them.
-  `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global batch; 0 of ranks that sleep),
+  `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global batch; 0 with --sleep),
   `rows_per_second` and `balanced` (since the `start`, evaluation left out), `split` (rows, a rank, as they were
   computed), `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
@@ -107,7 +107,7 @@ class Record:
             except OSError as error:
                 if self._complete:
                     print_notice(
-                        f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines"
+                        f"cannot write {self._file.name}: {error.strerror}; continuing without some of its lines"
                     )
                 self._complete = False
 

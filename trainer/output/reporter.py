@@ -1,4 +1,4 @@
-"""What a run reports while it goes on: lines of its record, messages to its user, and a progress bar on a terminal."""
+"""What a run reports while it runs: lines of its record, messages to its user, and a progress bar on a terminal."""
 
 import time
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ class Reporter:
         rates: list[float],
         notes: Sequence[str],
     ) -> None:
-        """Report that the run begins, or goes on after `done` steps; `notes`: messages for the user. All ranks call it
+        """Report that the run begins, or resumes after `done` steps; `notes`: messages for the user. All ranks call it
         at once."""
         self.write(
             "start",
@@ -89,7 +89,7 @@ class Reporter:
         lost = failures.previous_failure()
         losses = list(filter(None, map(failures.parse, ranks.gather(lost.line() if lost else ""))))
         if losses:
-            self.write("note", text=f"{failures.root_cause(losses).short}; going on from step {done}")
+            self.write("note", text=f"{failures.root_cause(losses).short}; resuming from step {done}")
         self.notes(notes)
         if order.global_batch > order.rows:
             self.note(
@@ -142,7 +142,7 @@ class Reporter:
         """Record the report of a step of an epoch (from 1)."""
         for rank in np.flatnonzero(report.pieces != self._pieces):
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
-            self.note(f"{self.names[rank]}: its share does not fit into its memory; going on in {pieces}")
+            self.note(f"{self.names[rank]}: its share does not fit into its memory; continuing in {pieces}")
         self._pieces = report.pieces
         if self._thinning.takes(report.step, last=last, now=time.monotonic()):
             self._record.write(

@@ -17,7 +17,7 @@ class Throughput:
     """Measured by the first rank's clock and the reports of steps, since the run was started or resumed."""
 
     def __init__(self, progress: RunProgress, clock: Clock, rates: list[float]) -> None:
-        """`progress`: that of the run, which changes as it goes on. `rates` (ranks,): the ranks' own, in rows per
+        """`progress`: that of the run, which changes meanwhile. `rates` (ranks,): the ranks' own, in rows per
         second."""
         self._progress, self._clock, self.rates = progress, clock, rates
         self._rows_before, self._seconds_before = progress.rows_seen, progress.seconds

@@ -1,7 +1,7 @@
 """Finds the fields whose names say that they are the text, the rating or the label, however these names are spelled.
 
 A name is known as it stands here; ignoring case, spaces, underscores and dashes; and so behind a prefix that ends in a
-dot (`reviews.text`). The closest counts. What fits less closely is told, too, because it may be what was meant.
+dot (`reviews.text`). The closest counts. What fits less closely is reported, too, because it may be what was meant.
 """
 
 import re

@@ -183,7 +183,7 @@ def _ranks(found: ExperimentResult) -> str:
 
 
 def _side(found: ExperimentResult, arm: ArmResult, what: str, apart: Sequence[str] = ()) -> str:
-    """The line that an arm's point is of; `apart`: settings by which lines are told apart."""
+    """The line that an arm's point is of; `apart`: settings by which lines are distinguished."""
     how = "" if found.kind == "preprocessing" else "asleep" if arm.sleeps else "computing"
     return ", ".join(filter(None, (what, how, described({name: arm.settings.get(name) for name in apart}))))
 

@@ -82,7 +82,7 @@ def _runs(subjects: Sequence[Subject]) -> Figure:
         "latest epoch. Goodput is the share of the whole time in which rows were computed that count."
     )
     if any(run.sleeps for run in runs):
-        text += " Ranks that are asleep take as long as GPUs of a given speed would, and learn nothing."
+        text += " Ranks marked as asleep emulate the speed of GPUs, and learn nothing."
     return Figure(key="runs", title="Runs", columns=columns, rows=rows, text=text).without_empty_columns()
 
 

@@ -52,7 +52,7 @@ def _shares(subject: Subject, *, one: bool) -> Figure:
             [f"rank {rank}" for rank in range(count)],
             by="rank",
         )
-        told, text = "A line for each rank: its share of the rows of a global batch over time.", ""
+        description, text = "A line for each rank: its share of the rows of a global batch over time.", ""
     else:
         found = [
             (run.passed(kept[part.stop - 1].time), sorted(_mean_shares(kept[part.start : part.stop]))) for part in parts
@@ -65,10 +65,10 @@ def _shares(subject: Subject, *, one: bool) -> Figure:
             Column(key="most", head="largest share", form=".2%"),
         ]
         spec = _band(f"time since the start, {unit}")
-        told = f"The smallest, the median and the largest share of {count} ranks of a global batch over time."
+        description = f"The smallest, the median and the largest share of {count} ranks of a global batch over time."
         text = "The line is the median of the ranks' shares; the band goes from the smallest to the largest."
     of = "" if one else f", {subject.name}"
-    plot = Plot(title=f"Shares of the ranks{of}", description=told, spec=spec)
+    plot = Plot(title=f"Shares of the ranks{of}", description=description, spec=spec)
     return Figure(
         key="shares" if one else key_of("shares", subject.name),
         title=f"Shares of the ranks{of}",

@@ -12,7 +12,7 @@ from experiments.report.specs import Spec, bars, name, number, rows_of
 from experiments.report.subjects import Subject
 
 _MOST_BARS, _MOST_DETAILED = 24, 6
-"""Runs that are drawn, and runs whose causes are all told."""
+"""Runs that are drawn, and runs whose causes are all shown."""
 _KINDS = {
     causes.COMPUTING: "computing",
     causes.WAITING: "waiting",
@@ -24,7 +24,7 @@ _KINDS = {
     causes.REPEATED: "faults",
     causes.DOWN: "faults",
 }
-"""Causes that bars tell apart; all others are the rest. Stages of a launch besides the training are its start."""
+"""Causes that bars show separately; all others are the rest. Stages of a launch besides the training are its start."""
 _ORDER = ("computing", "waiting", "all-reduce", "starting", "rest", "faults")
 _REST = (causes.DATA, causes.CHECKPOINTS, causes.STEPS, causes.EVALUATION, causes.MIXED)
 _TEXT = (

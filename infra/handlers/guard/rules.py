@@ -259,7 +259,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
         if cluster_is_idle(settings, now, cluster):
             text = (
                 f"The EMR cluster {cluster.identifier} of the deployment '{name}' was idle for {minutes} and is being "
-                "ended. `shoal preprocess` tells how to start another one."
+                "ended. `shoal preprocess` says how to start another one."
             )
             actions += [
                 _tell(f"the idle cluster of {name} is being ended", text),
@@ -288,7 +288,7 @@ def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
         True: f"The bucket {settings.bucket} is kept, with its datasets and models.",
         False: f"Models and datasets are deleted with it. To keep a model: {fetch}",
         None: f"If the bucket {settings.bucket} holds runs that were not fetched, it is kept, with its datasets and "
-        f"models, and goes on costing money; else it is deleted with it. To fetch the runs: {fetch}",
+        f"models, and continues to cost money; else it is deleted with it. To fetch the runs: {fetch}",
     }
     return f"{data[settings.keep]}\nSpent so far, at most: ${account.spent:,.2f}."
 

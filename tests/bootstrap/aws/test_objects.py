@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,17 +34,10 @@ class Screen:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
-        client = boto3.client(
-            "s3",
-            endpoint_url=aws.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
-        client.create_bucket(Bucket=BUCKET)
-        yield client
+def client(aws: EmbeddedAws) -> object:
+    client = boto3.client("s3")
+    client.create_bucket(Bucket=BUCKET)
+    return client
 
 
 def stored(client, address: str) -> bytes:

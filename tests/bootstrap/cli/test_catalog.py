@@ -3,8 +3,6 @@
 import json
 import subprocess
 
-import pytest
-
 from infra import catalog
 
 
@@ -31,18 +29,3 @@ def test_the_table_can_have_one_kind_only_and_be_json() -> None:
     assert {row["name"] for row in [*gpus, *emr]} == set(catalog.catalog().types)
     (found,) = (row for row in gpus if row["name"] == "g3.4xlarge")
     assert (found["hourly"], found["retired"]["successor"]) == (1.14, "g5.xlarge")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["--region", "us-est-1"], 2, "'us-est-1' is not an AWS region; did you mean "),
-        (["--region", "eu-north-1"], 1, "there is no price list for eu-north-1, only for us-east-1"),
-        (["--gpu", "--emr"], 2, "--gpu and --emr contradict each other"),
-    ],
-)
-def test_wrong_use_is_a_sentence(arguments: list[str], status: int, sentence: str) -> None:
-    said = shoal("catalog", *arguments)
-    assert said.returncode == status
-    assert sentence in said.stderr
-    assert "Traceback" not in said.stderr

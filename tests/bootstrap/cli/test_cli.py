@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -11,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from statistics import mean
@@ -82,89 +80,6 @@ def test_a_summary_is_for_a_person_or_for_a_program(reviews: Path, tmp_path: Pat
     program = shoal("preprocess", "--local", "--input", reviews, "--output", tmp_path / "b", "--json")
     assert "distinct texts" in person.stdout
     assert json.loads(program.stdout)["distinct"] == 3_000
-
-
-def truncated(folder: Path) -> list[str]:
-    noise = random.Random(1).randbytes(20_000).hex().encode()
-    whole = gzip.compress(b'{"reviewText": "fine", "overall": 5}\n' * 3 + noise)
-    (folder / "cut.json.gz").write_bytes(whole[:-50])
-    return ["preprocess", "--local", "--input", str(folder / "cut.json.gz"), "--output", str(folder / "out")]
-
-
-def empty(folder: Path) -> list[str]:
-    (folder / "empty.json").write_bytes(b"")
-    return ["preprocess", "--local", "--input", str(folder / "empty.json"), "--output", str(folder / "out")]
-
-
-def noise(folder: Path) -> list[str]:
-    (folder / "noise.json").write_bytes(random.Random(1).randbytes(50_000))
-    return ["preprocess", "--local", "--input", str(folder / "noise.json"), "--output", str(folder / "out")]
-
-
-def absent(folder: Path) -> list[str]:
-    return ["preprocess", "--local", "--input", str(folder / "absent.json"), "--output", str(folder / "out")]
-
-
-def no_dataset(folder: Path) -> list[str]:
-    (folder / "data.h5").write_text("no dataset")
-    return ["train", "--local", "--data", str(folder / "data.h5"), "--output", str(folder / "out")]
-
-
-def no_model(folder: Path) -> list[str]:
-    return ["predict", "--model", str(folder)]
-
-
-@pytest.mark.parametrize(
-    ("make", "status", "sentence"),
-    [
-        (absent, 1, "absent.json: no such file"),
-        (empty, 1, "empty.json is empty"),
-        (truncated, 1, "is damaged, and nobody knows what is lost"),
-        (noise, 1, "noise.json is not UTF-8 text"),
-        (no_dataset, 1, "data.h5 is not an HDF5 file"),
-        (no_model, 1, "nor model.pt; `shoal train` writes one when it has finished"),
-        (lambda _: ["preprocess", "--local", "--input", "x"], 2, "--local needs --output"),
-        (lambda _: ["preprocess", "--local", "--dry"], 2, "no such option '--dry'. Did you mean '--dry-run'?"),
-        (lambda _: ["preprocess", "--input", "x"], 2, "either --local or --deployment NAME"),
-        (lambda _: ["preprocess", "--local", "--deployment", "d"], 2, "either --local or --deployment NAME"),
-        (
-            lambda _: ["preprocess", "--deployment", "d", "--input", "x", "--output", "y"],
-            2,
-            "--output goes with --local",
-        ),
-        (
-            lambda _: ["preprocess", "--local", "--input", "x", "--output", "y", "--positive-from", "9"],
-            2,
-            "leaves one class",
-        ),
-        (lambda _: ["train", "--local", "--output", "x"], 2, "--local needs --data"),
-        (
-            lambda _: ["train", "--local", "--data", "x", "--output", "y", "--nodes", "0"],
-            2,
-            "0 is not in the range 1<=x<=1024",
-        ),
-        (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--epochs", "0"], 2, "--epochs is 0"),
-        (
-            lambda _: ["train", "--local", "--data", "x", "--output", "y", "--batch-size", "9", "--rank-batch", "3"],
-            2,
-            "--global-batch and --rank-batch contradict each other",
-        ),
-        (lambda _: ["train", "--deployment", "d", "--output", "y", "--nodes", "2"], 2, "--nodes goes with --local"),
-        (lambda _: ["embedded", "--port", "99999"], 2, "99999 is not in the range 0<=x<=65535"),
-        (lambda _: ["nonsense"], 2, "no such command 'nonsense'"),
-        (lambda _: ["tran", "--local"], 2, "Did you mean 'train'?"),
-        (lambda _: ["train", "--output", "--json"], 2, "'--output' requires a value, but --json follows"),
-        (lambda _: [], 2, "Commands:"),
-    ],
-)
-def test_a_mistake_is_reported_in_a_sentence(
-    tmp_path: Path, make: Callable[[Path], list[str]], status: int, sentence: str
-) -> None:
-    done = shoal(*make(tmp_path))
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.returncode == status
-    assert not (tmp_path / "out" / "dataset.h5").exists()
 
 
 def test_a_port_that_is_in_use_is_named() -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
@@ -15,7 +14,6 @@ import pytest
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, RowBlock, write_dataset
 from corpus.settings import Settings
-from embedded.aws import EmbeddedAws
 
 SETTINGS = Settings(row_length=4, stopwords="none")
 WORDS = ["good", "lamp", "bad"]
@@ -166,28 +164,16 @@ def test_help_teaches_by_an_example() -> None:
     assert "s3://bucket" in shoal("--help").stdout
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
-        yield running
-
-
-def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path, tmp_path: Path, aws: EmbeddedAws) -> None:
-    environment = aws.environment
-    client = boto3.client(
-        "s3",
-        endpoint_url=aws.endpoint,
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        region_name="us-east-1",
-    )
+@pytest.mark.usefixtures("aws")
+def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path) -> None:
+    client = boto3.client("s3")
     client.create_bucket(Bucket="pile")
     client.upload_file(str(dataset), "pile", "d/dataset.h5")
     here = json.loads(shoal(dataset, "--json").stdout)
     for flags in ([], ["--check"]):
-        there = json.loads(shoal("s3://pile/d/dataset.h5", "--json", *flags, **environment).stdout)
+        there = json.loads(shoal("s3://pile/d/dataset.h5", "--json", *flags).stdout)
         assert {**there, "dataset": here["dataset"], "checked": False} == here
-    missing = shoal("s3://pile/d/other.h5", **environment)
+    missing = shoal("s3://pile/d/other.h5")
     assert missing.returncode == 1
     assert "there is nothing at s3://pile/d/other.h5" in missing.stderr
     assert "Traceback" not in missing.stderr

@@ -2,10 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import boto3
 import pytest
 
 from bootstrap.cli.main import main
@@ -23,15 +22,9 @@ FILES = ["README.md", "config.json", "measures.json", "model.safetensors", "voca
 TEXTS = ["good song", "bad"]
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        boto3.setup_default_session()
-        s3.client().create_bucket(Bucket=BUCKET)
-        yield running
-    boto3.setup_default_session()
+@pytest.fixture(scope="module", autouse=True)
+def bucket(aws: EmbeddedAws) -> None:
+    s3.client().create_bucket(Bucket=BUCKET)
 
 
 @pytest.fixture(scope="module")

@@ -49,30 +49,6 @@ def test_where_nothing_fits_it_names_the_nearest(capsys: pytest.CaptureFixture[s
     assert "The cheapest is" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (("--all",), "--rows N"),
-        (("starter", "--rows", "5", "--like", "reviews.json"), "--like finds out what --rows says"),
-        (("--like", "reviews.json"), "--all"),
-        (("starter", "--rows", "5", "--text-field", "body"), "--text-field goes with --like"),
-        (("starter", "--rates", "results"), "--rows"),
-        (("--all", "--rows", "5", "--rates", "results"), "no --rates"),
-        (("--all", "starter", "--rows", "5"), "no topology"),
-        (("--rows", "5"), "--all"),
-        (("starter", "--raw-bytes", "5GB"), "--rows"),
-        (("starter", "--max-price", "5"), "--all"),
-        (("starter", "--rows", "5", "--raw-bytes", "many"), "92.45GB"),
-        (("starter", "--rows", "0"), "--rows"),
-    ],
-)
-def test_wrong_use_is_a_sentence(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], part: str) -> None:
-    assert main(["plan", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert part in error
-    assert error.count("\n") == 1
-
-
 def test_it_predicts_a_training_on_this_machine_by_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a_run(tmp_path / "rates" / "one", batch=64, rows=5_000)
     a_run(tmp_path / "rates" / "two", batch=512, rows=20_000)

@@ -1,4 +1,4 @@
-"""`shoal plan --words`: how fast vectors of words are learnt in each mode, and from when several ranks beat one."""
+"""`shoal plan --words`: how fast word embeddings are learnt in each mode, and from when several ranks beat one."""
 
 import json
 from pathlib import Path
@@ -40,30 +40,6 @@ def test_larger_vectors_send_more_and_other_modes_can_be_asked_for(capsys: pytes
     small, large = (prediction(capsys, "--embedding", size, "--mode", "average:7") for size in ("50", "200"))
     assert [each["way"] for each in small["ways"]] == ["one alone", "average:7"]
     assert small["ways"][1]["bytes_a_step"] < large["ways"][1]["bytes_a_step"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (("starter", "--words", "5", "--rows", "5"), "--rows goes with a dataset of reviews"),
-        (("--all", "--words", "5"), "--all goes with a dataset of reviews"),
-        (("starter", "--embedding", "5"), "--embedding goes with --words"),
-        (("--words", "5"), "--words goes with topologies, or with --local and --rates"),
-        (("--local", "--words", "5"), "needs --rates"),
-        (("starter", "--words", "5", "--ranks", "2"), "--ranks goes with --local"),
-        (("starter", "--words", "5", "--mode", "average"), "--mode is average"),
-        (("--local", "--words", "5", "--rates", "x", "--embedding", "5"), "--embedding is that of the trainings"),
-        (("--local", "--words", "5", "--rates", "nowhere"), "nowhere does not exist"),
-    ],
-)
-def test_what_cannot_be_is_a_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], part: str
-) -> None:
-    status = main(["plan", *arguments])
-    said = capsys.readouterr().err
-    assert status
-    assert part in said
-    assert "Traceback" not in said
 
 
 @pytest.mark.slow

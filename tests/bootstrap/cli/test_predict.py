@@ -228,37 +228,6 @@ def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
     assert "accuracy               100.0%" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["absent.json"], 1, "absent.json: no such file"),
-        (["--text-field", "x"], 2, "--text-field goes with files"),
-        (["--exclude", "x"], 2, "--exclude goes with files"),
-        (["a.json", "--threshold", "nan"], 2, "nan is not a probability; give a number from 0 to 1"),
-        (["a.json", "--threshold", "50%"], 2, "50% is not a probability"),
-        (["a.json", "--rating-field", "x"], 1, "has no field 'x'"),
-        (["a.json", "--keep", "x"], 1, "has no field 'x'; its fields are"),
-        (["plain.txt", "--keep", "x", "--format", "text"], 2, "a line of --format text has no fields; leave out"),
-        (["--keep", "x"], 2, "--keep goes with files"),
-        (["a.json", "--output", "no/such/folder/labels"], 1, "cannot write no/such/folder/labels: No such file"),
-        (["a.json", "--output", "."], 1, ". is a folder; name a file by --output"),
-        (["a.json", "--positive-from", "9"], 2, "leaves one class within 1 to 5"),
-        (["two.csv"], 1, "only '1' was seen; choose by --rating-field 1"),
-        (["broken.json"], 1, "40 of 40 records"),
-    ],
-)
-def test_a_mistake_is_reported_in_a_sentence(
-    said: Callable[..., Any], tmp_path: Path, arguments: list[str], status: int, sentence: str
-) -> None:
-    as_json(tmp_path)
-    (tmp_path / "two.csv").write_text("1,a title,good lamp\n1,another,bad lamp\n")
-    (tmp_path / "plain.txt").write_text("good lamp\n")
-    (tmp_path / "broken.json").write_text('{"overall": 4, "text": 5}\n' * 40)
-    found = said(*arguments)
-    assert found[0] == status
-    assert sentence in found[2]
-
-
 def test_each_line_of_standard_input_is_a_text_in_any_format(
     said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,14 +106,3 @@ def test_ratings_are_not_compared_unless_they_are_named_as_labels(told: Callable
     assert (answers[0]["label"], together["scores"]) == ("film", None)
     assert "the classes are those of labels, but " in together["not_scored"]
     assert "has ratings (overall); name the field of the labels by --label-field" in together["not_scored"]
-
-
-@pytest.mark.parametrize(
-    "options", [("--threshold", "0.3"), ("--positive-label", "war"), ("--rating-field", "n"), ("--half-stars",)]
-)
-def test_an_option_that_only_two_classes_have_is_wrong_use(
-    said: Callable[..., Any], tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    (tmp_path / "in").write_text(as_fasttext(LABELLED))
-    status, _, err = said("in", *options)
-    assert (status, f"{options[0]} goes with two classes, and this model has 3" in err) == (2, True)

@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
@@ -105,27 +104,6 @@ def test_whole_texts_and_their_classes_are_shown_before_and_after(capsys: pytest
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (TOPICS[:2], 1, "--positive-label VALUE: all others are negative then; or name all classes, those that"),
-        ((*TOPICS, "--rows", "fixed"), 2, "there are 3 classes, but only ragged rows may have more than two"),
-        ((*TOPICS, "--row-length", "50"), 2, "the row length is 50, but ragged rows are whole texts; leave it out"),
-        ((*TOPICS, "--positive-label", "a"), 2, "leave out --rating-field and --positive-label"),
-        (TOPICS[:-1], 2, "there are names of 2 classes, but must be of 3 to 65,536"),
-        ((*TOPICS[:-1], "d"), 1, "20 of the first 60 labels are none of --classes: '__label__b' (20)"),
-        ((*TOPICS[2:], "--input", "a.json"), 1, "--classes goes with labels, but"),
-    ],
-)
-def test_what_classes_do_not_go_with_is_a_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], status: int, sentence: str
-) -> None:
-    assert main(["preprocess", "--local", *arguments, "--output", "out", "--runner", "inline"]) == status
-    assert sentence in " ".join(capsys.readouterr().err.split())
-    assert not Path("out").exists()
-
-
-@pytest.mark.usefixtures("folder")
 def test_a_dry_run_needs_no_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert "would write" not in shown(capsys, "--local", "--input", "a.json", "--dry-run")
 
@@ -203,59 +181,6 @@ def test_warnings_and_malformed_lines_are_shown(folder: Path, capsys: pytest.Cap
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (("--local", "--input", "a.json"), 2, "--local needs --output"),
-        (("--local", "--output", "out"), 2, "no input is given"),
-        (("--local", "--test-input", "a.json", "--output", "out"), 2, "no input is given"),
-        (("--local", "--positive-input", "good.txt", "--output", "out"), 2, "go together"),
-        (
-            ("--local", "--input", "a.json", "--positive-input", "b", "--negative-input", "c", "--output", "o"),
-            2,
-            "or the",
-        ),
-        (
-            ("--local", "--input", "a.json", "--output", "out", "--runner", "streaming"),
-            2,
-            "choose auto or local or inline",
-        ),
-        (
-            ("--local", "--input", "a.json", "--output", "out", "--runner", "spark"),
-            2,
-            "choose auto or local or inline",
-        ),
-        (("--deployment", "d", "--input", "a.json", "--runner", "inline"), 2, "choose streaming or spark"),
-        (("--deployment", "d", "--input", "a.json", "--output", "out"), 2, "--output goes with --local"),
-        (("--local", "--region", "x", "--input", "a.json", "--output", "out"), 2, "--region goes with --deployment"),
-        (
-            ("--local", "--input", "a", "--output", "o", "--format", "json", "--separator", ";"),
-            2,
-            "--separator goes with",
-        ),
-        (("--local", "--input", "a", "--output", "o", "--positive-from", "9"), 2, "leaves one class"),
-        (("--local", "--input", "absent.json", "--output", "out"), 1, "absent.json: no such file"),
-        (("--local", "--input", "odd.json", "--dry-run"), 1, "name it by --text-field"),
-        (("--local", "--input", "*.parquet", "--dry-run"), 1, "no file matches *.parquet"),
-        (
-            ("--local", "--input", "a.json", "--dry-run", "--stopwords", "absent.txt"),
-            1,
-            "cannot read the stopword file",
-        ),
-        (("--local", "--input", ".", "--output", ".", "--dry-run"), 1, "choose another --output"),
-    ],
-)
-def test_a_mistake_is_reported_in_a_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], status: int, sentence: str
-) -> None:
-    assert main(["preprocess", *arguments]) == status
-    said = capsys.readouterr()
-    assert sentence in said.err
-    assert said.out == ""
-    assert "Traceback" not in said.err
-
-
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("how", [("--dry-run",), ("--output", "an out", "--runner", "inline")])
 def test_ratings_on_another_scale_are_reported_with_the_whole_command_that_reads_them(
     folder: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
@@ -313,15 +238,10 @@ def test_the_command_itself_previews(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="pile")
-        client.put_object(Bucket="pile", Key="reviews/a.json", Body=REVIEWS)
-        yield
+def _s3(aws: EmbeddedAws) -> None:
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="pile")
+    client.put_object(Bucket="pile", Key="reviews/a.json", Body=REVIEWS)
 
 
 @pytest.mark.usefixtures("folder", "_s3")

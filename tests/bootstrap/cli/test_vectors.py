@@ -94,20 +94,3 @@ def test_a_model_of_words_labels_no_texts_and_the_sentence_says_what_takes_it(
     assert main([each.format(encoding) for each in command] + ["--model", str(encoding)]) == 1
     sentence = " ".join(capsys.readouterr().err.split())
     assert "is a model of words (--model char-lstm), and labels no texts; `shoal neighbours` and" in sentence
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["evaluate", "--model", "{}"], 2, "there is nothing to judge by"),
-        (["evaluate", "--model", "{}/none", "--similarity", "{}/vectors.bin"], 1, "vectors.bin, line 1"),
-        (["neighbours", "--model", "{}/none", "king"], 1, "none"),
-        (["neighbours", "--model", "{}", "king", "pear", "fig"], 1, "has no vector of: pear, fig"),
-        (["neighbours", "--model", "{}/..", "king"], 1, "has neither vectors.bin nor vectors.txt"),
-    ],
-)
-def test_wrong_use_is_a_sentence(
-    model: Path, arguments: list[str], status: int, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([each.format(model) for each in arguments]) == status
-    assert sentence in " ".join(capsys.readouterr().err.split())

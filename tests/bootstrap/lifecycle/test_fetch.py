@@ -1,7 +1,6 @@
 """Results of training runs copied out of a data bucket, against the embedded AWS."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,20 +50,8 @@ RESULTS = ("model/config.json", "model/model.safetensors", "record.jsonl", "summ
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def s3(aws: EmbeddedAws) -> Any:
-    client = boto3.client(
-        "s3",
-        endpoint_url=aws.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
+    client = boto3.client("s3")
     client.create_bucket(Bucket=BUCKET)
     for name in (*RESULTS, "checkpoints/last.pt"):
         client.put_object(Bucket=BUCKET, Key=f"runs/{ONE}/{name}", Body=name.encode())
@@ -202,10 +189,8 @@ def test_a_file_of_the_users_is_not_replaced_by_one_that_no_run_writes(s3: Any, 
 
 
 def test_refused_objects_are_reported_and_the_exit_status_is_1(
-    s3: Any, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    s3: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in aws.environment.items():
-        monkeypatch.setenv(name, value)
     assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
     told = capsys.readouterr()
     assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in told.out

@@ -84,22 +84,6 @@ def test_a_refused_plan_ends_with_status_1_and_names_an_equivalent_type() -> Non
     assert "take g4dn.xlarge, today's equivalent." in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            ("demo", "--hours", "0"),
-            "invalid value for '--hours': 0.0 is not in the range 0<x<=1000000000000; see: shoal plan --help",
-        ),
-        (("demo", "--hours", "nan"), "invalid value for '--hours': nan is not a number; see: shoal plan --help"),
-        (("--hours", "3"), "--hours goes with topologies; name them"),
-        (("demo", "starter", "--deployment", "x"), "--deployment goes with one topology; name it"),
-    ],
-)
-def test_wrong_use_is_reported_in_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
-    assert shoal(*arguments, status=2).stderr == f"shoal: {sentence}\n"
-
-
 def test_an_unknown_topology_is_reported_with_the_nearest_one() -> None:
     assert "did you mean starter" in shoal("startre", status=1).stderr
 

@@ -35,13 +35,9 @@ class Stages(Bars):
         super().stage(name, total, unit)
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        boto3.Session().client("s3").create_bucket(Bucket=BUCKET)
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def bucket(aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
 @pytest.fixture

@@ -24,14 +24,7 @@ from embedded.faults.kinds import Denied, Throttled
 from infra import topology
 from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, oddly_named
 
-
-@pytest.fixture(scope="module", autouse=True)
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
-        for name, value in embedded.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        yield embedded
+pytestmark = pytest.mark.usefixtures("aws")
 
 
 @pytest.mark.slow

@@ -46,16 +46,7 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
-        for name, value in embedded.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_left(aws: None) -> Iterator[None]:
+def nothing_is_left(aws: EmbeddedAws) -> Iterator[None]:
     before = inventory()
     yield
     assert left_over(before, inventory()) == {}

@@ -79,14 +79,11 @@ LISTS = [operation for operation in OPERATIONS if not _OF_THINGS.match(operation
 TAGGING = Denied(service="tagging")
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
-        for name, value in embedded.environment.items():
-            patch.setenv(name, value)
+@pytest.fixture(scope="module", autouse=True)
+def one_attempt() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_MAX_ATTEMPTS", "1")
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        yield embedded
+        yield
 
 
 @pytest.fixture(scope="module")

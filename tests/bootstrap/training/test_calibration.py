@@ -2,7 +2,6 @@
 
 import json
 import signal
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -121,25 +120,3 @@ def test_too_few_rows_are_named(tmp_path: Path) -> None:
     config = TrainConfig(data=data, output=tmp_path / "rates")
     with Bars() as bars, pytest.raises(ShoalError, match="too few to measure by"):
         calibration.calibrate(config, ThisMachine(1), data=str(data), bars=bars)
-
-
-def test_it_asks_where_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", "--output", "rates"]) == 2
-    assert "--local" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (("--local", "--yes"), "--yes and --dry-run go with --deployment"),
-        (("--local", "--nodes", "0"), "0 is not in the range 1<=x<=1024"),
-        (("--deployment", "mine", "--nodes", "2", "--yes"), "--nodes goes with --local"),
-        (("--deployment", "mine"), "look with --dry-run, then calibrate with --yes"),
-    ],
-)
-def test_wrong_use_is_a_sentence(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
-) -> None:
-    monkeypatch.setattr("sys.stdin", StringIO())
-    assert main(["calibrate", "--output", "rates", *arguments]) == 2
-    assert part in " ".join(capsys.readouterr().err.split())

@@ -86,7 +86,7 @@ def test_a_stopped_run_is_not_changed_by_a_new_one(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     for name, content in files.items():
         (tmp_path / name).write_text(content)
-    with pytest.raises(TrainingError, match="of a run that has not ended; go on with --resume"), Bars() as bars:
+    with pytest.raises(TrainingError, match="of a run that has not ended; continue with --resume"), Bars() as bars:
         train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
@@ -276,7 +276,7 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
     assert starts[1] > 0
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith("rank 1 was ended by signal 9 (SIGKILL) at step ")
-    assert note.endswith(f"; going on from step {starts[1]}")
+    assert note.endswith(f"; resuming from step {starts[1]}")
     assert {name for name, _ in screen.stages} == {"start the ranks", "train"}
     assert len(set(screen.stages)) == 2  # of as many rows after a restart
 

@@ -1,6 +1,5 @@
 """What a training on nodes learns from: what is found and uploaded before they start."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
@@ -17,15 +16,9 @@ from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        boto3.setup_default_session()
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
-        yield running
-    boto3.setup_default_session()
+@pytest.fixture(scope="module", autouse=True)
+def bucket(aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
 def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """A launch as its nodes tell of it, which a test writes in their place: what is shown, waited for, and ends it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,21 +52,15 @@ class Watching(Bars):
             tell(*self._told.pop(0))
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(nodes_followed, "_PAUSE_SECONDS", 0.01)
-        boto3.setup_default_session()
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
-        yield running
-    boto3.setup_default_session()
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes_followed, "_PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture(scope="module")
 def nodes(aws: EmbeddedAws) -> list[GpuNode]:
     """Nodes without agents."""
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
     pair = Fleet(share="nfs").add("pair", "g5.xlarge", 2, start="deploy")
     with Bars() as bars:
         return pair.scaled_up(bars)

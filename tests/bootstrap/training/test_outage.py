@@ -67,15 +67,11 @@ class Person:
             self.then()
 
 
-@pytest.fixture
-def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path / "aws") as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        s3 = boto3.Session().client("s3")
-        s3.create_bucket(Bucket=BUCKET)
-        s3.put_object(Bucket=BUCKET, Key=DATASET.removeprefix(f"s3://{BUCKET}/"), Body=b"not read by anyone")
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def bucket(aws: EmbeddedAws) -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket=BUCKET)
+    s3.put_object(Bucket=BUCKET, Key=DATASET.removeprefix(f"s3://{BUCKET}/"), Body=b"not read by anyone")
 
 
 @pytest.fixture

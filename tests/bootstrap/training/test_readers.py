@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 
 import boto3
 import pytest
@@ -14,13 +13,9 @@ from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        boto3.Session().client("s3").create_bucket(Bucket=BUCKET)
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def bucket(aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
 def test_readers_are_counted_whether_they_run_or_not(aws: EmbeddedAws) -> None:

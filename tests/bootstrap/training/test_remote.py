@@ -4,7 +4,6 @@ import json
 import random
 import threading
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -83,27 +82,26 @@ def rows(count: int) -> RowBlock:
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    folder = tmp_path_factory.mktemp("aws")
+def bucket(aws: EmbeddedAws) -> None:
+    """A bucket with a dataset, and with what nodes install."""
+    s3 = boto3.Session().client("s3")
+    s3.create_bucket(Bucket=BUCKET)
     write_dataset(
-        folder / "dataset.h5",
+        aws.folder / "dataset.h5",
         train=rows(2000),
         test=rows(200),
         vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
         settings=Settings(row_length=10, vocabulary_size=20),
     )
-    with zipfile.ZipFile(folder / "code.zip", "w") as archive:
+    s3.upload_file(str(aws.folder / "dataset.h5"), BUCKET, place_of(DATASET).key)
+    with zipfile.ZipFile(aws.folder / "code.zip", "w") as archive:
         pack_code(archive)
-    with EmbeddedAws(folder) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        s3 = boto3.Session().client("s3")
-        s3.create_bucket(Bucket=BUCKET)
-        s3.upload_file(str(folder / "dataset.h5"), BUCKET, place_of(DATASET).key)
-        s3.upload_file(str(folder / "code.zip"), BUCKET, "code.zip")
-        s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
-        s3.upload_file(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
-        yield running
+    s3.upload_file(str(aws.folder / "code.zip"), BUCKET, "code.zip")
+    s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
+    s3.upload_file(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
+
+
+pytestmark = pytest.mark.usefixtures("bucket")
 
 
 def boot(share: str | None) -> str:
@@ -219,7 +217,7 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     node = finished["nodes"][1]["instance_id"]
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
-    assert note.endswith(f"; going on from step {starts[1]}")
+    assert note.endswith(f"; resuming from step {starts[1]}")
 
 
 class KilledAgents:

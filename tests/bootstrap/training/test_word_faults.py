@@ -67,7 +67,7 @@ def test_a_rank_that_is_killed_costs_the_steps_since_the_checkpoint(stream: Path
     assert first["from_step"] < second["from_step"]
     (note,) = [line["text"] for line in run.lines("note")]
     assert note.startswith("rank 1 was ended by signal 9 (SIGKILL)")
-    assert note.endswith(f"going on from step {second['from_step']}")
+    assert note.endswith(f"resuming from step {second['from_step']}")
     assert note in " ".join(said.split())
 
 
@@ -85,7 +85,7 @@ def test_a_run_whose_ranks_are_all_killed_again_and_again_ends_and_can_be_resume
                 rank.kill()
         said = " ".join(run.ends(1).split())
     assert "was ended by signal 9 (SIGKILL)" in said
-    assert "start again with --resume" in said
+    assert "restart with --resume" in said
     with WordRun(stream, tmp_path / "run", *options, "--resume") as run:
         run.ends()
     has_learnt_all(run)

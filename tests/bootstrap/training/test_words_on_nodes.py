@@ -1,4 +1,4 @@
-"""Vectors of words on nodes of the embedded AWS: text that keeps coming, who reads it, stops, and what is refused."""
+"""Word embeddings on nodes of the embedded AWS: text that keeps coming, who reads it, stops, and what is refused."""
 
 import json
 import threading
@@ -54,17 +54,15 @@ LEARNING: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
-        boto3.setup_default_session()
-        for bucket in (BUCKET, TEXTS):
-            boto3.client("s3").create_bucket(Bucket=bucket)
-        yield running
-    boto3.setup_default_session()
+@pytest.fixture(scope="module", autouse=True)
+def buckets(aws: EmbeddedAws) -> None:
+    for bucket in (BUCKET, TEXTS):
+        boto3.client("s3").create_bucket(Bucket=bucket)
+
+
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
 
 
 def deployed(fleet: Fleet, *, inputs: str = NEWS) -> Deployment:

@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
-import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -41,18 +40,17 @@ SNAP = Format(kind="json", text=("reviewText",), value="overall")
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        boto3.setup_default_session()
-        s3.client().create_bucket(Bucket="pile")
-        s3.client().put_object(Bucket="pile", Key="body", Body=BODY)
-        s3.client().put_object(Bucket="pile", Key="lines.json", Body=LINES)
-        s3.client().put_object(Bucket="pile", Key="lines.json.gz", Body=gzip.compress(LINES, 1))
-        s3.client().put_object(Bucket="pile", Key="empty", Body=b"")
-        yield running
-    boto3.setup_default_session()
+def pile(aws: EmbeddedAws) -> EmbeddedAws:
+    """The embedded AWS with a bucket of objects."""
+    s3.client().create_bucket(Bucket="pile")
+    for key, content in {
+        "body": BODY,
+        "lines.json": LINES,
+        "lines.json.gz": gzip.compress(LINES, 1),
+        "empty": b"",
+    }.items():
+        s3.client().put_object(Bucket="pile", Key=key, Body=content)
+    return aws
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +123,7 @@ def test_local_work_needs_no_client_of_s3(tmp_path: Path) -> None:
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_objects_are_written_listed_and_read() -> None:
     fail("s3://pile/new/part-1")
     assert not exists("s3://pile/new/part-1")
@@ -142,7 +140,7 @@ def test_objects_are_written_listed_and_read() -> None:
     assert not path.exists()
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize("ahead", [None, 0, 100, 1 << 20, 1 << 30])
 def test_an_object_is_read_from_any_byte(ahead: int | None) -> None:
     for start in (0, 1, 1_000_000, len(BODY) - 1, len(BODY)):
@@ -152,7 +150,7 @@ def test_an_object_is_read_from_any_byte(ahead: int | None) -> None:
             assert file.read(1) == b""
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_an_object_is_read_in_any_order() -> None:
     with closing(open_range("s3://pile/body", ahead=0)) as file:
         assert file.seek(-5, 2) == len(BODY) - 5
@@ -164,14 +162,14 @@ def test_an_object_is_read_in_any_order() -> None:
         assert file.tell() == 2_000_002
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_an_empty_object_has_no_bytes() -> None:
     assert open_range("s3://pile/empty").read() == b""
     assert read("s3://pile/empty") == []
 
 
 @pytest.fixture
-def asked(aws: EmbeddedAws) -> Iterator[list[str]]:
+def asked(pile: EmbeddedAws) -> Iterator[list[str]]:
     """The ranges of bytes that are asked for."""
     ranges: list[str] = []
 
@@ -193,13 +191,13 @@ def test_ranges_of_an_object_ask_for_little_beyond_their_end(asked: list[str]) -
 
 
 @pytest.mark.parametrize("name", ["lines.json", "lines.json.gz"])
-def test_cut_connections_are_taken_up_where_they_were(aws: EmbeddedAws, name: str) -> None:
+def test_cut_connections_are_taken_up_where_they_were(pile: EmbeddedAws, name: str) -> None:
     whole = read(f"s3://pile/{name}")
-    with aws.faults.during(CutConnection()):
+    with pile.faults.during(CutConnection()):
         assert read(f"s3://pile/{name}") == whole
         with closing(open_range("s3://pile/body", 7, 1 << 20)) as file:
             assert file.read() == BODY[7:]
-    with aws.faults.during(CutConnection(times=2)), readable("s3://pile/body") as path:
+    with pile.faults.during(CutConnection(times=2)), readable("s3://pile/body") as path:
         assert path.read_bytes() == BODY
 
 
@@ -227,7 +225,7 @@ class _Forbidding(_Severed):
 
 
 def test_a_connection_that_never_gets_further_is_given_up_with_a_sentence(
-    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+    pile: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with HTTPServer(("127.0.0.1", 0), _Severed) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -237,15 +235,15 @@ def test_a_connection_that_never_gets_further_is_given_up_with_a_sentence(
         server.shutdown()
 
 
-def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(aws: EmbeddedAws) -> None:
-    with aws.faults.during(Throttled(service="s3", share=0.2), S3Error(share=0.1)):
+def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(pile: EmbeddedAws) -> None:
+    with pile.faults.during(Throttled(service="s3", share=0.2), S3Error(share=0.1)):
         assert len(read("s3://pile/lines.json.gz")) == 60_000
         write_text("s3://pile/stubborn/part-1", "text")
         assert list_files("s3://pile/stubborn") == ["s3://pile/stubborn/part-1"]
         assert list(open_lines("s3://pile/stubborn/part-1")) == [b"text"]
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize("address", ["s3://pile/absent", "s3://absent/key"])
 def test_what_is_not_on_s3_is_said_in_a_sentence(address: str) -> None:
     with pytest.raises(DataError, match=f"there is nothing at {address}; check the address"):
@@ -254,14 +252,14 @@ def test_what_is_not_on_s3_is_said_in_a_sentence(address: str) -> None:
         pass
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_what_cannot_be_written_to_s3_is_said_without_a_word_of_temporary_files() -> None:
     sentence = "^cannot write s3://absent/x/file: there is no bucket absent; check the address$"
     with pytest.raises(DataError, match=sentence):
         write_text("s3://absent/x/file", "text")
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_a_bucket_that_is_not_there_is_noticed_before_the_work(tmp_path: Path) -> None:
     check_writable("s3://pile/anywhere")
     check_writable(str(tmp_path / "absent"))
@@ -288,7 +286,7 @@ def test_a_bucket_that_is_not_ours_is_noticed_before_the_work(monkeypatch: pytes
         server.shutdown()
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_an_object_that_is_replaced_while_it_is_read_is_no_mixture() -> None:
     s3.client().put_object(Bucket="pile", Key="changing", Body=b"a" * (3 << 20))
     with closing(open_range("s3://pile/changing", 0, 1 << 20)) as file:
@@ -298,7 +296,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_no_mixture() -> None:
             file.read()
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_parquet_is_read_from_s3_by_its_row_groups(tmp_path: Path) -> None:
     table = pa.table({"text": [f"text {n}" for n in range(5_000)], "stars": [1 + n % 5 for n in range(5_000)]})
     with writable("s3://pile/a.parquet") as path:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-import boto3
 import pytest
 from backports import zstd
 from hypothesis import given
@@ -32,15 +31,15 @@ PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst"
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
-        boto3.setup_default_session()
-        s3.client().create_bucket(Bucket="pile")
-        yield running
-    boto3.setup_default_session()
+def pile(aws: EmbeddedAws) -> EmbeddedAws:
+    """The embedded AWS with a bucket."""
+    s3.client().create_bucket(Bucket="pile")
+    return aws
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
 
 
 def put(key: str, content: bytes) -> str:
@@ -200,7 +199,7 @@ def test_the_end_of_whole_lines_is_found_far_from_the_end(tmp_path: Path, cut: i
     grow(tmp_path, [lambda: log.open("ab").write(b"\ntwo\n")], ["one", "two"])
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_objects_are_read_once_also_after_a_crash(tmp_path: Path) -> None:
     plain, packed = put("some/1.txt", CONTENT), put("some/2.txt.gz", gzip.compress(CONTENT))
     put("some/_hidden", b"hidden\n")
@@ -213,14 +212,14 @@ def test_objects_are_read_once_also_after_a_crash(tmp_path: Path) -> None:
     assert last.identities.keys() == {plain, packed}
 
 
-def test_objects_are_read_across_faults(tmp_path: Path, aws: EmbeddedAws) -> None:
+def test_objects_are_read_across_faults(tmp_path: Path, pile: EmbeddedAws) -> None:
     address = put("faults.txt", CONTENT * 40)
-    with aws.faults.during(CutConnection(), S3Error(share=0.1)):
+    with pile.faults.during(CutConnection(), S3Error(share=0.1)):
         read(begin(tmp_path / "stream", address, part_rows=1024))
     assert lines(tmp_path / "stream") == LINES * 40
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_a_prefix_that_grows_is_read_as_it_grows(tmp_path: Path) -> None:
     begin(tmp_path / "stream", "s3://pile/grows/", follow=True, quiet_seconds=20.0)
     steps = [
@@ -232,7 +231,7 @@ def test_a_prefix_that_grows_is_read_as_it_grows(tmp_path: Path) -> None:
     grow(tmp_path, [lambda: put("grows/4", b"four")], ["one", "two", "three", "four"])
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 def test_an_object_that_was_replaced_is_refused(tmp_path: Path) -> None:
     put("replaced/1", b"one\n")
     begin(tmp_path / "stream", "s3://pile/replaced", follow=True, quiet_seconds=1.0)
@@ -244,7 +243,7 @@ def test_an_object_that_was_replaced_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "stream")
 
 
-@pytest.mark.usefixtures("aws")
+@pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize(
     ("address", "follow", "why"),
     [

@@ -1,4 +1,4 @@
-"""What several ranks do to the learning of vectors of words, as it is predicted."""
+"""What several ranks do to the learning of word embeddings, as it is predicted."""
 
 from dataclasses import replace
 

@@ -95,9 +95,9 @@ def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> Non
         (HEAD + "target: {measure: pip_loss, at_least: 1}\n" + ARM, "or `measure: pip_loss` with `at_most: 120`."),
         (HEAD + "target: {measure: pip_loss, at_most: 1}\n" + ARM, "line 3: target, measure: 'pip_loss' is no measure"),
         (HEAD + "text: {lemmatize: true}\n" + ARM, "line 3: text: goes with `kind: words`; leave it out."),
-        (HEAD + "settings: {model: skipgram}\n" + ARM, "line 3: settings: skipgram learns vectors of words; write"),
+        (HEAD + "settings: {model: skipgram}\n" + ARM, "line 3: settings: skipgram learns word embeddings; write"),
         (WORDS + "text: {tokeniser: tree}\n" + ARM, "text, tokeniser is 'tree', but must be one of treebank, punct"),
-        (WORDS + "settings: {hidden: 8}\n" + ARM, "line 3: settings: lstm learns no vectors of words; take skipgram"),
+        (WORDS + "settings: {hidden: 8}\n" + ARM, "line 3: settings: lstm learns no word embeddings; take skipgram"),
         (WORDS + "settings: {model: skipgram}\narms: [{name: a, local: {sleep: [9]}}]", "write `ranks` or `slow`."),
         (HEAD + "target: {measure: acuracy, at_least: 1}\n" + ARM, "'acuracy' is no measure of a training; take one"),
         (

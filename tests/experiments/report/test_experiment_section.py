@@ -17,7 +17,7 @@ def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: 
     assert {"Time of the arms", "Speed-up", "Share of the bound"} <= set(outline.headings)
     arms = {row[0]: row for row in outline.rows if len(row) > 8 and row[0] in ("1 rank", "1 K80", "later")}
     assert arms["1 rank"][-1] == ""
-    assert "ranks sleep" in arms["1 K80"][-1]
+    assert "emulated GPU speed" in arms["1 K80"][-1]
     assert "0 of 2 runs finished" in arms["later"][-1]
     drawn = [row for row in outline.rows if row[2:4] == ["by time, computing", "1.00"]]
     assert drawn == [["1 rank", "1", "by time, computing", "1.00", "100%", "1"]]

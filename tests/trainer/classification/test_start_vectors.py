@@ -1,4 +1,4 @@
-"""A classifier may start from vectors of words that were learnt before, which only the beginning of a run reads."""
+"""A classifier may start from pretrained word embeddings, which only the beginning of a run reads."""
 
 import json
 from pathlib import Path

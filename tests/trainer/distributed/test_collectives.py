@@ -46,7 +46,7 @@ def test_work_that_is_done_in_the_end_is_waited_for() -> None:
 
 
 def test_a_gpu_that_would_wait_for_ever_is_left_with_the_sentence_of_a_lost_peer() -> None:
-    expected = r"rank 0 lost the other ranks at step 5 \(NCCL: remote error\); start again with --resume"
+    expected = r"rank 0 lost the other ranks at step 5 \(NCCL: remote error\); restart with --resume"
     with join_process_group(1), pytest.raises(TrainingError, match=expected), convert_errors("at step 5"):
         wait(Event(done_at=0), NCCL(gone_at=3))
 

@@ -53,7 +53,7 @@ def test_a_rank_whose_rows_are_lost_is_told_in_a_sentence(launch: Launch, tmp_pa
     assert first.returncode == 1, errors
     said = (tmp_path / "error").read_text()
     assert said.startswith("rank 0 lost the other ranks at step 7")
-    assert said.endswith("start again with --resume")
+    assert said.endswith("restart with --resume")
 
 
 @pytest.mark.slow

@@ -130,5 +130,5 @@ def test_a_run_without_checkpoints_leaves_nothing(tmp_path: Path) -> None:
 
 def test_what_is_no_place_in_a_stream_is_one_sentence(tmp_path: Path) -> None:
     save(tmp_path, {"taken": {READER: 1}, "chosen": None}, 1)
-    with pytest.raises(DataError, match=r"^the stream cannot go on in .*stream: it holds no parts of a stream$"):
+    with pytest.raises(DataError, match=r"^the stream cannot continue in .*stream: it holds no parts of a stream$"):
         put_back(tmp_path, tmp_path / "stream")

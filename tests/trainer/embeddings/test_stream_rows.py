@@ -298,7 +298,7 @@ def test_judging_takes_a_small_share_of_the_time_where_parts_take_little(
     own = task(alone, options(stream))
     for part in range(sum(counts(stream))):
         own.begin_epoch(never, wait=False)
-        if own.judges_epoch:
+        if own.evaluates_epoch:
             judged.append(part)
             own.evaluate(VALIDATION, split=np.array([1]), stop=lambda: clock.sleep(30))
         own.end_epoch()

@@ -1,4 +1,4 @@
-"""Runs that learn vectors of words, on one rank and on two, together, apart, and without waiting for each other."""
+"""Runs that learn word embeddings, on one rank and on two, together, apart, and without waiting for each other."""
 
 import json
 import signal

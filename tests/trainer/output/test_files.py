@@ -32,7 +32,7 @@ def refused(output: Path) -> bool:
     try:
         require_free_output(output, force=True)
     except TrainingError as error:
-        return "of a run that has not ended; go on with --resume, or remove that folder" in str(error)
+        return "of a run that has not ended; continue with --resume, or remove that folder" in str(error)
     return False
 
 

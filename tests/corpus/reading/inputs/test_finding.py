@@ -1,7 +1,6 @@
 """Which files are found for the addresses that a person named, here and on S3."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
@@ -243,17 +242,12 @@ KEYS = (
 
 
 @pytest.fixture(scope="module")
-def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        client = boto3.client("s3")
-        client.create_bucket(Bucket=BUCKET)
-        for key in KEYS:
-            client.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
-        client.put_object(Bucket=BUCKET, Key="reviews/", Body=b"")
-        yield
+def _s3(aws: EmbeddedAws) -> None:
+    client = boto3.client("s3")
+    client.create_bucket(Bucket=BUCKET)
+    for key in KEYS:
+        client.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
+    client.put_object(Bucket=BUCKET, Key="reviews/", Body=b"")
 
 
 def keys(*given: str, leave_out: str | None = None) -> list[str]:

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import lzma
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
@@ -259,13 +258,8 @@ BUCKET = "pile"
 
 
 @pytest.fixture(scope="module")
-def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
-        yield
+def _s3(aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
 
 
 @pytest.mark.usefixtures("_s3")

@@ -17,8 +17,8 @@ _PIP_WORDS, _PIP_ROWS = 30_000, 1 << 16
 the memory."""
 
 
-class Judges:
-    """The sets by which a run's embeddings are judged."""
+class WordEvaluation:
+    """The sets on which a run's word embeddings are evaluated."""
 
     def __init__(
         self, similarity_files: Sequence[str], analogy_files: Sequence[str], reference: Pairs | None = None

@@ -1,0 +1,81 @@
+"""Wrong command lines and wrong input, which `wrong_use.yaml` lists: each ends in a sentence, and leaves nothing."""
+
+import io
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bootstrap.cli.main import main
+from tests.bootstrap.cli.known_model import save, save_topics
+from trainer.command_line import parse_arguments
+
+GROUPS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_use.yaml").read_text())
+ROWS = [{**row, "files": group.get("files", {}) | row.get("files", {})} for group in GROUPS for row in group["rows"]]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two trained models, by the names that commands have for them."""
+    made = {name: tmp_path_factory.mktemp(name) for name in ("known", "topics")}
+    save(made["known"])
+    save_topics(made["topics"])
+    return made
+
+
+def content_of(file: str | bytes | list[Any]) -> bytes:
+    if isinstance(file, bytes):
+        return file
+    parts = (
+        part
+        if isinstance(part, str)
+        else "".join(f"{line}\n".replace("#", str(n)) for n in range(part["times"]) for line in part["lines"])
+        for part in file
+    )
+    return "".join(parts).encode()
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Those that a person sees: not the work with which the same command would go on."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and ".shoal-work-" not in str(path))
+
+
+def run(command: list[str]) -> int:
+    """The exit status of a command, run in this process."""
+    match command:
+        case ["shoal", *arguments]:
+            return main(arguments)
+        case ["python", "-m", "trainer", *arguments]:
+            parse_arguments(arguments)
+            return 0
+        case ["python", "-m", module, *arguments]:
+            return int(import_module(module).main(arguments) or 0)
+    raise ValueError(command)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["command"] for row in ROWS])
+def test_wrong_use_is_a_sentence_and_leaves_nothing(
+    row: dict[str, Any],
+    models: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    for name, file in row["files"].items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(content_of(file))
+    before = files_below(tmp_path)
+    try:
+        status = run(shlex.split(row["command"].format(**models)))
+    except SystemExit as ended:
+        status = int(str(ended.code))
+    said = capsys.readouterr()
+    assert any(row["said"] in line for line in said.err.splitlines()), said.err
+    assert status == row.get("status", 2)
+    assert (said.out, "Traceback" in said.err) == ("", False)
+    assert files_below(tmp_path) == before
