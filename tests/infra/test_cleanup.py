@@ -332,7 +332,7 @@ def test_without_time_left_it_fails_and_says_how_to_go_on(cloudformation: CloudF
     s3.put_object(Bucket="endless", Key="left", Body=b"x")
     answer = cloudformation.ask("Delete", {"Bucket": "endless"}, milliseconds_left=1000)
     assert answer["Status"] == "FAILED"
-    assert answer["Reason"].endswith("endless still holds objects; delete the stack again to go on.")
+    assert answer["Reason"].endswith("endless still holds objects; delete the stack again to continue.")
 
 
 def test_without_time_left_no_more_uploads_are_aborted(cloudformation: CloudFormation) -> None:
@@ -341,7 +341,7 @@ def test_without_time_left_no_more_uploads_are_aborted(cloudformation: CloudForm
     s3.create_multipart_upload(Bucket="uploading", Key="half")
     answer = cloudformation.ask("Delete", {"Bucket": "uploading"}, milliseconds_left=1000)
     assert answer["Status"] == "FAILED"
-    assert answer["Reason"].endswith("uploading still holds unfinished uploads; delete the stack again to go on.")
+    assert answer["Reason"].endswith("uploading still holds unfinished uploads; delete the stack again to continue.")
     assert cloudformation.ask("Delete", {"Bucket": "uploading"})["Status"] == "SUCCESS"
     assert not s3.list_multipart_uploads(Bucket="uploading").get("Uploads")
 

@@ -143,7 +143,7 @@ def test_a_warning_counts_for_no_other_end() -> None:
         (
             None,
             "If the bucket the-bucket holds runs that were not fetched, it is kept, with its datasets and models, and "
-            "goes on costing money; else it is deleted with it. To fetch the runs: shoal fetch mine --output FOLDER",
+            "continues to cost money; else it is deleted with it. To fetch the runs: shoal fetch mine --output FOLDER",
         ),
     ],
 )

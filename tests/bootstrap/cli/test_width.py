@@ -219,10 +219,17 @@ def test_the_state_of_a_deployment_fits(capsys: pytest.CaptureFixture[str]) -> N
         },
         groups=[
             GroupStatus(
-                name="g6e-xlarge", role="train", instance_type="g6e.xlarge", size=3, desired=3, running=2, ready=1
+                name="g6e-xlarge",
+                role="train",
+                instance_type="g6e.xlarge",
+                size=3,
+                desired=3,
+                running=2,
+                ready=1,
+                told={},
             ),
             GroupStatus(
-                name="m5-xlarge", role="read", instance_type="m5.xlarge", size=2, desired=0, running=0, ready=0
+                name="m5-xlarge", role="read", instance_type="m5.xlarge", size=2, desired=0, running=0, ready=0, told={}
             ),
         ],
         cluster=None,

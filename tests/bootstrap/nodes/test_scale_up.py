@@ -238,9 +238,9 @@ def test_a_nodes_report_is_used_as_text_only(said, told) -> None:
 def test_the_number_of_ready_nodes_is_unknown_if_a_report_may_not_be_read(fleet, bars, aws) -> None:
     one = fleet().add("fast", "g5.xlarge", 1)
     with scale_up.scaled_up(one.deployment, bars):
-        (told,) = status._groups(Account(), one.name, BUCKET)
+        (told,) = status.groups_now(Account(), one.name, BUCKET)
         with aws.faults.during(Denied(service="s3", operation="GetObject")):
-            (untold,) = status._groups(Account(), one.name, BUCKET)
+            (untold,) = status.groups_now(Account(), one.name, BUCKET)
     assert (told.running, told.ready) == (1, 1)
     assert (untold.running, untold.ready) == (1, None)
     assert described(told).endswith("1 running, 1 ready")
