@@ -1,4 +1,4 @@
-"""`shoal evaluate`: how good word embeddings are, by what people said of pairs of words, and by analogies."""
+"""`shoal evaluate`: how good word embeddings are, by human scores of pairs of words, and by analogies."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @command(
-    short_help="judge word embeddings by similarity and analogies",
-    help="Compare word embeddings with what people said of pairs of words (Spearman's rank correlation of the scores "
+    short_help="evaluate word embeddings by similarity and analogies",
+    help="Compare word embeddings with human scores of pairs of words (Spearman's rank correlation of the scores "
     "with the cosines), and let them answer analogies: which word is to c as b is to a (3CosAdd and 3CosMul, all but "
     "the three given words)? Pairs and questions with a word that has no vector are left out, and counted. In a "
     "folder of --model char-lstm every word of a pair has a vector.",
@@ -46,17 +46,17 @@ Examples:
 def run(*, model: str, similarity: Sequence[str], analogy: Sequence[str], as_json: bool) -> int:
     """Run `shoal evaluate`."""
     if not (similarity or analogy):
-        raise UsageError("there is nothing to judge by; give --similarity FILE..., --analogy FILE..., or both")
+        raise UsageError("there is nothing to evaluate on; give --similarity FILE..., --analogy FILE..., or both")
     from trainer.embeddings.analogy import analogies, read_questions, total
     from trainer.embeddings.model_folder import open_words
     from trainer.embeddings.similarity import read_pairs, words_of
-    from trainer.embeddings.similarity import similarity as judged
+    from trainer.embeddings.similarity import similarity as correlation
 
     require_s3(model, *similarity, *analogy)
     pairs = {name: read_pairs(name) for name in similarity}
     questions = {name: read_questions(name) for name in analogy}
     vectors = open_words(model)
-    by_pairs = {name: judged(vectors.including(words_of(each)), each) for name, each in pairs.items()}
+    by_pairs = {name: correlation(vectors.including(words_of(each)), each) for name, each in pairs.items()}
     by_questions: dict[str, dict[str, AnalogyResult]] = {}
     with Bars(unit="question") as bars:
         for name, each in questions.items():

@@ -85,7 +85,7 @@ Examples:
     several=True,
     metavar="FILE",
     group=_DATA,
-    help="of word embeddings: sets of pairs of words with people's scores, by which they are judged",
+    help="of word embeddings: sets of pairs of words with human scores, on which they are evaluated",
 )
 @option(
     "--output",

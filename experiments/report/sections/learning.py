@@ -38,10 +38,10 @@ def learning(subjects: Sequence[Subject]) -> Section:
     left_out = len(subjects) - len(drawn)
     text = f"The first {MOST_LINES} kinds of runs are drawn; {plural(left_out, 'run')} left out. " if left_out else ""
     figures = [figure for figure in (_losses(drawn), _measures(drawn)) if figure is not None]
-    judged = [each for each in subjects if _matrix(each.run)]
-    chosen = one_of_each(judged, _MOST_MATRICES)
-    if len(judged) > len(chosen):
-        text += f"Confusion is shown of {len(chosen)} of {len(judged)} runs."
+    evaluated = [each for each in subjects if _matrix(each.run)]
+    chosen = one_of_each(evaluated, _MOST_MATRICES)
+    if len(evaluated) > len(chosen):
+        text += f"Confusion is shown of {len(chosen)} of {len(evaluated)} runs."
     matrices = [(each, matrix) for each in chosen if (matrix := _matrix(each.run))]
     figures += [_confusion(each, matrix, several=len(subjects) > 1) for each, matrix in matrices]
     return Section(key="learning", title="What was learnt", figures=figures, text=text.strip())
