@@ -21,8 +21,8 @@ if __name__ == "__main__":
 
     # Where the home cannot be written, the CDK's library is unpacked into a folder of this user elsewhere.
     if not os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT"):
-        from corpus.errors import DataError
-        from corpus.private_folders import make_users_folder
+        from common.errors import DataError
+        from common.private_folders import make_users_folder
 
         cache = Path.home() / ".cache" / "aws" / "jsii"
         try:
@@ -38,8 +38,8 @@ if __name__ == "__main__":
 from aws_cdk import App
 
 from infra import caller, topology
-from infra.errors import TopologyError
 from infra.stack import ShoalStack
+from infra.topology_error import TopologyError
 
 ROOT = Path(__file__).resolve().parent
 TOPOLOGIES = ROOT / "topologies"

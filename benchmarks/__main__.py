@@ -13,11 +13,8 @@ from statistics import median
 from types import ModuleType
 
 from benchmarks.record import KEPT, OWN, Log
-from bootstrap.errors import ShoalError
-from corpus.errors import DataError
-from experiments.errors import ExperimentError
-from infra.errors import TopologyError
-from trainer.errors import TrainingError
+from common.errors import DataError, ExperimentError, ShoalError, TrainingError
+from infra.topology_error import TopologyError
 
 TABLES = ("hdf5", "streaming")
 """Modules of this package with WHAT, FIGURES and measure(run), which returns the figures of every case."""

@@ -29,7 +29,7 @@ from bootstrap.progress import Bars
 from corpus.reading.storage import open_blocks
 from corpus.tokens import tokens
 from trainer.command_line import parse_arguments
-from trainer.output.files import MODEL
+from trainer.output.run_files import MODEL
 from trainer.registry import CLASSIFIERS
 
 _GENERATED = 2_000

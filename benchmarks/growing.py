@@ -28,11 +28,11 @@ import numpy as np
 import psutil
 
 from benchmarks.record import Log
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from corpus.stream.progress import read_status
-from corpus.stream.settings import StreamSettings, write_settings
+from corpus.stream.stream_settings import StreamSettings, write_settings
 from trainer.output import checkpoint
-from trainer.output.files import CHECKPOINTS, RECORD
+from trainer.output.run_files import CHECKPOINTS, RECORD
 
 _VOCABULARY, _LINE_WORDS = 20_000, 20
 _TOPICS = 40

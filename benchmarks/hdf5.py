@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from benchmarks.real_reviews import REVIEWS
 from corpus.dataset import DatasetWriter, open_dataset
+from corpus.dataset_settings import Settings
 from corpus.layout import RowBlock, columns
 from corpus.packing import StoredArray
 from corpus.rules import most_frequent
-from corpus.settings import Settings
 from corpus.text import encode_words, load_stopwords, word_ids, words
 
 WHAT = "2 million rows of 100 ids of 16 bits, of real lengths; MB of rows a second, CPU-seconds a GB of rows"

@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from benchmarks.record import Log
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 
 ROOT = Path(__file__).parent.parent
 ROOMS = {

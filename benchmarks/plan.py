@@ -33,7 +33,7 @@ from bootstrap.training.places.this_machine import ThisMachine
 from corpus.reading.sources import Inputs
 from experiments.forecast.rates import Rates, rates_of
 from experiments.forecast.training import TrainingWork, predict_training
-from experiments.runs import read_run
+from experiments.records.runs import read_run
 from jobs.pipeline import preprocess_locally
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown

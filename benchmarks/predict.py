@@ -23,12 +23,12 @@ from tempfile import TemporaryDirectory
 from benchmarks.meter import metered
 from benchmarks.record import Log
 from bootstrap.demo.reviews import write_reviews
-from bootstrap.errors import ShoalError
 from bootstrap.prediction.texts import find_text_files, read_text_files
+from common.errors import ShoalError
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.rules import most_frequent
-from corpus.settings import Settings
 from corpus.text import FIRST_WORD, load_stopwords, word_ids, words
 from trainer.classification import models
 from trainer.classification.losses import CROSS_ENTROPY, Loss, Scale

@@ -25,8 +25,8 @@ from tempfile import TemporaryDirectory
 from benchmarks.generated import write_reviews
 from benchmarks.meter import Usage, metered
 from benchmarks.record import Log
-from bootstrap.errors import ShoalError
-from corpus.version import VERSION
+from common.errors import ShoalError
+from common.version import VERSION
 
 _PROJECT = Path(__file__).parents[1]
 _MEMORY_LIMIT, _TIME_LIMIT = 8_000_000_000, 3600.0
@@ -35,7 +35,7 @@ _TOLERANCE = 0.05
 
 def release(repository: Path, version: str) -> str:
     """The first commit that had this version. Raises ShoalError where there is none."""
-    places = ("pyproject.toml", "corpus/version.py")
+    places = ("pyproject.toml", "common/version.py")
     pattern = f'^(version|VERSION) = "{re.escape(version)}"$'
     commits = _git(repository, "log", "--format=%H", f"-G{pattern}", "--", *places).decode().split()
     if not commits:

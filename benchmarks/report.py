@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.meter import Usage, metered
 from benchmarks.record import Log
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 
 _BROWSER = Path(__file__).parent.parent / "tests" / "browser"
 _VIEW = {"width": 1280, "height": 800, "scheme": "light", "printed": False, "count": [], "hover": [], "tabs": 0}

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import Dataset, RowBlock, Split, write_dataset
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
 from corpus.rules import VALIDATION_SHARE
-from corpus.settings import Settings
 from jobs.pipeline import preprocess_locally
 
 _BLOCK = 1_000_000

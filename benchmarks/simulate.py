@@ -22,7 +22,7 @@ from benchmarks.simulation.cluster import Cluster, Troubles, simulate
 from benchmarks.simulation.comparing import PUBLISHED, balancer_maker, growing
 from benchmarks.simulation.making import cluster_of_nodes, cluster_of_rates
 from bootstrap.cli.figures import read_size
-from bootstrap.errors import UsageError
+from common.errors import UsageError
 from experiments.forecast.rates import read_rates
 from infra import catalog
 from trainer.balancing.balancers import parse_balance

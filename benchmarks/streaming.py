@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.generated import write_reviews
 from bootstrap.preprocessing.step_arguments import WorkerResources, command_arguments, streaming_arguments
+from corpus.dataset_settings import Settings
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
-from corpus.settings import Settings
 from embedded.faults.kinds import AttemptFaults
 from embedded.hadoop.streaming import attempt_faults_environment
 from jobs.merge import MergeResult, read_merge_result

@@ -20,8 +20,8 @@ from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from benchmarks.trained import train_here
 from bootstrap.progress import Bars
-from corpus.cores import cores
-from corpus.display import plural
+from common.cores import cores
+from common.display import plural
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
-from bootstrap.errors import ShoalError
-from corpus.display import printable
-from corpus.files import write_whole
-from corpus.version import VERSION
+from common.display import printable
+from common.errors import ShoalError
+from common.files import write_whole
+from common.version import VERSION
 
 if TYPE_CHECKING:
     from infra.document import Document

@@ -10,10 +10,10 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-from corpus.display import printable
-from corpus.errors import DataError
+from common.display import printable
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import MALFORMED_REASONS
-from corpus.settings import Settings
 
 LENGTH_BINS = tuple(1 << power for power in range(14))
 """The bins of `lengths`, each by its smallest number of kept words; the last bin has no upper end."""

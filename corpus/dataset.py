@@ -12,11 +12,11 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from common.errors import DataError
 from corpus import file_checks
-from corpus.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, MOST_WORDS, RAGGED, SPLITS, Array, ArraysDigest, RowBlock, columns, layout_version
 from corpus.packing import StoredArray
-from corpus.settings import Settings
 from corpus.writing import DatasetWriter, write_dataset
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import int64, uint64
 
-from corpus.compiled import compiled
+from common.compiled import compiled
 from corpus.segments import gather
 
 Ids = npt.NDArray[np.uint32]

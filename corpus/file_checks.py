@@ -13,10 +13,10 @@ import h5py
 import numpy as np
 from h5py import h5d, h5t, h5z
 
-from corpus.errors import DataError
-from corpus.json_values import parse_json_object
+from common.errors import DataError
+from common.json_values import parse_json_object
+from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, Column, is_digest
-from corpus.settings import Settings
 
 _MOST_CHUNK_BYTES = 16 << 20
 """The chunks that Shoal writes have 1 MiB."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 
 Array = npt.NDArray[Any]
 

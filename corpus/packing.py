@@ -17,8 +17,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from corpus.cores import cores
-from corpus.errors import DataError
+from common.cores import cores
+from common.errors import DataError
 
 FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": 1}
 

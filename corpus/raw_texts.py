@@ -21,10 +21,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from common.errors import DataError, FinalError, explain_full_disk, is_full_disk
 from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
+from corpus.dataset_settings import Settings
 from corpus.dictionary import TokenisedTexts
-from corpus.errors import DataError, FinalError, explain_full_disk, is_full_disk
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code, require_classes
 from corpus.reading.formats import LABELS, Codes
@@ -35,7 +36,6 @@ from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
 from corpus.rules import VALIDATION_SHARE, in_test_sets, most_frequent, most_frequent_ids
 from corpus.segments import add_counts, gather
-from corpus.settings import Settings
 from corpus.text import FIRST_WORD, UNKNOWN, digests
 from corpus.token_dictionary import TokenDictionary
 

@@ -6,7 +6,7 @@ indices, which numba need not check for counting from the end.
 
 from numba import uint64
 
-from corpus.compiled import compiled
+from common.compiled import compiled
 
 
 @compiled

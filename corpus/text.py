@@ -11,7 +11,7 @@ from hashlib import blake2b
 from importlib import resources
 from pathlib import Path
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.tokens import is_token, tokens
 
 PADDING = 0

@@ -9,13 +9,13 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from corpus.display import plural
-from corpus.errors import DataError
-from corpus.json_values import parse_json_object, require_fields
+from common.display import plural
+from common.errors import DataError
+from common.json_values import parse_json_object, require_fields
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source
-from corpus.settings import Settings
 
 _Kind = TypeVar("_Kind")
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import int8, uint32, uint64
 
-from corpus.compiled import compiled
+from common.compiled import compiled
 from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
 from corpus.segments import add_counts
 

@@ -11,7 +11,7 @@ import numpy as np
 from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from corpus.compiled import compiled
+from common.compiled import compiled
 from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
 from corpus.text import unescape
 

@@ -14,11 +14,11 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from corpus.errors import DataError, explain_full_disk
-from corpus.files import partial_path
+from common.errors import DataError, explain_full_disk
+from common.files import partial_path
+from corpus.dataset_settings import Settings
 from corpus.layout import SPLITS, ArraysDigest, Column, RowBlock, columns, layout_version
 from corpus.packing import FILTERS, ChunkWriter
-from corpus.settings import Settings
 
 _STRING = h5py.string_dtype("utf-8")
 

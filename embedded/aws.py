@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.faults.file import FaultFile
 from embedded.processes import kill_marked
 from embedded.watchdog import MARK

@@ -11,7 +11,7 @@ from pathlib import Path
 from embedded import origin_check
 from embedded.cloudformation import deletion, dependencies, group_type, lifecycle, registry
 from embedded.emr import api, metrics
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.faults import quotas, refusals
 from embedded.faults.file import Faults
 from embedded.nodes import filters, instance_types, scaling, security_groups

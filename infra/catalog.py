@@ -14,7 +14,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 _FILE = Path(__file__).with_name("catalog.yaml")
 PRICES = Path(__file__).with_name("prices")

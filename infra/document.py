@@ -15,8 +15,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from infra.errors import TopologyError
 from infra.strict_yaml import MOST_BYTES, Refused, StrictLoader
+from infra.topology_error import TopologyError
 
 Location = tuple[str | int, ...]
 

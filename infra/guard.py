@@ -21,9 +21,9 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra import catalog, cost, topology
-from infra.errors import TopologyError
 from infra.functions import function
 from infra.roles import accept
+from infra.topology_error import TopologyError
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)

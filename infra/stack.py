@@ -94,7 +94,7 @@ class ShoalStack(Stack):
             payload=self._payload(
                 "emr",
                 wheels=libraries.of_cluster(spec),
-                packages=("corpus", "jobs", *_AGENT),
+                packages=("common", "corpus", "jobs", *_AGENT),
                 script="preprocessing/emr/install.sh",
             ),
         )
@@ -115,7 +115,7 @@ class ShoalStack(Stack):
             payload=self._payload(
                 "gpu",
                 wheels=libraries.of_gpu_nodes(self._spec),
-                packages=("corpus", "trainer", *_AGENT),
+                packages=("common", "corpus", "trainer", *_AGENT),
                 script="nodes/gpu/boot.sh",
             ),
         )

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 
 from infra import addresses, document, parts
 from infra.document import FieldError
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 STACK_PREFIX = "Shoal-"
 

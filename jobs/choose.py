@@ -13,19 +13,19 @@ from itertools import chain
 
 import orjson
 
-from corpus.display import plural
-from corpus.errors import DataError, FinalError
-from corpus.json_values import require_fields
-from corpus.options import Option, argparse_argument
+from common.display import plural
+from common.errors import DataError, FinalError
+from common.json_values import require_fields
+from common.options import Option, argparse_argument
+from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
 from corpus.reading.formats import LABELS
 from corpus.reading.storage import list_files, open_lines, write_text
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
-from corpus.settings import Settings
 from jobs.entry_points import run_as_command
+from jobs.job_settings import INPUT_SETTINGS, SETTINGS, read_job_settings
 from jobs.records import read_records
-from jobs.settings import INPUT_SETTINGS, SETTINGS, read_job_settings
 
 
 def _share(text: str) -> float:

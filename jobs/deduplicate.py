@@ -24,9 +24,9 @@ from jobs.arrays import Arrays, pack_arrays
 from jobs.collector import Collector
 from jobs.entry_points import run_as_script
 from jobs.job import PreprocessingJob
+from jobs.job_settings import read_stopwords
 from jobs.part_reducer import DistinctTexts, PartReducer
 from jobs.records import Record, side_url
-from jobs.settings import read_stopwords
 
 # Every part has a record for every bucket of words.
 _MAX_BUCKET_BITS = 8

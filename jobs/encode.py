@@ -17,19 +17,19 @@ from mrjob.protocol import BytesValueProtocol
 from orjson import loads
 
 from corpus.dataset import SPLITS, DatasetWriter, RowBlock
+from corpus.dataset_settings import Settings
 from corpus.dictionary import Dictionary
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import list_files, readable, writable
 from corpus.reading.tally import Tally
 from corpus.segments import fill_rows, gather
-from corpus.settings import Settings
 from corpus.text import FIRST_WORD, UNKNOWN
 from jobs.arrays import Arrays, unpack_arrays
 from jobs.choose import read_vocabulary_choice
 from jobs.entry_points import run_as_script
 from jobs.job import PreprocessingJob
+from jobs.job_settings import read_stopwords
 from jobs.records import Record, part_url, side_url
-from jobs.settings import read_stopwords
 
 _BLOCK_ROWS = 1 << 15
 _BLOCK_TOKENS = 1 << 22

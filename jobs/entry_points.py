@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corpus.errors import DataError, is_full_disk
+from common.errors import DataError, is_full_disk
 from corpus.reading.storage import write_text
 
 FAILURE_PREFIX = "shoal: "

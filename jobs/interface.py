@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corpus.dataset_settings import Settings as Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.settings import Settings as Settings
 from jobs.merge import MergeResult as MergeResult
 from jobs.pipeline import Progress, preprocess_locally
 

@@ -8,9 +8,9 @@ from typing import Any
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
-from corpus.options import argparse_argument
-from corpus.settings import Settings
-from jobs.settings import INPUT_SETTINGS, SETTINGS, read_job_settings
+from common.options import argparse_argument
+from corpus.dataset_settings import Settings
+from jobs.job_settings import INPUT_SETTINGS, SETTINGS, read_job_settings
 
 COUNTER = ("shoal", "bytes")
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
+from common.display import plural
+from common.errors import DataError, FinalError, explain_full_disk
+from common.json_values import parse_json_object, require_fields
 from corpus.counts import FREQUENT_WORDS, final_counts
 from corpus.dataset import DatasetWriter, open_dataset
-from corpus.display import plural
-from corpus.errors import DataError, FinalError, explain_full_disk
 from corpus.file_checks import require_counts
-from corpus.json_values import parse_json_object, require_fields
 from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS, is_digest
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from pybase64 import b64decode
 
 from corpus.counts import LENGTH_BINS
+from corpus.dataset_settings import Settings
 from corpus.dictionary import Dictionary
 from corpus.rules import in_test_sets, modal_ratings
 from corpus.segments import add_counts, gather, renumber
-from corpus.settings import Settings
 from jobs.arrays import Arrays, unpack_arrays
 from jobs.collector import copy_keys, first_of_each, group_numbers, parts_of_keys
 

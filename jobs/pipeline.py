@@ -21,15 +21,14 @@ from typing import Protocol
 
 import psutil
 
-from corpus.cores import cores
-from corpus.errors import DataError, is_full_disk
+from common.cores import cores
+from common.errors import DataError, JobError, is_full_disk
+from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import check_writable, exists, write_text
-from corpus.settings import Settings
 from jobs.entry_points import FAILURE_PREFIX
-from jobs.errors import JobError
 from jobs.job import COUNTER
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work, work_bytes

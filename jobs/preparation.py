@@ -13,15 +13,15 @@ from pathlib import Path
 import orjson
 
 import corpus
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.ranges import cut_into_tasks, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
-from corpus.settings import Settings
 from corpus.text import STOPWORD_LISTS
-from jobs.settings import read_stopwords
+from jobs.job_settings import read_stopwords
 from jobs.steps import Plan
 
 RATE = 60.0

@@ -10,12 +10,12 @@ from math import ceil, log2
 
 import orjson
 
+from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.storage import join
-from corpus.settings import Settings
 from corpus.text import STOPWORD_LISTS
+from jobs.job_settings import settings_arguments
 from jobs.records import part_name
-from jobs.settings import settings_arguments
 
 _PART_BYTES = 128 << 20
 _MIN_PART_BITS, _MAX_PART_BITS = 3, 16

@@ -9,8 +9,8 @@ from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 from jobs.pipeline import preprocess_locally
 
 _WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more than the initial size of a dictionary

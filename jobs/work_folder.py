@@ -11,9 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from corpus.errors import DataError, FinalError
-from corpus.private_folders import locked, make_private_folder
-from jobs.errors import JobError
+from common.errors import DataError, FinalError, JobError
+from common.private_folders import locked, make_private_folder
 
 _WORK_NAME = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
 

@@ -25,7 +25,7 @@ def pack_code(archive: zipfile.ZipFile) -> None:
     """Pack the code that a stack deploys to GPU nodes."""
     root = Path(__file__).parents[1]
     archive.write(root / "bootstrap" / "__init__.py", "bootstrap/__init__.py")
-    for package in ("corpus", "trainer", "bootstrap/agent"):
+    for package in ("common", "corpus", "trainer", "bootstrap/agent"):
         for source in (root / package).rglob("*.py"):
             archive.write(source, source.relative_to(root))
 

@@ -28,7 +28,7 @@ class File:
 
 @dataclass
 class Rules:
-    """The settings of corpus.settings.Settings that bear on reading, and on what becomes of a text."""
+    """The settings of corpus.dataset_settings.Settings that bear on reading, and on what becomes of a text."""
 
     rating_range: tuple = (1, 5)
     """In steps, as what comes of a rating."""

@@ -14,7 +14,7 @@ import boto3
 import pytest
 
 from bootstrap.demo import life
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from tests.processes import MARK, left_behind, marked
 
 pytestmark = pytest.mark.end_to_end

@@ -11,7 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PATH = re.compile(r"\.?[\w-][\w./-]*(?:/|\.(?:py|sh|md|ya?ml|toml|txt|json|h5))")
-PACKAGES = ("corpus", "jobs", "trainer", "bootstrap", "infra", "experiments", "embedded", "benchmarks", "tools")
+PACKAGES = (
+    *("common", "corpus", "jobs", "trainer", "bootstrap", "infra", "experiments", "embedded"),
+    *("benchmarks", "tools"),
+)
 DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+")
 MADE = {"dataset.h5", "counts.json", "package-lock.json"}
 """Files that Shoal writes, not its own."""

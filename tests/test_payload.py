@@ -95,12 +95,13 @@ def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> Non
         "trainer.launch",
         READS,
     )
-    assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"corpus", "trainer"})
+    assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"common", "corpus", "trainer"})
 
 
 def test_the_agent_of_a_gpu_node_needs_only_what_it_downloads_and_no_torch() -> None:
     modules = ("bootstrap.agent.__main__", "bootstrap.agent.stage", "boto3")
-    found = imported(modules, libraries={"numpy"} | listed("gpu"), packages={"bootstrap", "corpus", "trainer"})
+    packages = {"bootstrap", "common", "corpus", "trainer"}
+    found = imported(modules, libraries={"numpy"} | listed("gpu"), packages=packages)
     assert not {"torch", "h5py"} & found
 
 
@@ -109,13 +110,13 @@ def test_a_gpu_node_with_inputs_needs_only_what_it_downloads_to_read_texts_and_n
     assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
     zstd = "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"
     modules = ("corpus.text_request", "corpus.raw_texts", "boto3", "orjson", "pyarrow.parquet", zstd, "nltk.tokenize")
-    assert "torch" not in imported(modules, libraries=libraries, packages={"corpus"})
+    assert "torch" not in imported(modules, libraries=libraries, packages={"common", "corpus"})
 
 
 def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
     modules = ("jobs.deduplicate", "jobs.vocabulary", "jobs.encode", "jobs.choose", "jobs.merge")
     steps = ("bootstrap.agent.step", "bootstrap.agent.cancellation")
-    found = imported((*modules, *steps), libraries=listed("emr"), packages={"bootstrap", "corpus", "jobs"})
+    found = imported((*modules, *steps), libraries=listed("emr"), packages={"bootstrap", "common", "corpus", "jobs"})
     assert "h5py" in found
     assert "torch" not in found
 
@@ -123,8 +124,8 @@ def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
 @pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])
 def test_a_library_that_a_list_lacks_would_be_noticed(kind: str, missing: str) -> None:
     modules, packages = {
-        "gpu": (("trainer.start", "trainer.classification.task", READS), {"corpus", "trainer"}),
-        "emr": (("jobs.encode",), {"corpus", "jobs"}),
+        "gpu": (("trainer.start", "trainer.classification.task", READS), {"common", "corpus", "trainer"}),
+        "emr": (("jobs.encode",), {"common", "corpus", "jobs"}),
     }[kind]
     with pytest.raises(AssertionError, match=f"{missing} is not on this node"):
         imported(modules, libraries={"torch", "numpy"} | listed(kind) - {missing}, packages=packages)

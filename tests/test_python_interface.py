@@ -10,7 +10,7 @@ import pytest
 import jobs
 import trainer
 from bootstrap.demo.reviews import write_reviews
-from corpus.errors import DataError
+from common.errors import DataError
 
 ROOT = Path(__file__).parents[1]
 

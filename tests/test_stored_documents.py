@@ -14,19 +14,18 @@ from hypothesis import strategies as st
 
 from bootstrap.agent.documents import NodeStatus, RunRequest, token_in
 from bootstrap.nodes import boot_report
-from bootstrap.training import outcome
-from corpus.errors import DataError
-from corpus.json_values import parse_json_object
-from corpus.settings import Settings
+from common.errors import DataError, ExperimentError, ShoalError, TrainingError
+from common.json_values import parse_json_object
+from corpus.dataset_settings import Settings
 from corpus.stream import progress
-from corpus.stream.settings import StreamSettings, read_settings
+from corpus.stream.stream_settings import StreamSettings, read_settings
 from corpus.text_request import TextProgress
-from experiments.errors import ExperimentError
 from experiments.plans import kept
-from experiments.plans.files import load
+from experiments.plans.experiment_files import load
+from experiments.records.runs import read_run
+from experiments.records.summaries import read_summary
 from experiments.report.subjects import read_counts
-from experiments.results import read_experiment
-from experiments.runs import read_run
+from experiments.results.arm_results import read_experiment
 from infra.handlers.guard import parameters
 from infra.handlers.guard.rules import GuardState, SentNotice
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
@@ -35,12 +34,11 @@ from tests.bootstrap.agent.test_agent import STREAM
 from tests.bootstrap.agent.test_documents import REQUESTS, STATUS
 from tests.bootstrap.cli.known_model import save
 from tests.bootstrap.training.test_local import FINISHED
-from tests.experiments import records
+from tests.experiments import made_records as records
 from tests.experiments.report import examples
 from tests.trainer.output.test_checkpoint import state
 from trainer.classification.model_folder import read_model_folder
 from trainer.distributed import failures
-from trainer.errors import TrainingError
 from trainer.output import checkpoint
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -176,9 +174,7 @@ DOCUMENTS = {
     "what a command wrote of a run": Stored(
         json.dumps(LAUNCH), in_file("launch.json", read_run, **{"record.jsonl": RECORD}), ExperimentError
     ),
-    "the summary of a run": Stored(
-        json.dumps(FINISHED), in_file("summary.json", outcome.read_summary), outcome.ShoalError, json.dumps
-    ),
+    "the summary of a run": Stored(json.dumps(FINISHED), in_file("summary.json", read_summary), ShoalError, json.dumps),
     "a model": Stored(
         MODEL["config.json"].decode(),
         read_model,

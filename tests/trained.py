@@ -11,7 +11,7 @@ from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import StreamSource
 from bootstrap.training.train import train
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from experiments.forecast.rates import Rates
 from trainer.config import TrainConfig
 

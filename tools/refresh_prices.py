@@ -21,12 +21,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import account
 from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import print_error, say, table
-from bootstrap.errors import ShoalError
-from corpus.display import plural
+from common.display import plural
+from common.errors import ShoalError
 from infra import caller, catalog
 from infra.catalog import PriceList, Prices
-from infra.errors import TopologyError
 from infra.parts import known_region
+from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

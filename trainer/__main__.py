@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from trainer.command_line import parse_arguments
 from trainer.distributed import failures
 from trainer.distributed.failures import FailureKind
-from trainer.errors import RankError
+from trainer.rank_errors import RankError
 
 
 class _ReportedError(Exception):

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from common.errors import TrainingError
 from trainer.clock import ALL_REDUCE, ORDER
 from trainer.distributed import collectives, failures, parameter_server
 from trainer.distributed.dealer import Dealer, Finished
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.parameter_server import ParameterServer
 from trainer.distributed.traffic import bytes_a_step
-from trainer.errors import TrainingError
 from trainer.loop import Trainer
 
 _STALENESS_A_RANK = 4

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from corpus.errors import DataError
-from corpus.options import argparse_argument, flag
-from corpus.stream.settings import read_settings
+from common.errors import DataError, TrainingError
+from common.options import argparse_argument, flag
+from corpus.stream.stream_settings import read_settings
 from trainer.config import TrainConfig, configured
-from trainer.errors import TrainingError
 from trainer.options.presets import OF_THE_RUN
 from trainer.options.section import options
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corpus.options import Option
-from trainer.errors import TrainingError
+from common.errors import TrainingError
+from common.options import Option
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
 from trainer.options.optimisation_options import OptimisationOptions

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from trainer.errors import TrainingError
+from common.errors import TrainingError
 
 
 def require(count: int) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.cores import cores
+from common.cores import cores
+from common.errors import TrainingError as TrainingError
 from corpus.dataset import open_dataset
 from trainer.classification.labelling import Labeller
 from trainer.classification.labelling import Prediction as Prediction
 from trainer.classification.loading import load_model as read_model
 from trainer.config import TrainConfig, configured
-from trainer.errors import TrainingError as TrainingError
-from trainer.output.files import SUMMARY, finished_summary, prepare_output, read_json, require_free_output
+from trainer.output.run_files import SUMMARY, finished_summary, prepare_output, read_json, require_free_output
 from trainer.rank_processes import LOG, failure_in, start_ranks
 
 

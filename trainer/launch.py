@@ -40,7 +40,7 @@ from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCP
 from torch.distributed.elastic.utils import store as elastic_store
 from torch.distributed.launcher import api
 
-from corpus.starter import end_with_starter
+from common.starter import end_with_starter
 from trainer.distributed import channel, collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
 

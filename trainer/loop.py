@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from corpus.display import plural
-from corpus.files import indented_json
+from common.display import plural
+from common.errors import TrainingError
+from common.files import indented_json
 from trainer.balancing.balancers import make_balancer
 from trainer.balancing.split import stratified_rows
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
@@ -29,15 +30,16 @@ from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange, StepReport
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.distributed.traffic import bytes_a_step
-from trainer.errors import SAME_SPLIT_ADVICE, TrainingError
 from trainer.options.run_options import Slowdown
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
 from trainer.output.checkpoint_schedule import Checkpointer
-from trainer.output.files import CHECKPOINTS, SUMMARY, write_whole
+from trainer.output.lines import End, Epoch, Test
 from trainer.output.reporter import Reporter
+from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.throughput import Throughput
+from trainer.rank_errors import SAME_SPLIT_ADVICE
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
 
@@ -252,7 +254,7 @@ class Trainer:
         if validation := self.evaluate(VALIDATION):
             self.progress.validation = validation
             loss = self.progress.loss_sum / self.order.rows
-            self.reporter.write("epoch", epoch=self.progress.epoch + 1, loss=loss, validation=validation)
+            self.reporter.write(Epoch(epoch=self.progress.epoch + 1, loss=loss, validation=validation))
 
     def evaluate(self, part: str) -> dict[str, Any] | None:
         """The loss and measures on a part of the rows, the same on all ranks. Returns None, and stops the run, if it is
@@ -306,7 +308,7 @@ class Trainer:
         self.timer.finish()
         if tested:
             self.reporter.notes(self.task.closing_notes())
-            self.reporter.write("test", epoch=self.progress.epoch, **tested)
+            self.reporter.write(Test.of(self.progress.epoch, tested))
             with self.clock.during(Activity.RATES):
                 self.throughput.add_final_rates(
                     measure_own_rates(
@@ -322,11 +324,11 @@ class Trainer:
             if (tested or self.task.saves_when_stopped) and not self.config.sleep:
                 self.task.save(self.config.output, epoch=self.progress.epoch, tested=tested or {})
             write_whole(self.config.output / SUMMARY, indented_json(summary))
-        self.reporter.write("end", **summary)
+        self.reporter.write(End(summary=summary))
         return summary
 
     def summary(self, tested: dict[str, Any] | None) -> dict[str, Any]:
-        """The content of summary.json (record.py)."""
+        """The content of summary.json (`End` of output/lines.py)."""
         return {
             **self.task.summary_measures(tested),
             **self.throughput.summary(self.ranks, self.timer),

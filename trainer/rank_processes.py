@@ -5,11 +5,11 @@ import subprocess
 import sys
 from typing import IO
 
-from corpus.starter import ends_with_this_process
+from common.errors import TrainingError
+from common.starter import ends_with_this_process
 from trainer.command_line import as_arguments
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
-from trainer.errors import TrainingError
 
 STOP_SECONDS = 60
 """How long the launcher gives the ranks to end with a checkpoint, once they are asked to stop."""

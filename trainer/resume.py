@@ -8,14 +8,14 @@ rate depend on the global batch, which a run keeps.
 from dataclasses import replace
 from typing import Any
 
-from corpus.display import plural
-from corpus.options import flag
+from common.display import plural
+from common.errors import TrainingError
+from common.options import flag
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
 from trainer.options.presets import OF_THE_RUN
 from trainer.order import steps_per_epoch
-from trainer.output.files import CHECKPOINTS
+from trainer.output.run_files import CHECKPOINTS
 
 _MAY_CHANGE = frozenset(
     (

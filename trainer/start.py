@@ -11,19 +11,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from corpus.display import plural
-from corpus.options import flag
+from common.display import plural
+from common.errors import TrainingError
+from common.options import flag
 from trainer import resume
 from trainer.asynchronous import AsynchronousTrainer
 from trainer.clock import Clock
 from trainer.config import TrainConfig
 from trainer.distributed import failures, memory, parameter_server
 from trainer.distributed.ranks import Ranks, StopRequest
-from trainer.errors import TrainingError
 from trainer.loop import Trainer
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
-from trainer.output.files import CHECKPOINTS, prepare_output, require_free_output
+from trainer.output.run_files import CHECKPOINTS, prepare_output, require_free_output
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")

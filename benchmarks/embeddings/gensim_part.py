@@ -24,11 +24,11 @@ from benchmarks.fasttext import shoal
 from benchmarks.fasttext.both import difference, spread
 from benchmarks.record import Log
 from bootstrap.training.sources.local_readers import FOLDER
-from corpus.stream.settings import read_settings
+from corpus.stream.stream_settings import read_settings
 from trainer.embeddings.evaluation import WordEvaluation, pip_reference
 from trainer.embeddings.text_rows import read_rows
 from trainer.embeddings.vectors import WordVectors, open_vectors
-from trainer.output.files import MODEL
+from trainer.output.run_files import MODEL
 
 _SIZE, _WINDOW, _NEGATIVES, _SUBSAMPLE, _MIN_COUNT = 100, 5, 5, 1e-3, 5
 

@@ -26,7 +26,7 @@ from benchmarks.record import Log
 from bootstrap.training.sources.local_readers import FOLDER
 from experiments.forecast.communication import Links
 from experiments.forecast.words import alone, step_bytes, task_of_runs, words_per_second
-from trainer.output.files import SUMMARY
+from trainer.output.run_files import SUMMARY
 
 _MODES = ("average:20", "average:50", "async:20", "async:50")
 WAYS: Mapping[str, tuple[str, ...]] = {"sync": (), **{mode: (f"--mode={mode}", "--trust-network") for mode in _MODES}}

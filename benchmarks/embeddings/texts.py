@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bootstrap.demo.reviews import write_reviews
 from corpus.reading.storage import open_blocks
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from corpus.stream.tokenisers import words_of_line
 
 _GENERATED = 4_000

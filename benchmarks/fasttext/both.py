@@ -26,8 +26,8 @@ from benchmarks.trained import train_here
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
 from corpus.dataset import Split, open_dataset, write_dataset
+from corpus.dataset_settings import Settings
 from corpus.layout import RowBlock
-from corpus.settings import Settings
 from trainer.command_line import parse_arguments
 
 _GENERATED = 8_000

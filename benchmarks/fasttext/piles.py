@@ -19,17 +19,17 @@ import torch
 from benchmarks.fasttext.reading import read_texts
 from bootstrap.cli.command import command, described_options
 from bootstrap.cli.input_options import input_options, read_inputs, reading_options
-from bootstrap.errors import UsageError
+from common.errors import UsageError
+from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
 from corpus.reading.formats import Codes
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Inputs, Range
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
-from jobs.settings import JUDGING, read_judging
+from jobs.job_settings import JUDGING, read_judging
 from trainer.classification.data import TextData, load_data
 from trainer.classification.rows import Rows
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bootstrap.progress import Bars
 from bootstrap.training.sources.texts import TextsSource, dataset_of_texts
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 
 
 def read_texts(train: Path, test: Path, folder: Path) -> Path:

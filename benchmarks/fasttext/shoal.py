@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.meter import Usage, metered
-from bootstrap.errors import ShoalError
-from trainer.output.files import SUMMARY
+from common.errors import ShoalError
+from trainer.output.run_files import SUMMARY
 
 _MEMORY, _SECONDS = 16 << 30, 6 * 3600.0
 

@@ -13,8 +13,8 @@ from struct import Struct
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 from jobs.preparation import prepare_work
 from jobs.steps import JobStep
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from corpus.dataset import open_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.text import UNKNOWN
 
 COUNTS = ("lines", "malformed", "empty", "texts", "distinct", "conflicting", "wordless")

@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from bootstrap.prediction.texts import find_text_files, read_text_files
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from corpus.text import PADDING, encode_words, words
 from trainer.classification.loading import load_model
 from trainer.classification.trained_model import TrainedModel

@@ -18,7 +18,7 @@ import polars as pl
 
 from benchmarks.peers.contract import is_blank, review
 from benchmarks.peers.outcome import in_test_bound, write_counts
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.text import FIRST_WORD, PADDING, UNKNOWN, load_stopwords
 
 _PIECE = 16 << 20

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.peers.contract import cleaned_words, is_blank, review
 from benchmarks.peers.outcome import in_test_bound, write_counts
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.text import FIRST_WORD, UNKNOWN, load_stopwords
 
 _CORES = 2

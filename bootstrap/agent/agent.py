@@ -13,7 +13,7 @@ from bootstrap.agent import documents
 from bootstrap.agent.channel import Document
 from bootstrap.agent.documents import NodeStatus, RunRequest
 from bootstrap.agent.node_run import Node, NodeRun
-from corpus.errors import DataError
+from common.errors import DataError
 from trainer.rank_processes import STOP_SECONDS
 
 BEAT_SECONDS = 60.0

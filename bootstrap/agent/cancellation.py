@@ -17,8 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.channel import Bucket, Document
 from bootstrap.agent.documents import MOST_ERROR, Cancellation, CancellationAnswer, step_name
-from corpus.display import printable
-from corpus.errors import DataError
+from common.display import printable
+from common.errors import DataError
 
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError)
 _YARN_SECONDS = 120

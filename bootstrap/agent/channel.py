@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from botocore.exceptions import ClientError
 
-from corpus.files import whole_file
+from common.files import whole_file
 from corpus.reading import s3
-from corpus.reading.s3 import Place
+from corpus.reading.s3 import S3Path
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -79,21 +79,21 @@ class Bucket:
 
     def write(self, key: str, text: str) -> None:
         """As in `Channel`."""
-        s3.put(self._client, Place(self._name, key), text.encode())
+        s3.put(self._client, S3Path(self._name, key), text.encode())
 
     def list(self, prefix: str) -> Iterator[str]:
         """As in `Channel`."""
-        return (each["Key"] for each in s3.list_objects(self._client, Place(self._name, prefix)))
+        return (each["Key"] for each in s3.list_objects(self._client, S3Path(self._name, prefix)))
 
     def get(self, key: str, path: Path) -> None:
         """As in `Channel`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial:
-            s3.download(self._client, Place(self._name, key), partial)
+            s3.download(self._client, S3Path(self._name, key), partial)
 
     def put(self, path: Path, key: str) -> None:
         """As in `Channel`."""
-        s3.upload(self._client, path, Place(self._name, key))
+        s3.upload(self._client, path, S3Path(self._name, key))
 
     def remove(self, key: str) -> None:
         """As in `Channel`."""

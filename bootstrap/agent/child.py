@@ -10,8 +10,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from common.starter import ends_with_this_process
 from corpus.reading.storage import write_text
-from corpus.starter import ends_with_this_process
 
 IDENTITY, EXIT = "process", "exit"
 """The files in the folder: which process runs the program, and the exit status of the program."""

@@ -11,11 +11,11 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Self, TypeVar
 
-from corpus.errors import DataError
-from corpus.json_values import parse_json_object, require_fields
+from common.errors import DataError
+from common.json_values import parse_json_object, require_fields
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from corpus.reading.s3 import is_s3, place_of
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from corpus.text_request import TextRequest
 
 VERSION = 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bootstrap.agent.documents import Member, RunRequest
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.s3 import place_of
 
 _SERVED = "/mnt/share"

@@ -18,19 +18,18 @@ from bootstrap.agent.channel import Channel
 from bootstrap.agent.documents import Member, NodeStatus, RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.processes import Processes
-from bootstrap.agent.progress import RunProgress
+from bootstrap.agent.progress import RecordedProgress
 from bootstrap.agent.supervisor import Restarts
 from bootstrap.agent.uploads import Uploads
-from corpus.display import printable
-from corpus.errors import DataError
+from common.display import printable
+from common.errors import DataError, TrainingError
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import STATUS_NAME, reader_folder
 from corpus.text_request import TextProgress
 from trainer.command_line import as_arguments, from_words
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
-from trainer.errors import TrainingError
-from trainer.output.files import CHECKPOINTS, SUMMARY, read_json
+from trainer.output.run_files import CHECKPOINTS, SUMMARY, read_json
 from trainer.rank_processes import LIMITS, STOP_SECONDS
 
 _UPLOAD_SECONDS = 5.0
@@ -74,7 +73,7 @@ class NodeRun:
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/")
         self._uploading: Future[None] | None = None
         self._uploaded = -_UPLOAD_SECONDS
-        self._progress = RunProgress(self._folder)
+        self._progress = RecordedProgress(self._folder)
         self._progressed = -_PROGRESS_SECONDS
         self._restarts = {reader: Restarts() for reader in request.readers_on(me.instance)}
         self._asked: dict[str, float] = {}

@@ -1,15 +1,15 @@
 """How far the ranks of a run are, by the record that its first rank writes into the run's folder."""
 
-import json
 from contextlib import suppress
 from pathlib import Path
 
-from trainer.output.files import RECORD
+from trainer.output.lines import Step, parse_line
+from trainer.output.run_files import RECORD
 
 _START, _STEP = b'{"kind": "start"', b'{"kind": "step"'
 
 
-class RunProgress:
+class RecordedProgress:
     """The latest step in a run's record, and how often its ranks were started; None where it has none.
 
     Each look reads only what was added since the one before.
@@ -35,6 +35,5 @@ class RunProgress:
                     self.attempt = (self.attempt or 0) + 1
                 elif line.startswith(_STEP):
                     latest = line
-        with suppress(ValueError):  # a killed process has left half a line
-            step = json.loads(latest).get("step")
-            self.step = step if type(step) is int and step >= 0 else self.step
+        if isinstance(step := parse_line(latest), Step):  # a killed process may have left half a line
+            self.step = step.step

@@ -19,14 +19,14 @@ from bootstrap.agent import documents
 from bootstrap.agent.channel import Bucket, Channel
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine, this_machine
-from corpus.errors import DataError
-from corpus.files import whole_file
+from common.errors import DataError
+from common.files import whole_file
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.storage import write_text
-from corpus.stream.settings import write_settings
+from corpus.stream.stream_settings import write_settings
 from corpus.text_request import TextProgress
-from trainer.output.files import CHECKPOINTS, RECORD, STREAM
+from trainer.output.run_files import CHECKPOINTS, RECORD, STREAM
 
 _TELL_SECONDS = 2.0
 _CHECKPOINT = re.compile(rf"{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 
 ROOT = Path(__file__).parents[2]
 """The folder of app.py; in a checkout also of cdk.json, by which `cdk` finds app.py."""

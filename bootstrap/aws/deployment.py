@@ -12,8 +12,8 @@ import boto3
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership
-from bootstrap.errors import ShoalError
-from corpus.reading.s3 import Place, place_of
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, place_of
 from infra import addresses, topology
 from infra.caller import emulated
 
@@ -47,7 +47,7 @@ class Deployment:
         held = self.outputs.get(topology.OUTPUT_SHARE_ID)
         return None if held is None else "nfs" if held == "nfs" else "efs"
 
-    def readable(self, address: str, *own: str, under: Sequence[str] = ("",)) -> Place:
+    def readable(self, address: str, *own: str, under: Sequence[str] = ("",)) -> S3Path:
         """The place of an address that nodes may read: in one of their own buckets, or within the topology's `inputs`.
 
         `own` are the outputs that name those buckets, `under` the prefixes that the nodes read of them. The cluster
@@ -56,7 +56,7 @@ class Deployment:
         `inputs`, for any other address, and DataError for what is none.
         """
         place = place_of(address)
-        read = [Place(self.output(name), prefix) for name in own for prefix in under]
+        read = [S3Path(self.output(name), prefix) for name in own for prefix in under]
         named = self.outputs.get(topology.OUTPUT_INPUTS, "").split()
         ours = any(place.bucket == each.bucket and place.key.startswith(each.key) for each in read)
         if not ours and not any(addresses.contains(each, address) for each in named):

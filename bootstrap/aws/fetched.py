@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from corpus.reading.s3 import Place, list_objects
+from corpus.reading.s3 import S3Path, list_objects
 from infra import topology
 from infra.handlers import cleanup
 
@@ -19,7 +19,7 @@ def unfetched(s3: "S3Client", bucket: str) -> list[str]:
     return cleanup.unfetched(s3, bucket, topology.RUNS_PREFIX, topology.FETCHED_PREFIX)
 
 
-def etags(s3: "S3Client", folder: Place) -> dict[str, str]:
+def etags(s3: "S3Client", folder: S3Path) -> dict[str, str]:
     """The objects of a run's folder, by name. List them before they are fetched: what then changes counts as new."""
     return {each["Key"].removeprefix(folder.key): each["ETag"] for each in list_objects(s3, folder)}
 
@@ -38,7 +38,7 @@ def mark(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say
             say(f"{run} was fetched, but s3://{bucket} could not be told, so that it goes on keeping it: {error}")
 
 
-def put(s3: "S3Client", place: Place, run: str, text: str, say: Callable[[str], None]) -> None:
+def put(s3: "S3Client", place: S3Path, run: str, text: str, say: Callable[[str], None]) -> None:
     """Write an object of a run that nobody needs to fetch, because it only has what the command was told."""
     etag = s3.put_object(Bucket=place.bucket, Key=place.key, Body=text.encode())["ETag"]
     mark(s3, place.bucket, {run: {place.key.rpartition("/")[2]: etag}}, say)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError
 
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from infra.caller import emulated
 
 START = "no emulator answers there: start `shoal embedded`, and use the environment that it prints"

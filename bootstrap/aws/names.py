@@ -9,11 +9,11 @@ import re
 from ipaddress import AddressValueError, IPv4Address
 
 from bootstrap.agent.documents import INSTANCE, REQUEST_NAME
-from bootstrap.errors import ShoalError
-from corpus.display import printable
+from common.display import printable
+from common.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import parts, topology
-from trainer.output.files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, STREAM, SUMMARY, VECTOR_FILES
+from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, STREAM, SUMMARY, VECTOR_FILES
 
 SETS = "sets/"
 """Where a run has the sets on which word embeddings are evaluated."""

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bootstrap.aws.paths import path_below
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from corpus.files import whole_file
+from common.errors import ShoalError
+from common.files import whole_file
 from corpus.reading import s3
-from corpus.reading.s3 import Place
+from corpus.reading.s3 import S3Path
 from infra.handlers import cleanup
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ _MOST_AT_ONCE = 1000
 _CHUNK_BYTES = 64 << 20
 
 
-def sizes(client: "S3Client", place: Place) -> dict[str, int]:
+def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
     """The keys that start with the place's key, and the size of each in bytes."""
     return {found["Key"]: found["Size"] for found in s3.list_objects(client, place)}
 
 
-def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> list[str]:
+def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) -> list[str]:
     """Upload files to a folder, except unchanged ones that are there already.
 
     Returns their addresses, with `safe_name`s. A file counts as unchanged when its size and time of change are those
@@ -57,18 +57,18 @@ def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> 
         key = folder.key + name
         size = path.stat().st_size
         changed = str(path.stat().st_mtime_ns)
-        if _made_with(client, Place(folder.bucket, key)) != (size, changed):
+        if _made_with(client, S3Path(folder.bucket, key)) != (size, changed):
             sent = [done]
 
             def count(more: int, sent: list[int] = sent) -> None:
                 sent[0] += more
                 bars.at(sent[0])
 
-            there = Place(folder.bucket, key)
+            there = S3Path(folder.bucket, key)
             s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=count)
         done += size
         bars.at(done)
-    return [str(Place(folder.bucket, folder.key + name)) for name in names]
+    return [str(S3Path(folder.bucket, folder.key + name)) for name in names]
 
 
 def safe_name(name: str) -> str:
@@ -80,13 +80,13 @@ def safe_name(name: str) -> str:
     return f"{blake2b(name.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}-{safe}"
 
 
-def _made_with(client: "S3Client", place: Place) -> tuple[int, str] | None:
+def _made_with(client: "S3Client", place: S3Path) -> tuple[int, str] | None:
     found = s3.head_if_there(client, place)
     return None if found is None else (found["ContentLength"], found["Metadata"].get(_CHANGED, ""))
 
 
 def download(
-    client: "S3Client", place: Place, folder: Path, *, check: Callable[[str], str]
+    client: "S3Client", place: S3Path, folder: Path, *, check: Callable[[str], str]
 ) -> tuple[list[Path], list[str]]:
     """Copy what is below a place, whose key ends with `/`, into a folder.
 
@@ -102,7 +102,7 @@ def download(
         except ShoalError as error:
             refused.append(str(error))
             continue
-        save(client, Place(place.bucket, key), path)
+        save(client, S3Path(place.bucket, key), path)
         files.append(path)
     return files, refused
 
@@ -114,7 +114,7 @@ def is_marker(key: str, size: int) -> bool:
 
 def save(
     client: "S3Client",
-    place: Place,
+    place: S3Path,
     path: Path,
     *,
     changed: float | None = None,
@@ -155,7 +155,7 @@ def unpacked(packed: bytes) -> str:
         return "its log is damaged"
 
 
-def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> None:
+def remove(client: "S3Client", place: S3Path, *, but: Collection[S3Path] = ()) -> None:
     """Delete everything below a place, except these objects. Raises ShoalError naming one that S3 did not delete."""
     kept = {each.key for each in but}
     keys = [key for key in sizes(client, place) if key not in kept]

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from infra import topology
 
 _AT_ONCE = 8

@@ -7,8 +7,8 @@ GPU nodes can write any name into the data bucket, and what they write is copied
 import os
 from pathlib import Path
 
-from bootstrap.errors import ShoalError
-from corpus.display import printable
+from common.display import printable
+from common.errors import ShoalError
 
 # Files have a longer name while they are copied, and a system's limits are 255 and 4,096.
 _LONGEST_PART, _LONGEST_PATH = 200, 4000

@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import read_tags
 from bootstrap.aws.retry import retrying
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from common.errors import ShoalError
 from infra import topology
 
 Stack = Mapping[str, Any]

@@ -9,7 +9,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from corpus.reading.storage import check_writable, writable
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, local_ranks_option, where_options
 from bootstrap.cli.training_run import config_of, place_of
-from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
+from common.errors import UsageError
 from trainer.config import TrainConfig, options_for
 
 if TYPE_CHECKING:

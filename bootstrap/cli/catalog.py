@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, say, show, table
-from bootstrap.errors import UsageError
+from common.errors import UsageError
 
 if TYPE_CHECKING:
     from infra.catalog import InstanceType, PriceList

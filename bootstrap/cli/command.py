@@ -1,7 +1,7 @@
 """Click's commands and options, with help in groups and with options of several values.
 
 An option of `several` values takes them separated by spaces, up to the next option (`--input a b c`), or repeated;
-Click itself has only repeated options. Options of jobs and trainer are data (corpus/options.py), which
+Click itself has only repeated options. Options of jobs and trainer are data (common/options.py), which
 `described_options` declares here.
 
 A command with `advanced` options leaves those out of its help, and has files of options (config_options.py).
@@ -19,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bootstrap.cli.config_options import GIVEN, config_options, note_given, save_given
-from corpus.options import Option as Description
+from common.options import Option as Description
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 

@@ -17,14 +17,10 @@ import psutil
 from bootstrap.cli.command import Commands
 from bootstrap.cli.completion import COMPLETION
 from bootstrap.cli.output import colour, print_error
-from bootstrap.errors import OutputError, ShoalError, UsageError
 from bootstrap.interrupt import ENDING_SIGNALS
-from corpus.errors import DataError
-from embedded.errors import EmulatorError
-from experiments.errors import ExperimentError
-from infra.errors import TopologyError
-from jobs.errors import JobError
-from trainer.errors import TrainingError
+from common.errors import DataError, ExperimentError, JobError, OutputError, ShoalError, TrainingError, UsageError
+from embedded.emulator_error import EmulatorError
+from infra.topology_error import TopologyError
 
 COMMANDS = (
     "plan",

@@ -8,9 +8,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bootstrap.errors import ShoalError, UsageError
-from corpus.display import plural
-from infra.errors import TopologyError
+from common.display import plural
+from common.errors import ShoalError, UsageError
+from infra.topology_error import TopologyError
 
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
 """Where the value of an option that was given comes from: the command line, or the file of --config."""

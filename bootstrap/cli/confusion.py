@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corpus.display import printable
+from common.display import printable
 
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""

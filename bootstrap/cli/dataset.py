@@ -17,7 +17,7 @@ from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, percent, show, table
 from bootstrap.terminal import columns
-from corpus.display import plural, printable
+from common.display import plural, printable
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import histogram
 from bootstrap.cli.output import percent, table
-from corpus.display import length_bins
+from common.display import length_bins
 
 if TYPE_CHECKING:
-    from corpus.settings import Settings
+    from corpus.dataset_settings import Settings
     from jobs.merge import MergeResult
 
 TWO_CLASSES = ("negative", "positive")

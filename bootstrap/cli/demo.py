@@ -11,7 +11,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, percent, say, show, table
 from bootstrap.cli.output_folder import sole_writer
-from corpus.display import plural, printable
+from common.display import plural, printable
 
 if TYPE_CHECKING:
     from bootstrap.demo.life import DemoResult

@@ -14,8 +14,8 @@ from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.plan import content, lines
 from bootstrap.cli.target import check_name
-from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
+from common.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.deploy import DeployRequest, DeployResult, ResourceChange

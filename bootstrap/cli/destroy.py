@@ -12,9 +12,9 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, spent, stays
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.target import Target, target_options
-from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
-from corpus.display import plural, printable
+from common.display import plural, printable
+from common.errors import ShoalError, UsageError
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account

@@ -21,14 +21,13 @@ from bootstrap.cli.training_rows import (
 )
 from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
 from bootstrap.cli.word_options import GROUP, refuse_reading_options, stream_settings, word_options
-from bootstrap.errors import UsageError
+from common.errors import TrainingError, UsageError
 from jobs.choose import LIMITS
 from trainer.config import TrainConfig, options_for
 from trainer.embeddings.analogy import read_questions
 from trainer.embeddings.similarity import read_pairs
-from trainer.errors import TrainingError
 from trainer.options.embedding_options import require_text_of_kind
-from trainer.output.files import MODEL, finished_model
+from trainer.output.run_files import MODEL, finished_model
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.stream import StreamSource

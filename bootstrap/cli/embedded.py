@@ -19,8 +19,8 @@ import click
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import print_error, say
-from bootstrap.errors import ShoalError
 from bootstrap.interrupt import mark_handled
+from common.errors import ShoalError
 
 if TYPE_CHECKING:
     from embedded.aws import EmbeddedAws

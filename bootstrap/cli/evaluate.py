@@ -10,8 +10,8 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, percent, show, table
 from bootstrap.cli.vectors import model_option
-from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
+from common.errors import UsageError
 
 if TYPE_CHECKING:
     from trainer.embeddings.analogy import AnalogyResult

@@ -11,14 +11,14 @@ from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, say, show
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import check_name, connect_account
-from bootstrap.errors import ShoalError, UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
+from common.errors import ShoalError, UsageError
 
 if TYPE_CHECKING:
     from bootstrap.experiments.places import Deployments
     from bootstrap.experiments.running import RunMaker, RunningPlan
-    from experiments.plans.files import ExperimentFile
+    from experiments.plans.experiment_files import ExperimentFile
 
 _WHERE, _DATA = "Where", "Data"
 _READ = {
@@ -113,9 +113,9 @@ def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **a
     """Run `shoal experiment run`."""
     from bootstrap.cli import experiment_tables as tables
     from bootstrap.experiments.running import plan_runs
-    from experiments.plans.files import load
+    from experiments.plans.experiment_files import load
     from experiments.plans.prices import require_price
-    from experiments.results import read_experiment
+    from experiments.results.arm_results import read_experiment
 
     found = load(file)
     _require_options(found, asked, dry_run=dry_run)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import dollars
 from bootstrap.cli.output import percent, table
-from corpus.display import plural
-from experiments.comparing import warnings
+from common.display import plural
 from experiments.plans.prices import total_dollars
+from experiments.records.comparing import warnings
 from trainer.options.embedding_options import PIP_COSINE, SIMILARITY
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from experiments.forecast.estimate import Estimate
     from experiments.plans.planned import PlannedRun
     from experiments.plans.prices import RunPrice
-    from experiments.results import ArmResult, ExperimentResult, Spread
+    from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
 
 _SHOWN = "accuracy"
 """The measure that the table has of classifiers; programs get all."""

@@ -6,7 +6,7 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 
 
 @command(

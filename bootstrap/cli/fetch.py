@@ -8,9 +8,9 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, print_error, summary
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
-from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
-from corpus.display import plural
+from common.display import plural
+from common.errors import UsageError
 
 
 @command(

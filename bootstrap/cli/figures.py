@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import table
-from corpus.display import plural
+from common.display import plural
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.guard import GuardReport

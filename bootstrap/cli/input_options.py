@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from bootstrap.cli.command import Callback, option
-from bootstrap.errors import UsageError
-from corpus.errors import DataError
+from common.errors import DataError, UsageError
 from corpus.reading.sources import FORMAT_CHOICES, Inputs, ReadingOptions
 
 INPUT, READING = "Input", "How it is read"

@@ -18,14 +18,13 @@ from bootstrap.cli.input_options import (
     scale_suggested,
 )
 from bootstrap.cli.output import percent, table
-from bootstrap.errors import UsageError
-from corpus.display import plural
-from corpus.errors import DataError
-from corpus.options import flag
+from common.display import plural
+from common.errors import DataError, UsageError
+from common.options import flag
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 from jobs.choose import LIMITS
-from jobs.settings import RATING_SCALE, read_judging
+from jobs.job_settings import RATING_SCALE, read_judging
 
 if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent

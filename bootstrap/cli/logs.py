@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, show
 from bootstrap.cli.target import Target, target_options
-from bootstrap.errors import UsageError
+from common.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.logs import LogExcerpt

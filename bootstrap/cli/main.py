@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from types import FrameType
 
-from bootstrap.errors import OutputError
 from bootstrap.interrupt import Interrupt, interrupt_behind, name_of, status_of
+from common.errors import OutputError
 
 _PROCESS = os.getpid()
 

@@ -8,7 +8,7 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, show, table
 from bootstrap.cli.vectors import model_option
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 
 
 @command(

@@ -15,9 +15,9 @@ import psutil
 
 from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import print_warning
-from bootstrap.errors import ShoalError
-from corpus.display import printable
-from corpus.files import lock
+from common.display import printable
+from common.errors import ShoalError
+from common.files import lock
 from corpus.reading.s3 import is_s3
 
 _LONGEST_COMMAND = 100

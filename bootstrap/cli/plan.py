@@ -16,8 +16,8 @@ from bootstrap.cli.input_options import NOTES, READING
 from bootstrap.cli.like import like_options
 from bootstrap.cli.output import json_option, show, table
 from bootstrap.cli.target import check_name
-from bootstrap.errors import UsageError
-from infra.errors import TopologyError
+from common.errors import UsageError
+from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
     import boto3

@@ -13,9 +13,8 @@ import click
 
 from bootstrap.cli.command import MOST_RANKS, Callback, option
 from bootstrap.cli.output import show, table
-from bootstrap.errors import UsageError
-from corpus.display import plural
-from trainer.errors import TrainingError
+from common.display import plural
+from common.errors import TrainingError, UsageError
 
 if TYPE_CHECKING:
     from experiments.forecast.communication import Links
@@ -98,7 +97,7 @@ class WordWork:
 
     def show_here(self, ranks: int | None, *, as_json: bool) -> int:
         """Print what it takes on this machine."""
-        from corpus.cores import cores
+        from common.cores import cores
         from experiments.forecast.communication import Links
 
         assert self.rate is not None
@@ -108,7 +107,7 @@ class WordWork:
         return 0
 
     def _rate_on(self, topology: "Topology") -> "WordRate":
-        from experiments.errors import ExperimentError
+        from common.errors import ExperimentError
         from experiments.forecast.nodes import nodes_of
         from experiments.forecast.words import rate_by_catalogue, rate_together
         from infra import catalog

@@ -9,7 +9,7 @@ import click
 from bootstrap.aws import cdk
 from bootstrap.cli import like
 from bootstrap.cli.output import show
-from bootstrap.errors import UsageError
+from common.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent

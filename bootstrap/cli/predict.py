@@ -17,12 +17,11 @@ from bootstrap.cli.command import Converted, command, described_options, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import print_warning
 from bootstrap.cli.prediction_report import malformed, report
-from bootstrap.errors import UsageError
 from bootstrap.prediction.model import open_model, rating_settings
 from bootstrap.progress import Bars
-from corpus.errors import DataError
+from common.errors import DataError, UsageError
 from corpus.reading.inputs.fields import list_values
-from jobs.settings import RATING_SCALE
+from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
     from bootstrap.prediction.texts import TextFiles

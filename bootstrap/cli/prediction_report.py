@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.confusion import confusion_rows
 from bootstrap.cli.output import percent, say, table
-from corpus.display import plural
-from corpus.errors import FinalError
+from common.display import plural
+from common.errors import FinalError
 from trainer.classification import metrics
 from trainer.classification.metrics import Confusion
 

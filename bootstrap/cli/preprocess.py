@@ -12,17 +12,16 @@ from bootstrap.cli.input_options import NOTES, input_options, read_inputs, readi
 from bootstrap.cli.output import json_option, print_warning, say, show
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
-from bootstrap.errors import UsageError
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
-from corpus.errors import DataError
+from common.errors import DataError, UsageError
 from corpus.reading.formats import class_name
 from jobs.choose import LIMITS
-from jobs.settings import SETTINGS, read_settings
+from jobs.job_settings import SETTINGS, read_settings
 
 if TYPE_CHECKING:
+    from corpus.dataset_settings import Settings
     from corpus.reading.sources import Inputs
-    from corpus.settings import Settings
     from jobs.merge import MergeResult
 
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
@@ -206,7 +205,7 @@ def _show_preview(request: _Request, *, as_json: bool) -> None:
     """Show what would be done, and end with the run's error if the sample shows one."""
     from bootstrap.cli.preview import content, text
     from bootstrap.preprocessing.preview import check_preview, preview_local, preview_on_deployment
-    from jobs.settings import read_stopwords
+    from jobs.job_settings import read_stopwords
 
     read_stopwords(request.settings.stopwords, request.settings.words)
     if request.target is None:

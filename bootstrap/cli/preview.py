@@ -10,11 +10,11 @@ from typing import Any
 from bootstrap.cli.figures import duration, histogram, size
 from bootstrap.cli.output import percent, table
 from bootstrap.preprocessing.preview import PreprocessingPreview
-from corpus.display import plural
+from common.display import plural
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding
 from corpus.reading.sources import Source
-from corpus.settings import Settings
 
 _FILES_SHOWN = 12
 _BETTER = "these stopwords contain 'not'; with --stopwords keep-negations a model distinguishes 'not good' from 'good'"

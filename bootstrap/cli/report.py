@@ -9,7 +9,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import size
 from bootstrap.cli.output import json_option, show, summary
-from bootstrap.errors import ShoalError, UsageError
+from common.errors import ShoalError, UsageError
 
 
 @command(
@@ -51,7 +51,7 @@ def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool, as_j
 
 
 def _write(folders: Sequence[Path], output: Path, *, as_json: bool) -> int:
-    from corpus.files import write_whole
+    from common.files import write_whole
     from experiments.report.writing import report
 
     found = report(folders, now=time.time())

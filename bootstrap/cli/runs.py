@@ -8,7 +8,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, duration
 from bootstrap.cli.output import json_option, show, table
-from bootstrap.errors import UsageError
+from common.errors import UsageError
 
 
 @command(
@@ -23,8 +23,8 @@ from bootstrap.errors import UsageError
 @json_option
 def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
     """Run `shoal runs`."""
-    from experiments import comparing, finding, runs
-    from experiments.errors import ExperimentError
+    from common.errors import ExperimentError
+    from experiments.records import comparing, finding, runs
 
     found, problems = runs.read_all(runs.read_run, finding.find_runs(folders))
     if not found:

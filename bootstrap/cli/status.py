@@ -7,7 +7,7 @@ from bootstrap.cli.command import command
 from bootstrap.cli.figures import dollars, kept_content, spent, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
-from corpus.display import plural, printable
+from common.display import plural, printable
 
 if TYPE_CHECKING:
     from bootstrap.agent.documents import NodeStatus

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import dollars, size
 from bootstrap.cli.output import table
-from corpus.display import plural, printable
-from corpus.errors import DataError
+from common.display import plural, printable
+from common.errors import DataError
 from corpus.reading.inputs.finding import files_for_now
 from corpus.reading.lines import split_lines
 from corpus.reading.storage import open_blocks
 from corpus.stream.lines import batch_of_lines, sound_texts
 from corpus.stream.progress import Status
-from corpus.stream.settings import StreamSettings, is_socket
+from corpus.stream.stream_settings import StreamSettings, is_socket
 from corpus.stream.tokenisers import END, words_of_lines
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import MOST_RANKS, option
-from bootstrap.errors import UsageError
+from common.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -100,7 +100,7 @@ local_ranks_option = option(
 def check_name(name: str) -> str:
     """Return a deployment's name. Raises UsageError for a name that is not valid."""
     from infra import topology
-    from infra.errors import TopologyError
+    from infra.topology_error import TopologyError
 
     try:
         return topology.check_deployment(name)

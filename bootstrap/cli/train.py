@@ -32,15 +32,14 @@ from bootstrap.cli.training_rows import (
     time_rows,
 )
 from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
-from bootstrap.errors import UsageError
-from corpus.errors import DataError
-from corpus.options import flag
-from corpus.settings import Settings
+from common.errors import DataError, UsageError
+from common.options import flag
+from corpus.dataset_settings import Settings
 from jobs.choose import LIMITS
-from jobs.settings import JUDGING, read_judging
+from jobs.job_settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import TrainConfig, options_for
-from trainer.output.files import MODEL, finished_model
+from trainer.output.run_files import MODEL, finished_model
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source

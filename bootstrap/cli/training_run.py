@@ -11,12 +11,11 @@ from bootstrap.cli.command import typed_options
 from bootstrap.cli.config_options import given_words
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target
-from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
+from common.errors import TrainingError, UsageError
 from trainer.command_line import from_args
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
 
 if TYPE_CHECKING:
     from bootstrap.training.places.place import Place

@@ -5,10 +5,9 @@ from typing import Any
 import click
 
 from bootstrap.cli.command import Callback, option
-from bootstrap.errors import UsageError
-from corpus.errors import DataError
-from corpus.options import flag
-from corpus.stream.settings import TOKENISERS, StreamSettings, absolute
+from common.errors import DataError, UsageError
+from common.options import flag
+from corpus.stream.stream_settings import TOKENISERS, StreamSettings, absolute
 
 GROUP = "How it is read"
 NAMES = ("tokeniser", "keep_case", "lemmatize", "follow", "readers")

@@ -21,7 +21,6 @@ import boto3
 from bootstrap.aws import cdk, objects
 from bootstrap.aws.deployment import Deployment, find_deployment
 from bootstrap.demo.reviews import WrittenReviews, write_reviews
-from bootstrap.errors import ShoalError
 from bootstrap.prediction.texts import held_out
 from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess_on_deployment
 from bootstrap.progress import Bars
@@ -30,21 +29,22 @@ from bootstrap.training.forecast import forecast_by
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.train import train
-from corpus.display import plural
-from corpus.files import indented_json
+from common.display import plural
+from common.errors import ShoalError
+from common.files import indented_json
+from corpus.dataset_settings import Settings
 from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
-from corpus.reading.s3 import Place, place_of
+from corpus.reading.s3 import S3Path, place_of
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from experiments.report.writing import report
 from infra import cost, topology
 from jobs.merge import MergeResult
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
-from trainer.output.files import write_whole
+from trainer.output.run_files import write_whole
 
 TOPOLOGY = "demo"
 # With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word
@@ -237,7 +237,7 @@ def _environment(added: Mapping[str, str]) -> Iterator[None]:
 def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeResult) -> None:
     """Check that the raw bucket has all bytes of the reviews, and the data bucket the dataset."""
     s3 = deployment.session.client("s3")
-    raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
+    raw = S3Path(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
     for path in files:
         stored = s3.head_object(Bucket=raw.bucket, Key=raw.key + objects.safe_name(path.name))["ContentLength"]
         if stored != path.stat().st_size:

@@ -11,18 +11,18 @@ from bootstrap.training.places.place import Place
 from bootstrap.training.places.this_machine import ThisMachine
 from bootstrap.training.sources.source import Source
 from bootstrap.training.train import Forecast
-from corpus.cores import cores
-from experiments.errors import ExperimentError
-from experiments.finding import find_runs
+from common.cores import cores
+from common.errors import ExperimentError
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.rates import is_alike, rates_of
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, price_asleep, training_price
-from experiments.runs import numbers, read_run
+from experiments.records.finding import find_runs
+from experiments.records.runs import numbers, read_run
 from infra.topology import Topology, name_of
 from trainer.config import TrainConfig
-from trainer.output.files import CHECKPOINT_PATTERN, CHECKPOINTS, LAUNCH, finished_summary, read_json, was_stopped
+from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, LAUNCH, finished_summary, read_json, was_stopped
 from trainer.registry import MODELS
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from typing import Any
 
 from bootstrap.experiments.places import Deployments, Here
 from bootstrap.progress import Bars
-from corpus.errors import explain_full_disk
-from corpus.files import indented_json
+from common.errors import ExperimentError, explain_full_disk
+from common.files import indented_json
+from corpus.dataset_settings import Settings
 from corpus.layout import DATASET_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.compression import DamagedArchiveError, compression
@@ -24,15 +25,13 @@ from corpus.reading.inputs.finding import find_files
 from corpus.reading.lines import LongLine, split_lines
 from corpus.reading.sources import EXPANSION, InputFile, Inputs, digest_of_files
 from corpus.reading.storage import open_blocks, writable
-from corpus.settings import Settings
-from experiments.errors import ExperimentError
 from experiments.plans.kept import PREPROCESSING
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import RunPrice, preprocessing_price, price_of_cores
 from infra import catalog
 from infra.parts import PreprocessingSpec
-from trainer.output.files import read_json, write_whole
+from trainer.output.run_files import read_json, write_whole
 
 _SHARES = ".input"
 """The folder of the shares of the input, in the output."""

@@ -13,15 +13,13 @@ from typing import Protocol
 
 from bootstrap.experiments.places import Where
 from bootstrap.progress import Bars
-from corpus.display import plural
-from corpus.errors import DataError
-from experiments.errors import ExperimentError
-from experiments.plans.files import ExperimentFile
+from common.display import plural
+from common.errors import DataError, ExperimentError, TrainingError
+from experiments.plans.experiment_files import ExperimentFile
 from experiments.plans.kept import Kept, joined, read_kept, require_same, write_kept
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun, chosen_arms, planned_runs
 from experiments.plans.prices import RunPrice
-from trainer.errors import TrainingError
 
 
 class RunMaker(Protocol):

@@ -12,15 +12,14 @@ from bootstrap.progress import Bars
 from bootstrap.training.sources.source import Source
 from bootstrap.training.sources.stream import StreamSource
 from bootstrap.training.train import train
-from corpus.errors import DataError
-from corpus.stream.settings import StreamSettings, absolute
-from experiments.errors import ExperimentError
+from common.errors import DataError, ExperimentError
+from corpus.stream.stream_settings import StreamSettings, absolute
+from experiments.plans.arm_settings import config_of
 from experiments.plans.parts import Arm, Experiment, Text
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import RunPrice
-from experiments.plans.settings import config_of
 from trainer.config import TrainConfig
-from trainer.output.files import finished_summary
+from trainer.output.run_files import finished_summary
 
 _TEXT = ".text"
 """The folder of the text that was read, in the output: an arm's folder has no such name."""

@@ -21,12 +21,12 @@ from typing import Any, Literal
 from bootstrap.aws import cdk, clusters, stacks
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.stacks import Event, Stack
-from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import failure, guard
 from bootstrap.lifecycle.rules.names import is_bootstrapped
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_empty, why_kept
+from common.errors import ShoalError
 from infra import libraries, topology
 from infra.topology import Topology
 

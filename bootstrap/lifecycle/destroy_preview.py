@@ -12,11 +12,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import fetched, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership, reason_of
-from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket, among, kept_bucket
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
+from common.errors import ShoalError
 from infra import topology
 
 

@@ -17,10 +17,10 @@ from bootstrap.aws import clusters, objects
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import reason_of
 from bootstrap.aws.stacks import Event, Stack
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
-from corpus.reading.s3 import Place, read_from
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, read_from
 
 LOG_SECONDS = 360.0
 """EMR uploads a node's logs every five minutes."""
@@ -92,7 +92,7 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
     if cluster is None:
         return []
     parts = urlsplit(cluster["LogUri"])
-    nodes = Place(parts.netloc, f"{parts.path.strip('/')}/{cluster['Id']}/node/".lstrip("/"))
+    nodes = S3Path(parts.netloc, f"{parts.path.strip('/')}/{cluster['Id']}/node/".lstrip("/"))
     bars.stage("wait for the node's log", 0)
     end = time.monotonic() + seconds
     while not (found := _logs(account, nodes)):
@@ -118,10 +118,10 @@ def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, s
     return None
 
 
-def _logs(account: Account, nodes: Place) -> dict[Place, str]:
+def _logs(account: Account, nodes: S3Path) -> dict[S3Path, str]:
     """The standard error of the bootstrap actions of all nodes, without empty ones."""
     s3 = account.client("s3")
-    places = [Place(nodes.bucket, key) for key in sorted(objects.sizes(s3, nodes)) if _is_log(key)]
+    places = [S3Path(nodes.bucket, key) for key in sorted(objects.sizes(s3, nodes)) if _is_log(key)]
     return {place: text for place in places if (text := objects.unpacked(read_from(s3, place, 0)))}
 
 

@@ -15,13 +15,13 @@ from bootstrap.aws import fetched, names, objects, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.paths import path_below
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_buckets
-from corpus.display import printable
-from corpus.reading.s3 import Place, list_objects
+from common.display import printable
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, list_objects
 from infra import topology
-from trainer.output.files import CHECKPOINTS
+from trainer.output.run_files import CHECKPOINTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
 
 def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
     try:
-        yield from list_objects(s3, Place(bucket, topology.RUNS_PREFIX))
+        yield from list_objects(s3, S3Path(bucket, topology.RUNS_PREFIX))
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
@@ -157,4 +157,4 @@ def _copy(s3: Any, bucket: str, file: Object, path: Path, bars: Bars, before: in
         done += more
         bars.at(done)
 
-    objects.save(s3, Place(bucket, file.key), path, changed=file.changed, count=count)
+    objects.save(s3, S3Path(bucket, file.key), path, changed=file.changed, count=count)

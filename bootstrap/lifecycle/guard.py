@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.stacks import Stack
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from infra import topology
 from infra.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
 from infra.handlers.guard.parameters import read_account, read_extension

@@ -9,7 +9,7 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import reason_of
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_buckets
 from infra import catalog
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 _GIB = 1 << 30
 

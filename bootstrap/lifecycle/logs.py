@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws import objects
 from bootstrap.aws.account import Account
-from bootstrap.errors import ShoalError
 from bootstrap.lifecycle.status import Status
 from bootstrap.nodes import boot_report
-from corpus.display import printable
-from corpus.reading.s3 import Place, read_from
+from common.display import printable
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, read_from
 from infra import topology
 
 _DAY_MS = 86_400_000
@@ -55,7 +55,7 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     if bucket is None:
         return []
     try:
-        keys = objects.sizes(account.client("s3"), Place(bucket, topology.NODES_PREFIX))
+        keys = objects.sizes(account.client("s3"), S3Path(bucket, topology.NODES_PREFIX))
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
@@ -102,7 +102,7 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
     who = f"step {step['Id']} ({step['Name']})"
     if state != "FAILED":
         return LogExcerpt(who=who, state=state, lines=[])
-    log = Place(
+    log = S3Path(
         now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""),
         f"{topology.EMR_LOGS_PREFIX}{cluster}/steps/{step['Id']}/stderr.gz",
     )

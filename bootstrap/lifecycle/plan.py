@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpus.display import plural
+from common.display import plural
 from infra import caller, catalog, cost, preflight
 from infra.rules import Finding
 from infra.topology import Topology, instance_types

@@ -20,9 +20,9 @@ from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report, fleet
-from corpus.display import printable
-from corpus.errors import DataError
-from corpus.reading.s3 import Place, read_text
+from common.display import printable
+from common.errors import DataError
+from corpus.reading.s3 import S3Path, read_text
 from infra import topology
 
 _PAID_STATES = ["PROVISIONING", "BOOTSTRAPPING", "RUNNING"]
@@ -143,7 +143,7 @@ def groups_now(account: Account, deployment: str, bucket: str | None) -> list[Gr
 def _told(account: Account, bucket: str | None, instance: str) -> NodeStatus | str | None:
     """What a node told of its latest training, or why that cannot be read; None where it told nothing."""
     try:
-        text = read_text(account.client("s3"), Place(bucket, documents.status_key(instance))) if bucket else None
+        text = read_text(account.client("s3"), S3Path(bucket, documents.status_key(instance))) if bucket else None
         return NodeStatus.from_json(text) if text is not None else None
     except DataError as error:
         return printable(f"what it tells cannot be used: {error}")

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import reason_of
-from corpus.reading.s3 import Place, read_text
+from corpus.reading.s3 import S3Path, read_text
 from infra import topology
 
 UNREADABLE = "unreadable"
@@ -36,7 +36,7 @@ def of_node(account: Account, bucket: str | None, instance: str) -> dict[str, st
     if bucket is None:
         return {}
     try:
-        text = read_text(account.client("s3"), Place(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
+        text = read_text(account.client("s3"), S3Path(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
     except ClientError as error:
         if error.response["Error"]["Code"] == "NoSuchBucket":  # deleted with its stack
             return {}

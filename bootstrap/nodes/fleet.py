@@ -21,9 +21,9 @@ from bootstrap.aws import names
 from bootstrap.aws.account import read_tags
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.errors import ShoalError
 from bootstrap.interrupt import ENDING_SIGNALS
 from bootstrap.progress import note
+from common.errors import ShoalError
 from infra import parts, topology
 
 if TYPE_CHECKING:

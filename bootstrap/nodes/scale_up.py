@@ -13,16 +13,16 @@ from typing import Any
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.errors import ShoalError
 from bootstrap.nodes import boot_report, capacity, fleet, scaling_group
 from bootstrap.nodes.capacity import GroupState
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scaling_group import ScalingGroup
 from bootstrap.progress import Bars
-from corpus.display import printable
-from corpus.reading.s3 import Place, read_text
+from common.display import printable
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, read_text
 from infra import catalog, topology
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 READY_SECONDS = 900
 _PAUSE_SECONDS = 1.0
@@ -171,7 +171,7 @@ def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
 def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
     """Whether a node's first boot reported that it is ready. Raises ShoalError when it reported a failure."""
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    place = Place(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
+    place = S3Path(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
     report = retrying(partial(read_text, s3, place))
     if report is None:
         return False

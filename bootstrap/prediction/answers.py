@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import first_positive_code
-from corpus.settings import Settings
 from trainer.classification.labelling import Prediction
 from trainer.classification.metrics import Confusion
 

@@ -7,13 +7,13 @@ files are already.
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from corpus.reading import s3
-from corpus.reading.s3 import Place, is_s3
+from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.storage import check_writable
 from trainer.classification.model_folder import write_model
 from trainer.classification.trained_model import TrainedModel
-from trainer.output.files import CONFIG
+from trainer.output.run_files import CONFIG
 
 
 def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
@@ -45,11 +45,11 @@ def _require_free(output: str, found: str | None) -> None:
         raise ShoalError(f"{output} has {found} already; choose another --output, or remove what is there")
 
 
-def _upload(folder: Path, place: Place) -> int:
+def _upload(folder: Path, place: S3Path) -> int:
     """Copy the files of a model's folder, `config.json` last; returns their bytes."""
     total = 0
     for path in sorted(folder.iterdir(), key=lambda path: path.name == CONFIG):
-        there = Place(place.bucket, f"{place.key}{path.name}")
+        there = S3Path(place.bucket, f"{place.key}{path.name}")
         with s3.explained_errors(str(there), "write"):
             s3.upload(s3.client(), path, there)
         total += path.stat().st_size

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from corpus.settings import Settings, in_steps
+from corpus.dataset_settings import Settings, in_steps
 
 if TYPE_CHECKING:
     from trainer.classification.trained_model import TrainedModel

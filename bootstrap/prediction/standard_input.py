@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
-from corpus.cores import cores
+from common.cores import cores
 from corpus.reading.tally import Tally
 from corpus.reading.texts import plain_texts
 from trainer.classification.labelling import Labeller, Prediction

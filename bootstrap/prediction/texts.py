@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpus.cores import cores
-from corpus.errors import DataError
+from common.cores import cores
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.batches import TextBatch
 from corpus.reading.formats import Codes
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
@@ -17,9 +18,8 @@ from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches, read_texts
 from corpus.rules import in_test_set
-from corpus.settings import Settings
 from corpus.text import digest, words
-from jobs.settings import read_stopwords
+from jobs.job_settings import read_stopwords
 
 if TYPE_CHECKING:
     from bootstrap.prediction.answers import AnswerCounts

@@ -18,12 +18,11 @@ from bootstrap.agent.documents import MOST_ERROR, Cancellation, CancellationAnsw
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import note
-from corpus.display import printable
-from corpus.errors import DataError
-from corpus.reading.s3 import Place, put, read_from, read_text
+from common.display import printable
+from common.errors import DataError, ShoalError
+from corpus.reading.s3 import S3Path, put, read_from, read_text
 from infra import catalog, topology
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class EmrCluster:
         self._emr = deployment.session.client("emr")
         self.id = deployment.output(topology.OUTPUT_CLUSTER_ID)
         self._data = deployment.output(topology.OUTPUT_DATA_BUCKET)
-        self._logs = Place(deployment.output(topology.OUTPUT_LOG_BUCKET), f"{topology.EMR_LOGS_PREFIX}{self.id}/")
+        self._logs = S3Path(deployment.output(topology.OUTPUT_LOG_BUCKET), f"{topology.EMR_LOGS_PREFIX}{self.id}/")
         if end := self._end():
             raise ShoalError(
                 f"the cluster {self.id} has ended ({end}); `shoal deploy {deployment.topology} --deployment "
@@ -95,7 +94,7 @@ class EmrCluster:
                 raise Abandoned(interrupt) from None
             raise
 
-    def wait(self, step_id: str, failure: Place, tick: Callable[[], None]) -> None:
+    def wait(self, step_id: str, failure: S3Path, tick: Callable[[], None]) -> None:
         """Return when a step has completed; `tick` is called again and again.
 
         Raises DataError with the sentence that the step wrote to `failure`, or ShoalError with the reason that EMR or
@@ -120,13 +119,13 @@ class EmrCluster:
             return None
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
-    def _explained(self, step: "DescribeStepOutputTypeDef", failure: Place) -> Exception:
+    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path) -> Exception:
         if sentence := read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
             return ShoalError(f"the cluster {self.id} ended ({end}); its log is in {self._logs}")
         status = step["Step"]["Status"]
-        log = Place(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
+        log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
         reason = (
             self._last_line(log)
@@ -140,9 +139,9 @@ class EmrCluster:
             f"{log}, and those of its tasks: {self._logs}containers/"
         )
 
-    def _last_line(self, log: Place) -> str | None:
+    def _last_line(self, log: S3Path) -> str | None:
         """The last line of a step's standard error, if the log bucket has it soon."""
-        place = Place(log.bucket, f"{log.key}stderr.gz")
+        place = S3Path(log.bucket, f"{log.key}stderr.gz")
         deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
         while time.monotonic() < deadline:
             if packed := read_from(self._s3, place, 0):
@@ -158,7 +157,7 @@ class EmrCluster:
         """
         if not self._unfinished(ids):
             return
-        wanted = Place(self._data, cancellation.key)
+        wanted = S3Path(self._data, cancellation.key)
         retrying(partial(put, self._s3, wanted, cancellation.to_json().encode()))
         self._cancel_steps(self._unfinished(ids, "PENDING"))
         answer = self._answer(ids, cancellation)
@@ -184,7 +183,7 @@ class EmrCluster:
         while self._unfinished(ids):
             if time.monotonic() > deadline:
                 return replace(none, error=f"the step has not answered for {_ANSWER_SECONDS} seconds")
-            if text := retrying(partial(read_text, self._s3, Place(self._data, cancellation.answer_key))):
+            if text := retrying(partial(read_text, self._s3, S3Path(self._data, cancellation.answer_key))):
                 try:
                     answer = CancellationAnswer.from_json(text)
                 except DataError as error:

@@ -3,9 +3,9 @@
 from math import ceil
 from typing import TYPE_CHECKING
 
-from corpus.display import plural
+from common.display import plural
+from corpus.dataset_settings import Settings
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS
-from corpus.settings import Settings
 
 if TYPE_CHECKING:
     from jobs.merge import MergeResult

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bootstrap.preprocessing.preview import PreprocessingPreview
-from corpus.display import plural
+from common.display import plural
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes
 from corpus.reading.inputs.understanding import Understanding
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from corpus.text import BY_RULE, digest
 from experiments.forecast.estimate import Estimate
 

@@ -17,7 +17,6 @@ from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
-from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.step_arguments import (
     cancellable,
@@ -27,10 +26,10 @@ from bootstrap.preprocessing.step_arguments import (
 )
 from bootstrap.preprocessing.work import ClusterWork
 from bootstrap.progress import Bars
-from corpus.errors import DataError
-from corpus.reading.s3 import Place, is_s3
+from common.errors import DataError, ShoalError
+from corpus.dataset_settings import Settings
+from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import Inputs, Source
-from corpus.settings import Settings
 from infra import topology
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
@@ -83,11 +82,11 @@ def preprocess_on_deployment(
         transfer=lambda sources: _upload_local(deployment, sources, bars),
     )
     run = prepared.name
-    folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
+    folder = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
     prepared, beside = prepared.with_stopwords_at(str(folder))
     plan = prepared.plan(
         work=str(folder).rstrip("/"),
-        output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
+        output=str(S3Path(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
         tasks=min(_TASKS_PER_VCPU * resources.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
     )
     cancellation = Cancellation(run=run, token=secrets.token_hex(4))
@@ -212,7 +211,7 @@ def _upload_local(deployment: Deployment, sources: tuple[Source, ...], bars: Bar
     local = [source for source in sources if not is_s3(source.address)]
     if not local:
         return sources
-    raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
+    raw = S3Path(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
     paths = [Path(source.address) for source in local]
     there = dict(zip(local, objects.upload(deployment.session.client("s3"), paths, raw, bars), strict=True))
     return tuple(replace(source, address=there.get(source, source.address)) for source in sources)

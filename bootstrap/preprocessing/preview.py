@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bootstrap.preprocessing.dataset_warnings import threshold_warnings, too_few_warnings
-from corpus.cores import cores
-from corpus.errors import DataError
+from common.cores import cores
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.reading.storage import join
-from corpus.settings import Settings
 from jobs.preparation import Estimate, estimate_work, settle
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bootstrap.agent.documents import Cancellation, step_name
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from infra.catalog import InstanceType
 from jobs.steps import CommandStep, JobStep
 

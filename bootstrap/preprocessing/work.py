@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bootstrap.aws import objects
-from corpus.reading.s3 import Place, head_if_there, place_of, put, put_new
+from corpus.reading.s3 import S3Path, head_if_there, place_of, put, put_new
 from jobs.steps import CommandStep, JobStep, Plan
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ClusterWork:
     _own_name: bytes = field(default_factory=lambda: uuid4().hex.encode(), init=False)
 
     @property
-    def failure(self) -> Place:
+    def failure(self) -> S3Path:
         """Where a step writes what is wrong with the data."""
         return self._place("failure.txt")
 
@@ -87,16 +87,16 @@ class ClusterWork:
         objects.remove(self.s3, self._folder)
 
     @property
-    def _folder(self) -> Place:
+    def _folder(self) -> S3Path:
         return place_of(f"{self.plan.work}/")
 
     @property
-    def _claim(self) -> Place:
+    def _claim(self) -> S3Path:
         return self._place("claim")
 
     @property
-    def _followed(self) -> Place:
+    def _followed(self) -> S3Path:
         return self._place("followed")
 
-    def _place(self, name: str) -> Place:
-        return Place(self._folder.bucket, f"{self._folder.key}{name}")
+    def _place(self, name: str) -> S3Path:
+        return S3Path(self._folder.bucket, f"{self._folder.key}{name}")

@@ -13,8 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import fetched, objects
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
 from bootstrap.aws.ownership import OwnershipUnknownError, reason_of
-from bootstrap.errors import ShoalError
-from corpus.display import plural, printable
+from common.display import plural, printable
+from common.errors import ShoalError
 from infra import topology
 from infra.handlers import cleanup
 

@@ -13,9 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import Ownership, OwnershipUnknownError, reason_of
-from bootstrap.errors import ShoalError
 from bootstrap.removal import deletion
 from bootstrap.removal.kinds import KINDS, ResourceKind, is_being_deleted
+from common.errors import ShoalError
 
 LONGEST_SECONDS = 1200.0
 STUCK_SECONDS = 120.0

@@ -16,12 +16,12 @@ from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.retry import retrying
 from bootstrap.aws.stacks import Stack
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import empty_bucket
 from bootstrap.removal.kinds import KINDS, ResourceKind
 from bootstrap.removal.kinds.kind import suppress_error
 from bootstrap.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sweep
+from common.errors import ShoalError
 from infra import topology
 
 _ROUNDS = 4

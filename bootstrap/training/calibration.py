@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bootstrap.errors import ShoalError
 from bootstrap.interrupt import Interrupt
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Place
 from bootstrap.training.sources.dataset import DatasetSource, opened_dataset
 from bootstrap.training.train import train
+from common.display import plural
+from common.errors import ShoalError
 from corpus.dataset import Dataset, RowBlock, write_dataset
-from corpus.display import plural
+from corpus.dataset_settings import Settings
 from corpus.layout import DATASET_NAME
 from corpus.rules import VALIDATION_SHARE
-from corpus.settings import Settings
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.nodes import NODES_START
 from experiments.forecast.rates import Node

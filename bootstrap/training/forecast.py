@@ -9,21 +9,19 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Place, Run
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.train import Forecast
-from corpus.display import plural
-from corpus.errors import DataError
-from corpus.options import flag
-from experiments.errors import ExperimentError
+from common.display import plural
+from common.errors import DataError, ExperimentError, ShoalError
+from common.options import flag
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.gpu_rates import lstm_operations
 from experiments.forecast.nodes import NODES_START, NodeStage, predict_nodes
 from experiments.forecast.rates import Node, Rates
 from experiments.forecast.training import predict_training
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
 from trainer.registry import MODELS
 

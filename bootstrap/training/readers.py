@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
-from corpus.errors import DataError
-from corpus.reading.s3 import Place, list_objects, read_text
+from common.errors import DataError
+from corpus.reading.s3 import S3Path, list_objects, read_text
 from corpus.stream.progress import Status, sum_of
 from infra import topology
 
@@ -31,16 +31,16 @@ def count_readers(deployment: Deployment) -> int:
     return sum(group.size for group in fleet.groups(deployment, readers=True) if group.role == "read")
 
 
-def read_so_far(s3: "S3Client", run: Place, readers: int) -> Status:
+def read_so_far(s3: "S3Client", run: S3Path, readers: int) -> Status:
     """What so many readers of the run in a folder have done, as far as they have told."""
     names = (f"{run.key}reader-{each}.json" for each in range(readers))
-    return _sum([read_text(s3, Place(run.bucket, name)) for name in names])
+    return _sum([read_text(s3, S3Path(run.bucket, name)) for name in names])
 
 
 class ReadingProgress:
     """What the readers of a run have done, as it was some seconds ago."""
 
-    def __init__(self, s3: "S3Client", run: Place, readers: int) -> None:
+    def __init__(self, s3: "S3Client", run: S3Path, readers: int) -> None:
         self._look = partial(read_so_far, s3, run, readers)
         self._looked, self._read = -math.inf, Status()
 
@@ -55,7 +55,7 @@ def reading_now(s3: "S3Client", bucket: str, deployment: str) -> Status | None:
     """What the readers of a deployment have done that read now, by its data bucket; None where none does."""
     found = [
         each
-        for each in list_objects(s3, Place(bucket, f"{topology.RUNS_PREFIX}{deployment}."))
+        for each in list_objects(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{deployment}."))
         if _TOLD.fullmatch(each["Key"])
     ]
     if not found:
@@ -64,7 +64,7 @@ def reading_now(s3: "S3Client", bucket: str, deployment: str) -> Status | None:
     if datetime.now(UTC) - newest["LastModified"] > _ALIVE:
         return None
     folder = newest["Key"].rpartition("/")[0]
-    texts = [read_text(s3, Place(bucket, each["Key"])) for each in found if each["Key"].startswith(f"{folder}/")]
+    texts = [read_text(s3, S3Path(bucket, each["Key"])) for each in found if each["Key"].startswith(f"{folder}/")]
     return _sum(texts)
 
 

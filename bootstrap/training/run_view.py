@@ -4,17 +4,17 @@ The last line of a growing record may be incomplete. The record of a resumed run
 back to each of them, and no second bar is added.
 """
 
-import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.tensorboard import TensorBoardWriter
-from corpus.display import printable
+from common.display import printable
 from corpus.stream.progress import Status
 from trainer.options.presets import ENDLESS
+from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Waiting, parse_line
 
 _FIGURES = (
     "waiting",
@@ -53,7 +53,7 @@ class RunView:
         self.offset = 0
         """The number of bytes of the record that were fed."""
         self._rest = b""
-        self._lines: deque[dict[str, Any]] = deque()
+        self._lines: deque[Line] = deque()
         self._started = self._ended = False
         self._since = time.time()
         self._batch, self._ideal = 0, 0.0
@@ -65,7 +65,7 @@ class RunView:
         """Take the bytes that were added, and show the newest step; without any, only the time is updated."""
         self.offset += len(more)
         whole, newline, self._rest = (self._rest + more).rpartition(b"\n")
-        self._lines.extend(parse_record(whole + newline))
+        self._lines.extend(filter(None, map(parse_line, (whole + newline).splitlines())))
         while self._lines:  # after an interrupt the next call shows the rest
             self._show(self._lines.popleft())
         self._board.flush()
@@ -92,56 +92,50 @@ class RunView:
         """Read the record from its start: ranks that start again before the first checkpoint write it anew."""
         self.offset, self._rest = 0, b""
 
-    def _show(self, line: dict[str, Any]) -> None:
+    def _show(self, line: Line) -> None:
         self._board.take(line)
-        if line["kind"] == "start":
-            self._batch, self._ideal = line["global_batch"], sum(line["own_rates"])
-            if not self._started:
-                endless = line["epochs"] >= ENDLESS
-                self._bars.stage("train", 0 if endless else line["steps"] * self._batch)
-            self._bars.begin_at(line["from_step"] * self._batch)
-            self._started, self._ended, self._figures, self._waits_since = True, False, {}, None
-        elif line["kind"] == "step":
-            self._figures |= {"loss": f"{line['loss']:.3f}", "epoch": str(line["epoch"])}
-            self._figures |= {"split": "+".join(map(str, line["split"])), "step": f"{line['step']:,}"}
-            if line["rows_per_second"]:
-                self._figures["balanced"] = f"{line['balanced']:.0%}"
-                self._figures["of ideal"] = f"{line['rows_per_second'] / self._ideal:.0%}"
-                self._bars.pace(line["rows_per_second"])
-            self._bars.at(line["step"] * self._batch)
-        elif line["kind"] == "waiting":
-            self._wait(line)
-        elif line["kind"] == "epoch":
-            self._figures |= _judged(line["validation"])
-        elif line["kind"] == "note" and line["time"] >= self._since:
-            self._bars.note(printable(line["text"]))
-        elif line["kind"] == "end":
-            self._waits_since = None
-            self._ended = True  # unless the run is resumed
+        match line:
+            case Start():
+                self._start(line)
+            case Step():
+                self._step(line)
+            case Waiting():
+                self._wait(line)
+            case Epoch():
+                self._figures |= _measured(line.validation)
+            case Note() if line.time >= self._since:
+                self._bars.note(printable(line.text))
+            case End():
+                self._waits_since = None
+                self._ended = True  # unless the run is resumed
 
-    def _wait(self, line: Mapping[str, Any]) -> None:
+    def _start(self, line: Start) -> None:
+        self._batch, self._ideal = line.global_batch, sum(line.own_rates)
+        if not self._started:
+            self._bars.stage("train", 0 if line.epochs >= ENDLESS else line.steps * self._batch)
+        self._bars.begin_at(line.from_step * self._batch)
+        self._started, self._ended, self._figures, self._waits_since = True, False, {}, None
+
+    def _step(self, line: Step) -> None:
+        self._figures |= {"loss": f"{line.loss:.3f}", "epoch": str(line.epoch)}
+        self._figures |= {"split": "+".join(map(str, line.split)), "step": f"{line.step:,}"}
+        if line.rows_per_second and line.balanced is not None and self._ideal:
+            self._figures["balanced"] = f"{line.balanced:.0%}"
+            self._figures["of ideal"] = f"{line.rows_per_second / self._ideal:.0%}"
+            self._bars.pace(line.rows_per_second)
+        self._bars.at(line.step * self._batch)
+
+    def _wait(self, line: Waiting) -> None:
         """Show that a wait for text has begun, or that it has ended."""
-        if line["seconds"]:
+        if line.seconds:
             self._figures.pop("waiting", None)
             self._waits_since = None
         else:
             self._figures["waiting"] = "for text"
-            self._waits_since = line["time"]
+            self._waits_since = line.time
 
 
-def _judged(validation: Mapping[str, Any]) -> dict[str, str]:
+def _measured(validation: Mapping[str, Any]) -> dict[str, str]:
     """What a person wants to see of the measures of an epoch."""
     shown = {"balanced_accuracy": "{:.1%}", "similarity": "{:.3f}"}
     return {name.replace("_", " "): how.format(validation[name]) for name, how in shown.items() if validation.get(name)}
-
-
-def parse_record(record: bytes) -> Iterator[dict[str, Any]]:
-    """The complete lines of a record.jsonl, without those that are no JSON object with a `kind`."""
-    for line in record.splitlines(keepends=True):
-        if line.endswith(b"\n") and line.strip():
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                continue  # a killed run left half a line
-            if isinstance(found, dict) and "kind" in found:
-                yield found

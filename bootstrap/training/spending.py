@@ -10,7 +10,7 @@ from typing import Any
 
 from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 
 class Spending:

@@ -20,6 +20,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from bootstrap.progress import note
+from experiments.records.runs import numbers
+from trainer.output.lines import End, Epoch, Line, Start, Step, Test, Waiting
 
 
 @contextmanager
@@ -54,8 +56,6 @@ _COMPARED = (
     "training/loss",
 )
 """The measures that the table of runs shows beside their settings."""
-_NO_POINTS = ("kind", "time", "epoch", "confusion")
-"""What a record's line on the test rows has beside numbers that become points."""
 
 
 class TensorBoardWriter:
@@ -83,23 +83,24 @@ class TensorBoardWriter:
         if self._file is not None:
             self._file.close()
 
-    def take(self, line: Mapping[str, Any]) -> None:
-        """Take one line of the record; the first one is a `start` line."""
+    def take(self, line: Line) -> None:
+        """Take one line of the record; the first one is a Start."""
         if self._gave_up:
             return
-        if line["kind"] == "start":
-            self._start(line)
-        elif line["kind"] == "step":
-            self._step(line)
-        elif line["kind"] == "waiting" and line["seconds"]:
-            self._add_points(line, line["step"], {"speed/seconds_without_text": line["seconds"]})
-        elif line["kind"] == "epoch":
-            self._epoch(line)
-        elif line["kind"] == "test":
-            self._test(line)
-        elif line["kind"] == "end" and not line["stopped"]:
-            *_, ended = hparams({}, {})
-            self._add(line, 0, summary=ended)
+        match line:
+            case Start():
+                self._start(line)
+            case Step():
+                self._step(line)
+            case Waiting() if line.seconds:
+                self._add_points(line, line.step, {"speed/seconds_without_text": line.seconds})
+            case Epoch():
+                self._epoch(line)
+            case Test():
+                self._test(line)
+            case End() if not line.summary.get("stopped"):
+                *_, ended = hparams({}, {})
+                self._add(line, 0, summary=ended)
 
     def flush(self) -> None:
         """Write the events of the lines that were taken; an interrupt leaves no half event between others."""
@@ -116,52 +117,52 @@ class TensorBoardWriter:
         except OSError as error:
             self._give_up(error)
 
-    def _start(self, line: Mapping[str, Any]) -> None:
-        if self._file is None and line["from_step"] == 0:
+    def _start(self, line: Start) -> None:
+        if self._file is None and line.from_step == 0:
             self._remove_files()
-        self._steps_of_epoch = line["steps"] // line["epochs"]
-        self._ideal = sum(line["own_rates"])
-        self._epochs_written = min(self._epochs_written, line["from_step"] // self._steps_of_epoch)
-        self._test_written &= line["from_step"] == line["steps"]
+        self._steps_of_epoch = line.steps // line.epochs
+        self._ideal = sum(line.own_rates)
+        self._epochs_written = min(self._epochs_written, line.from_step // self._steps_of_epoch)
+        self._test_written &= line.from_step == line.steps
         if self._file is None and not self._pending:
             self._add(line, 0, file_version="brain.Event:2")
-        self._add(line, line["from_step"] + 1, session_log=SessionLog(status=SessionLog.START))
-        self._add(line, line["from_step"], summary=text("run", _table(line)))
+        self._add(line, line.from_step + 1, session_log=SessionLog(status=SessionLog.START))
+        self._add(line, line.from_step, summary=text("run", _table(line)))
         compared, settings, _ = hparams(_settings(line), dict.fromkeys(_COMPARED))
         self._add(line, 0, summary=compared)
         self._add(line, 0, summary=settings)
 
-    def _step(self, line: Mapping[str, Any]) -> None:
-        points = {"training/loss": line["loss"]}
-        if line["rows_per_second"]:
-            points["speed/rows_per_second"] = line["rows_per_second"]
-            points["speed/share_of_ideal"] = line["rows_per_second"] / self._ideal
-            points["speed/balanced"] = line["balanced"]
+    def _step(self, line: Step) -> None:
+        points: dict[str, float | None] = {"training/loss": line.loss}
+        if line.rows_per_second:
+            points["speed/rows_per_second"] = line.rows_per_second
+            points["speed/share_of_ideal"] = line.rows_per_second / self._ideal
+            points["speed/balanced"] = line.balanced
         for name in ("split", "compute_seconds"):
-            points |= {f"{name}/rank_{rank}": value for rank, value in enumerate(line[name])}
-        self._add_points(line, line["step"], points)
+            points |= {f"{name}/rank_{rank}": value for rank, value in enumerate(getattr(line, name))}
+        self._add_points(line, line.step, points)
 
-    def _epoch(self, line: Mapping[str, Any]) -> None:
-        if line["epoch"] <= self._epochs_written:
+    def _epoch(self, line: Epoch) -> None:
+        if line.epoch <= self._epochs_written:
             return  # a run that is resumed after the last step of an epoch measures it again
-        self._epochs_written = line["epoch"]
-        points = {"training/loss_of_epoch": line["loss"]}
-        points |= {f"validation/{measure}": value for measure, value in line["validation"].items()}
-        self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
+        self._epochs_written = line.epoch
+        points = {"training/loss_of_epoch": line.loss}
+        points |= {f"validation/{measure}": value for measure, value in numbers(line.validation).items()}
+        self._add_points(line, line.epoch * self._steps_of_epoch, points)
 
-    def _test(self, line: Mapping[str, Any]) -> None:
+    def _test(self, line: Test) -> None:
         if self._test_written:
             return
         self._test_written = True
-        points = {f"test/{name}": value for name, value in line.items() if name not in _NO_POINTS}
-        self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
+        points = {"test/loss": line.loss, **{f"test/{name}": value for name, value in numbers(line.measures).items()}}
+        self._add_points(line, line.epoch * self._steps_of_epoch, points)
 
-    def _add_points(self, line: Mapping[str, Any], step: int, points: Mapping[str, float | None]) -> None:
+    def _add_points(self, line: Line, step: int, points: Mapping[str, float | None]) -> None:
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in points.items() if value is not None]
         self._add(line, step, summary=Summary(value=values))
 
-    def _add(self, line: Mapping[str, Any], step: int, **what: Any) -> None:
-        event = Event(wall_time=line["time"], step=step, **what).SerializeToString()
+    def _add(self, line: Line, step: int, **what: Any) -> None:
+        event = Event(wall_time=line.time, step=step, **what).SerializeToString()
         size = struct.pack("<Q", len(event))
         self._pending += size + _checksum(size) + event + _checksum(event)
 
@@ -181,18 +182,18 @@ def _checksum(part: bytes) -> bytes:
     return struct.pack("<I", masked_crc32c(part))
 
 
-def _settings(start: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(start: Start) -> dict[str, Any]:
     """The run's settings as the table of runs takes them: numbers and words."""
     settings = {
-        **start["config"],
-        "epochs": start["epochs"],
-        "global_batch": start["global_batch"],
-        "world_size": start["world_size"],
+        **start.config,
+        "epochs": start.epochs,
+        "global_batch": start.global_batch,
+        "world_size": start.world_size,
     }
     return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in settings.items()}
 
 
-def _table(start: Mapping[str, Any]) -> str:
+def _table(start: Start) -> str:
     """The settings and the data of a run, in Markdown."""
-    rows = {**_settings(start), **{name: start[name] for name in ("devices", "rows", "digest", "own_rates")}}
+    rows = {**_settings(start), **{name: getattr(start, name) for name in ("devices", "rows", "digest", "own_rates")}}
     return "\n".join(["| setting | value |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])

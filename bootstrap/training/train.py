@@ -8,10 +8,11 @@ from typing import Any
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import mark_handled, name_of
 from bootstrap.progress import Bars
-from bootstrap.training.outcome import write_launch, write_options
 from bootstrap.training.places.place import Place, Run
+from bootstrap.training.saved_options import write_options
 from bootstrap.training.sources.source import Source
 from bootstrap.training.spending import Stages
+from experiments.records.launches import write_launch
 from trainer.config import TrainConfig
 
 Forecast = Callable[[Place, Run], dict[str, Any] | None]

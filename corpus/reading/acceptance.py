@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from corpus.display import plural
-from corpus.errors import DataError, FinalError
+from common.display import plural
+from common.errors import DataError, FinalError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import LABEL_PAIRS, LABELS
 from corpus.reading.sources import Source
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 
 DEFAULT_MAX_MALFORMED = 0.05
 _PLACES_SHOWN = 3

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from corpus.errors import DataError
-from corpus.settings import Settings
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 << 20

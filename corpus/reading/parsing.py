@@ -7,7 +7,7 @@ depend on the parser. A record is valid as a whole, or malformed.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.formats import FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes, Format, MalformedLineError
 
 _JSON_WHITESPACE = b" \t\r\n"

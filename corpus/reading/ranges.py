@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import ceil
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches

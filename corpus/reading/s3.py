@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from corpus.errors import DataError
+from common.errors import DataError
 
 if TYPE_CHECKING:
     from boto3.s3.transfer import TransferConfig
@@ -30,7 +30,7 @@ _NO_BUCKET = "404", "NoSuchBucket"
 _NO_OBJECT = "404", "NoSuchKey", "NotFound"
 
 
-class Place(NamedTuple):
+class S3Path(NamedTuple):
     """The bucket and key of an object, or a bucket and a prefix of keys."""
 
     bucket: str
@@ -45,12 +45,12 @@ def is_s3(address: str) -> bool:
     return address.startswith(_SCHEME)
 
 
-def place_of(address: str) -> Place:
+def place_of(address: str) -> S3Path:
     """The bucket and the key of an address of S3; the key may be empty. Raises DataError for any other text."""
     bucket, _, key = address.removeprefix(_SCHEME).partition("/")
     if not is_s3(address) or not bucket:
         raise DataError(f"'{address}' is not an address of S3; it must look like s3://bucket/name")
-    return Place(bucket, key)
+    return S3Path(bucket, key)
 
 
 def client() -> "S3Client":
@@ -121,7 +121,7 @@ def check_bucket(address: str) -> None:
         ) from error
 
 
-def list_objects(s3: "S3Client", place: Place, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
+def list_objects(s3: "S3Client", place: S3Path, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
     """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
     limit: Any = {} if at_most is None else {"MaxItems": at_most, "PageSize": at_most}
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key, PaginationConfig=limit)
@@ -129,12 +129,12 @@ def list_objects(s3: "S3Client", place: Place, at_most: int | None = None) -> It
         yield from page.get("Contents", ())
 
 
-def head(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef":
+def head(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef":
     """The metadata of an object."""
     return s3.head_object(Bucket=place.bucket, Key=place.key)
 
 
-def head_if_there(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | None":
+def head_if_there(s3: "S3Client", place: S3Path) -> "HeadObjectOutputTypeDef | None":
     """The metadata of an object; None when it does not exist."""
     try:
         return head(s3, place)
@@ -145,7 +145,7 @@ def head_if_there(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | No
 
 
 def get(
-    s3: "S3Client", place: Place, start: int = 0, end: int | None = None, *, etag: str | None = None
+    s3: "S3Client", place: S3Path, start: int = 0, end: int | None = None, *, etag: str | None = None
 ) -> "StreamingBody":
     """An object's bytes from `start` to before `end`, to be closed by the caller; only of the object with this `etag`.
 
@@ -157,7 +157,7 @@ def get(
     return s3.get_object(Bucket=place.bucket, Key=place.key, **request)["Body"]
 
 
-def read_text(s3: "S3Client", place: Place) -> str | None:
+def read_text(s3: "S3Client", place: S3Path) -> str | None:
     """A small object's text, at most its first MiB; None when it does not exist.
 
     Do not trust it: root on a node may have written it. Bytes that are not UTF-8 become U+FFFD.
@@ -170,7 +170,7 @@ def read_text(s3: "S3Client", place: Place) -> str | None:
         return body.read(_MOST_TEXT).decode("utf-8", "replace")
 
 
-def read_from(s3: "S3Client", place: Place, offset: int) -> bytes:
+def read_from(s3: "S3Client", place: S3Path, offset: int) -> bytes:
     """An object's bytes from an offset on; none when it is not longer than that or does not exist."""
     try:
         return get(s3, place, offset).read()
@@ -182,7 +182,7 @@ def read_from(s3: "S3Client", place: Place, offset: int) -> bytes:
 
 def download(
     s3: "S3Client",
-    place: Place,
+    place: S3Path,
     path: Path,
     *,
     chunk_bytes: int = CHUNK_BYTES,
@@ -195,7 +195,7 @@ def download(
 def upload(
     s3: "S3Client",
     path: Path,
-    place: Place,
+    place: S3Path,
     *,
     metadata: Mapping[str, str] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
@@ -217,12 +217,12 @@ def _transfer(chunk_bytes: int) -> "TransferConfig":
     )
 
 
-def put(s3: "S3Client", place: Place, content: bytes) -> None:
+def put(s3: "S3Client", place: S3Path, content: bytes) -> None:
     """Write a small object."""
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=content)
 
 
-def put_new(s3: "S3Client", place: Place, content: bytes) -> bool:
+def put_new(s3: "S3Client", place: S3Path, content: bytes) -> bool:
     """Write a small object unless it exists already; returns whether this call wrote it."""
     try:
         s3.put_object(Bucket=place.bucket, Key=place.key, Body=content, IfNoneMatch="*")

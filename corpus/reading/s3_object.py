@@ -9,7 +9,7 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading import s3
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.compression import compression
 from corpus.reading.formats import Format, class_name
-from corpus.settings import Settings
 
 EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
 """The usual ratio of decompressed to compressed size, by the ending of the name."""
@@ -60,7 +60,7 @@ class ReadingOptions:
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, in steps."""
     rating_steps: int = 1
-    """See corpus.settings.Settings, as for the following."""
+    """See corpus.dataset_settings.Settings, as for the following."""
     rating_fraction: bool = False
 
     def __post_init__(self) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from corpus.errors import DataError
-from corpus.files import whole_file
+from common.errors import DataError
+from common.files import whole_file
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
-from corpus.reading.s3 import Place, is_s3
+from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.s3_object import open_object
 
 PART_PREFIX = "part-"
@@ -72,8 +72,8 @@ def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
         return sorted(str(path) for path in Path(folder).glob(f"{prefix}*"))
     bucket, key = s3.place_of(folder)
     with s3.explained_errors(folder, "list"):
-        below = s3.list_objects(s3.client(), Place(bucket, join(key, prefix)))
-        return sorted(str(Place(bucket, found["Key"])) for found in below)
+        below = s3.list_objects(s3.client(), S3Path(bucket, join(key, prefix)))
+        return sorted(str(S3Path(bucket, found["Key"])) for found in below)
 
 
 def open_range(address: str, start: int = 0, ahead: int | None = None) -> BinaryIO:

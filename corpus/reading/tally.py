@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from corpus.display import printable
+from common.display import printable
 from corpus.reading.formats import MALFORMED_REASONS
 
 # No word has a colon, by either rule of words: such a key is not that of a word's count.

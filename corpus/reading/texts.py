@@ -6,7 +6,7 @@ answer for each line.
 
 from collections.abc import Iterator, Sequence
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.batches import TextBatch
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import Codes

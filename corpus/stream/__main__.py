@@ -6,11 +6,11 @@ import signal
 import sys
 from pathlib import Path
 
-from corpus.errors import DataError
-from corpus.starter import end_with_starter
+from common.errors import DataError
+from common.starter import end_with_starter
 from corpus.stream.lines import describe_malformed
 from corpus.stream.reader import read_stream
-from corpus.stream.settings import SETTINGS_NAME
+from corpus.stream.stream_settings import SETTINGS_NAME
 
 _EPILOG = f"""
 The folder's {SETTINGS_NAME} names the sources and how they are read. The reader writes parts, which are files of rows

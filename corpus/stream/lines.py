@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from corpus.display import plural
-from corpus.errors import DataError
+from common.display import plural
+from common.errors import DataError
 from corpus.reading.lines import LongLine
 
 LEAST_LINES = 1000

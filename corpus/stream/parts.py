@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corpus.errors import DataError
-from corpus.files import write_whole
-from corpus.json_values import parse_json_object, require_fields
+from common.errors import DataError
+from common.files import write_whole
+from common.json_values import parse_json_object, require_fields
 
 ROW_TOKENS = 128
 END_OF_LINE = 0

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from corpus.errors import DataError
-from corpus.json_values import parse_json_object, require_fields
+from common.errors import DataError
+from common.json_values import parse_json_object, require_fields
 from corpus.reading.storage import write_text
 
 STATUS_NAME = "status.json"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corpus.errors import DataError
-from corpus.private_folders import locked
+from common.errors import DataError
+from common.private_folders import locked
 from corpus.stream.lines import Batch, MalformedLines, sound_texts
 from corpus.stream.packing import Packer
 from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
@@ -23,8 +23,8 @@ from corpus.stream.progress import (
     write_end,
     write_error,
 )
-from corpus.stream.settings import StreamSettings, read_settings
 from corpus.stream.sources import Sources
+from corpus.stream.stream_settings import StreamSettings, read_settings
 from corpus.stream.tokenisers import words_of_lines
 
 _IDLE_SECONDS = 0.1

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import inf
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.compression import BLOCK_BYTES
 from corpus.reading.lines import split_lines
 from corpus.stream.lines import Batch, batch_of_lines
-from corpus.stream.settings import host_and_port
+from corpus.stream.stream_settings import host_and_port
 
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0

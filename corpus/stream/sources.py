@@ -6,11 +6,11 @@ the second to reader 1, and so on in turn.
 
 from collections.abc import Callable, Iterator
 
-from corpus.stream.files import Files
 from corpus.stream.lines import Batch
+from corpus.stream.part_files import Files
 from corpus.stream.parts import Position
-from corpus.stream.settings import StreamSettings, is_socket
 from corpus.stream.sockets import Socket
+from corpus.stream.stream_settings import StreamSettings, is_socket
 
 
 class Sources:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from corpus import text
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 
 END = "\n"
 """Stands after the words of each line; no word has one."""

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from threading import Timer
 
 from embedded.faults.kinds import AttemptFaults
-from embedded.hadoop.options import whole_number
+from embedded.hadoop.job_options import whole_number
 from embedded.hadoop.tasks import AttemptControl, HadoopTask, KilledError, TaskError
 
 _MOST_KILLS = 3  # of one task, so that every job ends

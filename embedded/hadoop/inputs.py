@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from embedded.errors import EmulatorError
-from embedded.hadoop.options import whole_number
+from embedded.emulator_error import EmulatorError
+from embedded.hadoop.job_options import whole_number
 from embedded.hadoop.paths import Entry, Files
 
 _BLOCK = 32 * 1024 * 1024  # fs.s3a.block.size

@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, HTTPClientError
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 
 _RANGE = 8 * 1024 * 1024
 _TRIES = 15  # fs.s3.maxRetries

@@ -21,18 +21,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.faults.kinds import AttemptFaults
 from embedded.hadoop.attempts import Attempts
 from embedded.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
-from embedded.hadoop.options import DELIMITER, StreamingJob, parse_options
+from embedded.hadoop.job_options import DELIMITER, StreamingJob, parse_options
 from embedded.hadoop.paths import Files
 from embedded.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
 
 _FAULTS_VARIABLE = "HADOOP_ATTEMPT_FAULTS"
 
 
-class Run:
+class StreamingRun:
     """One run of a job.
 
     Args:
@@ -211,7 +211,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(dir=root / "mnt" / "yarn") as scratch:
             job = parse_options(sys.argv[1:])
             logs = root / "var" / "log" / "hadoop-yarn" / "containers"
-            Run(job, scratch=Path(scratch), logs=logs, faults=faults).execute()
+            StreamingRun(job, scratch=Path(scratch), logs=logs, faults=faults).execute()
     except EmulatorError as error:
         _log(f"{error}\nStreaming Command Failed!")
         return 1

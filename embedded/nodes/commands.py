@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.nodes import mounts
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, MutableMapping
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 
 WRITTEN_FOR = "1.5.33"
 

@@ -7,7 +7,7 @@ GPU nodes only while a training runs, and the rest of the network until the depl
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from experiments.errors import ExperimentError
+from common.errors import ExperimentError
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS
 from experiments.forecast.nodes import NODES_START, ROW_BYTES, nodes_of, predict_nodes

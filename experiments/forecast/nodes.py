@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.errors import ExperimentError
+from common.errors import ExperimentError
 from experiments.forecast.communication import Links, gradient_bytes
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue

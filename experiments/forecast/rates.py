@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.errors import ExperimentError
-from experiments.finding import find_runs
-from experiments.runs import Run, Step, read_run
+from common.errors import ExperimentError
+from experiments.records.finding import find_runs
+from experiments.records.runs import RunRecord, read_run
 from trainer.balancing.speed import TimeModel, fit_time_model
 from trainer.balancing.split import finish_time
+from trainer.output.lines import Step
 
 _COLD = 3
 """Steps at a run's beginning that do not count, if there are more."""
@@ -64,7 +65,7 @@ class Rates:
     """Seconds of a checkpoint."""
 
 
-def rates_of(runs: Sequence[Run]) -> Rates:
+def rates_of(runs: Sequence[RunRecord]) -> Rates:
     """The rates that these runs show, all of which must be of the same ranks and the same model.
 
     Raises ExperimentError, which names the run, for one that does not fit or has not ended.
@@ -110,12 +111,12 @@ def read_rates(paths: Sequence[Path]) -> Rates:
     return rates_of([read_run(folder) for folder in find_runs(paths)])
 
 
-def is_alike(run: Run, config: Mapping[str, Any], ranks: int) -> bool:
+def is_alike(run: RunRecord, config: Mapping[str, Any], ranks: int) -> bool:
     """Whether a run had so many ranks, and all settings of `config` (as a record has them) that a step's time is by."""
     return run.latest.world_size == ranks and _settings(run.latest.config) == _settings(config)
 
 
-def _kind(run: Run) -> tuple[Any, ...]:
+def _kind(run: RunRecord) -> tuple[Any, ...]:
     """What two runs must have in common."""
     return (run.latest.world_size, *run.latest.devices, *_nodes(run), *_settings(run.latest.config))
 
@@ -125,7 +126,7 @@ def _settings(config: Mapping[str, Any]) -> list[str]:
     return [repr(config.get(name)) for name in (*_OF_THE_MODEL, *_OF_THE_RANKS)]
 
 
-def _nodes(run: Run) -> tuple[Node, ...]:
+def _nodes(run: RunRecord) -> tuple[Node, ...]:
     """The GPU nodes of a run, in order; none where launch.json does not tell."""
     try:
         return tuple(sorted(Node(str(each["instance_type"]), int(each["gpus"])) for each in run.launch["nodes"]))
@@ -133,23 +134,23 @@ def _nodes(run: Run) -> tuple[Node, ...]:
         return ()
 
 
-def _require_ended(run: Run) -> None:
+def _require_ended(run: RunRecord) -> None:
     if run.state == "unfinished" or not run.steps or "times" not in (run.summary or {}):
         raise ExperimentError(f"{run.folder} has not ended, or has no step; give a run that has")
 
 
-def _summary(run: Run) -> dict[str, Any]:
+def _summary(run: RunRecord) -> dict[str, Any]:
     assert run.summary is not None
     return dict(run.summary)
 
 
-def _steps(run: Run) -> Sequence[Step]:
+def _steps(run: RunRecord) -> Sequence[Step]:
     """The steps since its latest start whose times count."""
     own = [step for step in run.steps if step.step > run.latest.from_step and any(step.compute_seconds)]
     return own[_COLD:] if len(own) > 2 * _COLD else own
 
 
-def _line_of_rank(runs: Sequence[Run], rank: int) -> TimeModel:
+def _line_of_rank(runs: Sequence[RunRecord], rank: int) -> TimeModel:
     points = [
         (float(step.split[rank]), step.compute_seconds[rank])
         for run in runs
@@ -163,7 +164,7 @@ def _line_of_rank(runs: Sequence[Run], rank: int) -> TimeModel:
     return fit_time_model(points)
 
 
-def _beside(run: Run, ranks: Sequence[TimeModel]) -> float:
+def _beside(run: RunRecord, ranks: Sequence[TimeModel]) -> float:
     """What a step of this run took besides its slowest rank's computing."""
     fixed, per_row = np.array(ranks).T
     start, computing = run.latest, defaultdict[int, list[float]](list)
@@ -179,7 +180,7 @@ def _beside(run: Run, ranks: Sequence[TimeModel]) -> float:
     return max(0.0, (trained - whole * (made - short) - last * short) / made)
 
 
-def _around(run: Run) -> float:
+def _around(run: RunRecord) -> float:
     """What the command took besides what the record tells of reading, training and judging."""
     summary = _summary(run)
     times = summary["times"]
@@ -187,7 +188,7 @@ def _around(run: Run) -> float:
     return whole - float(sum(times[name] for name in ("loading", "training", "evaluation", "checkpoints")))
 
 
-def _launch_seconds(run: Run) -> float:
+def _launch_seconds(run: RunRecord) -> float:
     """Seconds of the command on the ranks: of a deployment those of its stage `train`, without the start of nodes."""
     try:
         stages = {each["name"]: float(each["seconds"]) for each in run.launch.get("stages", ())}

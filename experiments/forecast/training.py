@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corpus.display import plural
+from common.display import plural
+from common.errors import ExperimentError
+from corpus.dataset_settings import Settings
 from corpus.rules import VALIDATION_SHARE
-from corpus.settings import Settings
-from experiments.errors import ExperimentError
 from experiments.forecast.rates import Rates
 from trainer.balancing.balancers import parse_balance
 from trainer.balancing.split import equal_finish_split, finish_time, proportional_split

@@ -15,11 +15,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from experiments.errors import ExperimentError
-from experiments.finding import find_runs
+from common.errors import ExperimentError
 from experiments.forecast.communication import Links
 from experiments.forecast.rates import Node, rates_of
-from experiments.runs import read_run
+from experiments.records.finding import find_runs
+from experiments.records.runs import read_run
 from infra.catalog import Gpu
 from trainer.balancing.speed import TimeModel
 from trainer.embeddings.sampling import sampling

@@ -11,8 +11,8 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from corpus.files import write_whole
-from experiments.errors import ExperimentError
+from common.errors import ExperimentError
+from common.files import write_whole
 from experiments.plans.parts import Arm, Experiment
 from experiments.plans.planned import run_folder
 

@@ -76,7 +76,7 @@ class Target(Part):
 
 
 class Text(Part):
-    """How the text is read from which word embeddings are learnt (corpus/stream/settings.py)."""
+    """How the text is read from which word embeddings are learnt (corpus/stream/stream_settings.py)."""
 
     tokeniser: Tokeniser = Field(
         default="punctuation", description=f"one of {', '.join(get_args(Tokeniser))}", examples=["treebank"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.errors import ExperimentError
+from common.errors import ExperimentError
 from experiments.plans.parts import Arm, Experiment
 
 

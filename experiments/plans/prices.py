@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from common.errors import ExperimentError
 from corpus.rules import VALIDATION_SHARE
-from experiments.errors import ExperimentError
 from experiments.forecast.cluster import ClusterWork, predict_cluster
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.gpu_rates import lstm_operations
 from experiments.forecast.preprocessing import CPU_SECONDS_A_GB
 from experiments.plans.parts import Local
-from infra.errors import TopologyError
 from infra.topology import Topology
+from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
 from trainer.order import steps_per_epoch
 from trainer.registry import MODELS

@@ -12,7 +12,7 @@ from typing import Any
 
 import vl_convert
 
-from corpus.display import printable
+from common.display import printable
 from experiments.report.figures import Figure, Plot, Value
 
 WIDTH, HEIGHT = 340, 250

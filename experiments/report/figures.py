@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 from unicodedata import east_asian_width
 
-from corpus.display import printable
+from common.display import printable
 
 Value = str | int | float | None
 MOST_POINTS = 160

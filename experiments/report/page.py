@@ -10,7 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from corpus.display import plural
+from common.display import plural
 from experiments.report.drawing import DrawingError, svg
 from experiments.report.figures import Figure, Section
 from experiments.report.sections.comparison import comparison

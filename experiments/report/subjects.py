@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from common.display import printable
+from common.errors import DataError, ExperimentError
 from corpus.dataset import open_dataset
-from corpus.display import printable
-from corpus.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
-from experiments.comparing import described, differing_settings
-from experiments.errors import ExperimentError
-from experiments.finding import find_below, find_runs
 from experiments.plans.kept import NAME as EXPERIMENT
+from experiments.records.comparing import described, differing_settings
+from experiments.records.finding import find_below, find_runs
+from experiments.records.runs import RunRecord, read_all, read_run
 from experiments.report.figures import shortened
-from experiments.results import ExperimentResult, read_experiment
-from experiments.runs import Count, Run, read_all, read_run
-from trainer.output.files import RECORD
+from experiments.results.arm_results import ExperimentResult, read_experiment
+from trainer.output.run_files import RECORD
 
+Count = Annotated[int, Field(ge=0, lt=2**53)]
 _MOST_LETTERS = 36
 MOST_LINES = 8
 """Names that plots with lines tell apart."""
@@ -29,7 +29,7 @@ MOST_LINES = 8
 class Subject:
     """A run in a report."""
 
-    run: Run
+    run: RunRecord
     name: str
     """Its own."""
     group: str
@@ -155,7 +155,7 @@ def read_counts(folder: Path) -> DataCounts:
         return DataCounts(folder=folder, digest=name if is_digest(name) else None, classes=(), counts=counts)
 
 
-def _named(runs: Sequence[Run], arms: Mapping[Path, str]) -> list[Subject]:
+def _named(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]:
     """The runs with their names: their folders', as short as tells them apart. Their group has the name of its
     settings, of its first run where these are many, or of the arm of an experiment, by the folders of its runs."""
     names = [printable(each) for each in _short_names([run.folder.resolve() for run in runs])]

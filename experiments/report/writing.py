@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.display import plural
-from experiments.causes import goodput
-from experiments.comparing import common_measures, figures, warnings
+from common.display import plural
+from experiments.records.causes import goodput
+from experiments.records.comparing import common_measures, figures, warnings
 from experiments.report.figures import time_unit
 from experiments.report.page import page, sections
 from experiments.report.subjects import Found, find_subjects

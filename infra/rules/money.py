@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infra import cost
-from infra.errors import TopologyError
 from infra.rules import Rule
 from infra.topology import Topology
+from infra.topology_error import TopologyError
 
 _SLOWEST_GROUP_MINUTES = 20
 

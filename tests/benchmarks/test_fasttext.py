@@ -14,13 +14,13 @@ from benchmarks.fasttext import both, predict, program, quality, tables, yelp
 from benchmarks.fasttext.files import BYTES_A_TEXT, write_csv, write_plain
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
-from bootstrap.errors import ShoalError
 from bootstrap.prediction.texts import find_text_files, read_text_files
+from common.errors import ShoalError
 from corpus.dataset import open_dataset
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
-from corpus.settings import Settings
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
 

@@ -10,9 +10,9 @@ from benchmarks.generated import write_reviews
 from benchmarks.peers.contract import cleaned_words, review
 from benchmarks.peers.outcome import Outcome, outcome_of
 from benchmarks.preprocess import CASES, run_case
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, Format, MalformedLineError
 from corpus.reading.parsing import line_parser
-from corpus.settings import Settings
 from corpus.text import words
 
 PARSE = line_parser(Format(kind="json", text=("reviewText",), value="overall"), Codes(Settings()))

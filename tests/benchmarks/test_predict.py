@@ -7,9 +7,9 @@ import pytest
 from benchmarks.peers.plain_predict import probabilities
 from benchmarks.predict import write_texts, write_untrained_model
 from bootstrap.prediction.texts import find_text_files, read_text_files
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from bootstrap.aws import names
 from bootstrap.aws.deployment import Deployment
-from bootstrap.errors import ShoalError
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.training.places.launch import NodeLaunch
+from common.errors import ShoalError
 from embedded.nodes import commands
 from infra import topology
 from tests.bash import Bash

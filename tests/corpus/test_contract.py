@@ -8,7 +8,7 @@ import numpy as np
 
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, RowBlock, open_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from tests import oracle
 
 

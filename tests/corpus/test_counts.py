@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus.counts import LENGTH_BINS, final_counts
-from corpus.errors import DataError
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 
 SETTINGS = Settings(row_length=4)
 WORDS = [("good", 9), ("lamp", 7)]

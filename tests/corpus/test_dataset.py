@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
-from corpus.errors import DataError
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 
 VOCABULARY = ["good", "bad", "it's"]
 NO_COUNTS = final_counts({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
@@ -289,7 +289,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from corpus.dataset import DatasetWriter, RowBlock
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 lengths = np.full(50_000, 100, np.uint16)
 tokens = np.random.default_rng(0).integers(1, 9_999, (50_000, 100)).astype(np.uint16)
 block = RowBlock(tokens, lengths, (lengths % 2).astype(np.uint8), (lengths % 5).astype(np.uint8))

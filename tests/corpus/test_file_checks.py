@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus.counts import final_counts
 from corpus.dataset import Dataset, DatasetWriter, RowBlock, open_dataset
-from corpus.errors import DataError
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 
 ARRAYS = RowBlock._fields
 SETTINGS = Settings(row_length=4, vocabulary_size=9)

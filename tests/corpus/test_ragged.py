@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
-from corpus.errors import DataError
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 
 RAGGED = Settings(ragged=True, vocabulary_size=9)
 CLASSES = replace(RAGGED, labelled=True, classes=("Business", "Sci/Tech", "Sport"))
@@ -318,7 +318,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from corpus.dataset import DatasetWriter, RowBlock, open_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 lengths = np.random.default_rng(0).integers(1, 200, 50_000)
 tokens = np.random.default_rng(0).integers(1, 9_999, lengths.sum()).astype(np.uint16)
 ones = np.ones(50_000, np.uint8)

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError, FinalError
 from corpus import raw_texts
 from corpus.dataset import Split, open_dataset
-from corpus.errors import DataError, FinalError
+from corpus.dataset_settings import Settings
 from corpus.raw_texts import SETTINGS, encode_texts
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.rules import VALIDATION_SHARE, in_test_set
-from corpus.settings import Settings
 from corpus.text import digest
 from corpus.tokens import tokens
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
@@ -327,7 +327,7 @@ def test_a_folder_that_cannot_be_written_to_is_a_sentence(tmp_path: Path) -> Non
 ENCODE = """
 import sys
 from pathlib import Path
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.raw_texts import SETTINGS, encode_texts
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs

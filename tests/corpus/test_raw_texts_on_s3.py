@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from common.errors import DataError
 from corpus.dataset import open_dataset
-from corpus.errors import DataError
 from corpus.raw_texts import SETTINGS, encode_texts
 from corpus.reading import s3, s3_object
 from corpus.reading.inputs.understanding import Understanding, understand_inputs

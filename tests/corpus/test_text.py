@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus import text
-from corpus.errors import DataError
 from tests import oracle
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from common.errors import DataError
 from corpus.dataset import open_dataset
-from corpus.errors import DataError
 from corpus.raw_texts import SETTINGS
 from corpus.reading import s3
 from corpus.reading.formats import Format

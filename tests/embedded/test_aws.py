@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from embedded.aws import EmbeddedAws
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.processes import kill_marked, marked_processes
 from embedded.watchdog import MARK
 

@@ -66,7 +66,7 @@ def test_a_folder_for_the_library_that_is_not_trusted_is_one_sentence(tmp_path: 
     (tmp_path / "link").symlink_to("elsewhere")
     code = f"""
 import runpy
-from corpus import private_folders
+from common import private_folders
 def of_another(name, alternative):
     return private_folders.make_private_folder(private_folders.Path("link"), alternative)
 private_folders.make_users_folder = of_another

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import catalog
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 TYPES = catalog.catalog().types

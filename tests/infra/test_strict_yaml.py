@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import document
-from infra.errors import TopologyError
 from infra.strict_yaml import MOST_BYTES, StrictLoader
+from infra.topology_error import TopologyError
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 12)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import topology
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 LEAST = """\
 description: x

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra import topology
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 WRONG: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_topologies.yaml").read_text("utf-8"))

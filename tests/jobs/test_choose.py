@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from jobs.choose import VocabularyChoice, choose_vocabulary, read_vocabulary_choice
 
 WORDS = {"lamp": 5, "bulb": 3, "a": 3, "strap": 3, "z": 1}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.dataset import SPLITS, RowBlock
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from jobs import encode
 from jobs.encode import EncodedPart, VocabularyIds
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import DataError
 from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
-from corpus.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from jobs.choose import VocabularyChoice
 from jobs.merge import MergeResult, merge_parts, read_merge_result, run

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.text import words
 from jobs import collector
 from jobs.arrays import pack_arrays, unpack_arrays

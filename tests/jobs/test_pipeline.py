@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.real_reviews import ABSENT, REVIEWS
+from common.errors import DataError
 from corpus.dataset import open_dataset
-from corpus.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.settings import Settings
 from jobs.pipeline import preprocess_locally as preprocess_inputs
 from tests import oracle
 from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, preprocess, reviews

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
 from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, noise_at_its_end, preprocess, reviews
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.settings import Settings
 from jobs.preparation import PreparedWork, estimate_work, prepare_work
 from tests.corpus.reading.inputs.beginnings import SNAP_2014, understood
 

@@ -18,8 +18,8 @@ from benchmarks.real_reviews import REVIEWS
 from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from embedded.faults.kinds import AttemptFaults
 from jobs.steps import JobStep, Plan

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.settings import Settings
 from jobs.pipeline import preprocess_locally
 from tests import oracle
 from tests.jobs.piles import NLTK, assert_equals_oracle

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
 from jobs.work_folder import work_folder
 from tests.users import as_another, open_folder
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bootstrap.aws import account
-from bootstrap.errors import ShoalError
+from common.errors import ShoalError
 from infra import catalog
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 from tests.tools.pricing import ASKED_OF_EC2, NEWEST, NO_CREDENTIALS, OTHERS, TODAY, Aws, machines, product, same
 from tools import refresh_prices
 

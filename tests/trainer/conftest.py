@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from corpus.dataset import RowBlock, write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from trainer.config import RANK_ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]

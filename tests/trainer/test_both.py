@@ -8,7 +8,7 @@ import torch
 from tests.trainer.conftest import Launch
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
-from trainer.output.files import SUMMARY, read_json
+from trainer.output.run_files import SUMMARY, read_json
 
 LEARNING = ("--model", "both", "--buckets", "500", "--threads", "1", "--epochs", "10", "--lr", "0.02")
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig, configured
-from trainer.errors import TrainingError
 from trainer.options.optimisation_options import notes_of_mode
 
 FILES = ["--data", "d.h5", "--output", "out"]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import TrainingError
 from tests.trainer.test_training import LEARNING, finish, lines, step_losses, summary, weights
 from trainer.config import configured
-from trainer.errors import TrainingError
 
 PLAIN = ("--epochs", "1", *LEARNING[2:])
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from common.errors import TrainingError
 from trainer import devices
 from trainer.config import NEEDS_GPU
 from trainer.distributed import ranks
-from trainer.errors import TrainingError
 
 
 def test_a_machine_without_gpus_says_so_in_one_line_and_fails() -> None:

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from corpus.dataset import write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from trainer import loop, task
 from trainer.__main__ import main
 from trainer.classification.metrics import CALIBRATION

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from corpus.dataset import RowBlock, write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from tests.trainer.conftest import VOCABULARY, Launch, make_rows
 from trainer.classification import task
 from trainer.classification.data import load_data

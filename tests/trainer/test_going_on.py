@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
 from trainer.options.presets import GLOBAL_BATCH
 from trainer.resume import resumed_config
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.errors import TrainingError
+from common.errors import TrainingError
 from trainer.start import _require_here
 
 

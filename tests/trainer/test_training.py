@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from corpus.dataset import open_dataset, write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from trainer.classification.calibration import calibrated
 from trainer.classification.data import load_data
 from trainer.classification.evaluate import Evaluation, evaluate
@@ -26,7 +26,7 @@ from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group
 from trainer.output import record
-from trainer.output.files import MODEL_FILES, ONNX
+from trainer.output.run_files import MODEL_FILES, ONNX
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (

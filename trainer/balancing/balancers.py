@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
+from common.errors import TrainingError
 from trainer.balancing.speed import TimeModel, fit_time_model
 from trainer.balancing.split import FloatArray, IntArray, equal_finish_split, finish_time, proportional_split
-from trainer.errors import TrainingError
 
 FIRST_REBALANCES = (3, 6)
 """Observations after which to rebalance before the regular rhythm begins: the first split knows only one number of

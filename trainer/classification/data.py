@@ -18,16 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from corpus.display import plural
-from corpus.errors import DataError
+from common.display import plural
+from common.errors import DataError, TrainingError
+from common.private_folders import make_users_folder
 from corpus.layout import LEAST_ROWS, MOST_WORDS, SPLITS, RowBlock
-from corpus.private_folders import make_users_folder
 from corpus.rules import VALIDATION_SHARE
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
-from trainer.errors import TrainingError
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
@@ -62,7 +61,7 @@ class TextData:
     """Whether ratings could also be written as fractions of the largest."""
     digest: str
     words: str = "letters"
-    """The rule by which texts became words (corpus/settings.py)."""
+    """The rule by which texts became words (corpus/dataset_settings.py)."""
     classes: tuple[str, ...] = ()
     """The names of more than two classes, by label; empty where there are two."""
     start: StartVectors | None = None

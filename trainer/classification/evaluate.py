@@ -13,15 +13,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from corpus.display import plural
+from common.display import plural
+from common.errors import TrainingError
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed import collectives
-from trainer.errors import SAME_SPLIT_ADVICE, RankError, TrainingError
 from trainer.order import IntArray
+from trainer.rank_errors import SAME_SPLIT_ADVICE, RankError
 
 _BATCH, _GPU_BATCH = 512, 8192
 _LOSSES = 3

@@ -10,16 +10,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from corpus.errors import DataError
+from common.errors import DataError, TrainingError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, readable
 from trainer.classification.model_folder import READ, read_config, read_model_folder, require_size
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
-from trainer.errors import TrainingError
 from trainer.output import archive
 from trainer.output.archive import DamagedError
-from trainer.output.files import CONFIG, MODEL, OLD_MODEL
+from trainer.output.run_files import CONFIG, MODEL, OLD_MODEL
 
 _ENDING = Path(OLD_MODEL).suffix
 MODEL_FILE_FORMAT = 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corpus.compiled import compiled
+from common.compiled import compiled
 
 
 @compiled

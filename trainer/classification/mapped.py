@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpus.errors import DataError, explain_full_disk
-from corpus.files import lock
+from common.errors import DataError, explain_full_disk
+from common.files import lock
 from corpus.layout import ArraysDigest, RowBlock, is_digest
 
 if TYPE_CHECKING:

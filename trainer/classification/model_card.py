@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainer.classification.trained_model import TrainedModel
-from trainer.output.files import ONNX, VOCABULARY
+from trainer.output.run_files import ONNX, VOCABULARY
 
 _CLASSES_NAMED = 8
 """More classes are counted in the title, and named below it."""

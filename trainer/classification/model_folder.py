@@ -21,15 +21,14 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from corpus.errors import DataError
-from corpus.files import indented_json
-from corpus.json_values import parse_json_object
-from corpus.version import VERSION
+from common.errors import DataError, TrainingError
+from common.files import indented_json
+from common.json_values import parse_json_object
+from common.version import VERSION
 from trainer.classification.model_card import model_card
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
-from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
-from trainer.output.files import CARD, CONFIG, MEASURES, ONNX, VOCABULARY, WEIGHTS, whole_folder
+from trainer.output.run_files import CARD, CONFIG, MEASURES, ONNX, VOCABULARY, WEIGHTS, whole_folder
 from trainer.registry import WORD_MODELS
 
 FORMAT = 2

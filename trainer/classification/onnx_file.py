@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from common.errors import TrainingError
 from corpus.text import UNKNOWN
 from trainer.classification.trained_model import TrainedModel
-from trainer.errors import TrainingError
 
 TOKENS, LENGTHS, PROBABILITIES = "tokens", "lengths", "probabilities"
 """The names of the file's inputs and of its output."""

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corpus.display import plural
+from common.display import plural
+from common.errors import TrainingError
 from corpus.text import FIRST_WORD
 from trainer.classification.data import StartVectors, TextData
 from trainer.embeddings.vectors import open_vectors
-from trainer.errors import TrainingError
 
 _SAMPLE = 10_000
 """Rows of which the share of words with a vector is reported."""

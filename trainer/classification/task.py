@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from common.errors import TrainingError
 from corpus.text import FIRST_WORD, word_ids
 from trainer.balancing.split import Lengths, proportional_split
 from trainer.classification import models
@@ -30,10 +31,9 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.errors import TrainingError
 from trainer.options.classifier_options import sgd_batch
 from trainer.order import IntArray
-from trainer.output.files import MODEL
+from trainer.output.run_files import MODEL
 from trainer.task import TEST, Task
 
 

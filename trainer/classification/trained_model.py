@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import Tensor
 
-from corpus.json_values import require_fields
-from corpus.settings import WORD_RULES, Settings
+from common.json_values import require_fields
+from corpus.dataset_settings import WORD_RULES, Settings
 from corpus.text import FIRST_WORD, word_ids
 from corpus.tokens import is_token
 from trainer.classification import models
@@ -58,7 +58,7 @@ class TrainedModel:
     there: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the dataset's settings; older
     files have neither."""
     words: str = "letters"
-    """The rule of words: one of corpus.settings.WORD_RULES."""
+    """The rule of words: one of corpus.dataset_settings.WORD_RULES."""
     classes: tuple[str, ...] = ()
     """The names of more than two classes, by label; empty for two."""
 

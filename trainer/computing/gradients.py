@@ -21,8 +21,8 @@ from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.computing.precision import loss_scale
 from trainer.computing.row_gradients import Means, collected_means, joined, no_means, row_gradient, rows_of_means
 from trainer.computing.threads import Threads
-from trainer.errors import RankError
 from trainer.order import IntArray
+from trainer.rank_errors import RankError
 
 _FEWEST = 16
 """The least rows of a thread: fewer take nearly as long."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import torch
 
-from trainer.errors import TrainingError
+from common.errors import TrainingError
 
 NAMES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

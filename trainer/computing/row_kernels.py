@@ -13,7 +13,7 @@ from numba import int64, uint32, uint64
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from corpus.compiled import compiled
+from common.compiled import compiled
 
 _AHEAD = 16
 """Iterations between asking for a row and using it; 8 to 32 take equally long."""

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from trainer.distributed import failures
 from trainer.distributed.memory import is_full
-from trainer.errors import LostError
+from trainer.rank_errors import LostError
 
 TIMEOUT = timedelta(minutes=10)
 """A collective fails if a peer shows no sign of life for so long. Rank 0 may take this long to write a checkpoint."""

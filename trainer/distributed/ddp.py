@@ -23,8 +23,8 @@ from trainer.computing.row_gradients import Means
 from trainer.distributed import collectives
 from trainer.distributed.collectives import HALF_SCALE, in_half_precision
 from trainer.distributed.memory import is_full
-from trainer.errors import RankError
 from trainer.order import IntArray
+from trainer.rank_errors import RankError
 
 
 class _Loss(nn.Module):

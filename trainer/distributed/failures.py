@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from corpus.errors import DataError
-from corpus.json_values import require_fields
-from trainer.errors import LostError, RankError, TrainingError
+from common.errors import DataError, TrainingError
+from common.json_values import require_fields
+from trainer.rank_errors import LostError, RankError
 
 NODE = "SHOAL_NODE"
 """The environment variable with the name by which users know this machine; unset if there is only one."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from trainer.errors import RankError
+from trainer.rank_errors import RankError
 
 _SIGNS = ("out of memory", "ALLOC_FAILED")
 

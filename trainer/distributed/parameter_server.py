@@ -20,12 +20,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from common.errors import TrainingError
 from trainer.distributed import channel, collectives
 from trainer.distributed.channel import Connection, Connections
 from trainer.distributed.dealer import Finished
 from trainer.distributed.ranks import Ranks
 from trainer.distributed.traffic import Traffic
-from trainer.errors import TrainingError
 
 _NUMBER = struct.Struct("<q")
 _TAKE = struct.Struct("<??qdqd")

@@ -18,14 +18,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from corpus.cores import cores
-from corpus.display import plural
-from corpus.errors import DataError
+from common.cores import cores
+from common.display import plural
+from common.errors import DataError, TrainingError
 from trainer import devices
 from trainer.computing.threads import Threads
 from trainer.config import NEEDS_GPU
 from trainer.distributed import collectives, failures
-from trainer.errors import LostError, TrainingError
+from trainer.rank_errors import LostError
 
 _ERROR_FILE = re.compile(r"(.+)/attempt_\d+/\d+/error\.json")
 """The error file of a rank, in the log folder of its torchrun (torch/distributed/elastic/multiprocessing/api.py,

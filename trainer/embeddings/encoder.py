@@ -16,8 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from corpus.errors import DataError
-from corpus.json_values import parse_json_object, require_fields
+from common.errors import DataError
+from common.json_values import parse_json_object, require_fields
 from trainer.embeddings.char_lstm import CharLSTM
 from trainer.embeddings.spelling import MOST_CHARACTERS, Spelling
 from trainer.embeddings.vectors import Matrix

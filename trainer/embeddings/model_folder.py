@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors import SafetensorError
 
-from corpus.errors import DataError
-from corpus.files import indented_json
+from common.errors import DataError, TrainingError
+from common.files import indented_json
+from common.version import VERSION
 from corpus.reading.storage import exists, join, readable
-from corpus.version import VERSION
 from trainer.embeddings.vectors import WordVectors, open_vectors, vectors_folder, write_binary, write_text
-from trainer.errors import TrainingError
-from trainer.output.files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, whole_folder
+from trainer.output.run_files import BINARY_VECTORS, CONFIG, ENCODER, MEASURES, TEXT_VECTORS, whole_folder
 
 if TYPE_CHECKING:
     from trainer.embeddings.encoder import WordEncoder

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.storage import open_lines
 from trainer.embeddings.vectors import WordVectors
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import int64, njit, uint64
 
-from corpus.compiled import compiled, compiled_sums
+from common.compiled import compiled, compiled_sums
 
 _MOST_FACTORS = 16
 """A loss is the logarithm of a product of probabilities, of so many at most: they may be e**-30 each."""

@@ -7,15 +7,14 @@ Do this before readers start, as they look for their newest part once. A folder 
 
 from pathlib import Path
 
-from corpus.errors import DataError
-from corpus.files import write_whole
+from common.errors import DataError, TrainingError
+from common.files import write_whole
 from corpus.stream.parts import part_numbers, part_path
 from corpus.stream.progress import TAKEN_NAME, write_taken
 from trainer.embeddings.stream_rows import last_parts, parts_done
-from trainer.errors import TrainingError
 from trainer.output import checkpoint
 from trainer.output.archive import DamagedError
-from trainer.output.files import CHECKPOINTS
+from trainer.output.run_files import CHECKPOINTS
 
 
 def put_back(output: Path, stream: Path) -> None:

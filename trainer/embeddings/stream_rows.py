@@ -22,18 +22,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from corpus.errors import DataError
+from common.errors import DataError, TrainingError
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
 from corpus.stream.progress import ended, reader_folder, write_taken
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_out_rows
-from trainer.errors import TrainingError
 from trainer.options.presets import ENDLESS
 from trainer.output.archive import DamagedError
-from trainer.output.files import STREAM, write_whole
+from trainer.output.run_files import STREAM, write_whole
 from trainer.task import NextEpoch
 
 _LOOK_SECONDS = 0.2

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from corpus.stream.settings import read_settings
+from corpus.stream.stream_settings import read_settings
 from trainer.balancing.split import Lengths
 from trainer.computing.dropout import hashes
 from trainer.config import TrainConfig
@@ -32,7 +32,7 @@ from trainer.embeddings.vectors import WordVectors
 from trainer.options.embedding_options import require_text_of_kind
 from trainer.options.optimisation_options import notes_of_mode
 from trainer.order import IntArray
-from trainer.output.files import MODEL
+from trainer.output.run_files import MODEL
 from trainer.registry import MODELS
 from trainer.task import TEST, NextEpoch, Task
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from corpus.display import plural
+from common.display import plural
+from common.errors import TrainingError
 from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part
 from corpus.stream.parts import FIRST_WORD as FIRST_OF_PART
 from corpus.stream.progress import ended, reader_folder
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from corpus.text import FIRST_WORD, UNKNOWN
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.sampling import Counts, Tokens
-from trainer.errors import TrainingError
 from trainer.order import IntArray
 from trainer.task import TEST, TRAINING, VALIDATION, NextEpoch
 

@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import exists, join, readable, writable
-from trainer.output.files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
+from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
 
 Matrix = npt.NDArray[np.float32]
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from trainer.errors import TrainingError
+from common.errors import TrainingError
 from trainer.options.presets import GLOBAL_BATCH
 from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+from common.errors import TrainingError
 from trainer.balancing.balancers import parse_balance
-from trainer.errors import TrainingError
 from trainer.options.presets import MODEL_DEFAULTS, PRESETS
 from trainer.options.section import (
     ABOVE_0,

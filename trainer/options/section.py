@@ -11,8 +11,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_args
 
-from corpus.options import Option, flag
-from trainer.errors import TrainingError
+from common.errors import TrainingError
+from common.options import Option, flag
 
 Value = TypeVar("Value")
 
@@ -51,7 +51,7 @@ def option_metadata(
     several: bool = False,
     advanced: bool = True,
 ) -> dict[str, Any]:
-    """The metadata of a field: what `corpus.options.Option` has of it, and what its value `must` be.
+    """The metadata of a field: what `common.options.Option` has of it, and what its value `must` be.
 
     `parse` reads a value that its type cannot. Most options of a training are `advanced`.
     """

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from corpus.errors import DataError
-from corpus.json_values import require_fields
+from common.errors import DataError, TrainingError
+from common.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
 from trainer.output import archive
 from trainer.output.archive import DamagedError
-from trainer.output.files import CHECKPOINT_PATTERN, write_whole
+from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
 FORMAT = 7

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from common.errors import TrainingError
 from trainer.clock import Activity, Clock
-from trainer.errors import TrainingError
 from trainer.options.run_options import OutputOptions
 from trainer.output import checkpoint
-from trainer.output.files import CHECKPOINTS
 from trainer.output.reporter import Reporter
+from trainer.output.run_files import CHECKPOINTS
 from trainer.output.throughput import Throughput
 
 _EPOCH_CHECKPOINT_SECONDS = 10.0

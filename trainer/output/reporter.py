@@ -4,22 +4,23 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from tqdm import tqdm
 
-from corpus.display import plural
+from common.display import plural
+from common.errors import TrainingError
 from trainer.computing.sleeping import NOTE as SLEEP_NOTE
 from trainer.config import TrainConfig
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
-from trainer.errors import TrainingError
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
-from trainer.output.files import CHECKPOINTS, RECORD, SUMMARY
+from trainer.output.lines import Checkpoint, Line, Note, Start, Step, Waiting
 from trainer.output.record import Record, StepSampling, print_notice
+from trainer.output.run_files import CHECKPOINTS, RECORD, SUMMARY
 from trainer.output.throughput import Throughput
 from trainer.task import RunData
 
@@ -71,25 +72,26 @@ class Reporter:
         """Report that the run begins, or resumes after `done` steps; `notes`: messages for the user. All ranks call it
         at once."""
         self.write(
-            "start",
-            config=config.plain(),
-            world_size=ranks.world_size,
-            devices=ranks.gather(ranks.device_name),
-            rows=dict(data.sizes),
-            digest=data.digest,
-            global_batch=order.global_batch,
-            epochs=epochs,
-            steps=epochs * order.steps,
-            from_step=done,
-            own_rates=rates,
-            precision=precision,
+            Start(
+                config=config.plain(),
+                world_size=ranks.world_size,
+                devices=ranks.gather(ranks.device_name),
+                rows=dict(data.sizes),
+                digest=data.digest,
+                global_batch=order.global_batch,
+                epochs=epochs,
+                steps=epochs * order.steps,
+                from_step=done,
+                own_rates=rates,
+                precision=precision,
+            )
         )
         if config.sleep:
             self.note(SLEEP_NOTE)
         lost = failures.previous_failure()
         losses = list(filter(None, map(failures.parse, ranks.gather(lost.line() if lost else ""))))
         if losses:
-            self.write("note", text=f"{failures.root_cause(losses).short}; resuming from step {done}")
+            self.write(Note(text=f"{failures.root_cause(losses).short}; resuming from step {done}"))
         self.notes(notes)
         if order.global_batch > order.rows:
             self.note(
@@ -97,15 +99,15 @@ class Reporter:
                 "every step takes all of them"
             )
 
-    def write(self, kind: str, **content: Any) -> None:
+    def write(self, line: Line) -> None:
         """Write a line of the record."""
-        self._record.write(kind, **content)
+        self._record.write(line)
 
     def note(self, text: str) -> None:
         """Report a problem that does not end the run; only the first rank has to know it."""
         if self.first:
             print_notice(text)
-            self._record.write("note", text=text)
+            self._record.write(Note(text=text))
 
     def notes(self, texts: Sequence[str]) -> None:
         """Report several of these."""
@@ -132,11 +134,11 @@ class Reporter:
 
     def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
         """Record a checkpoint after `steps` steps."""
-        self._record.write("checkpoint", step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3))
+        self._record.write(Checkpoint(step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3)))
 
     def waiting(self, steps: int, seconds: float) -> None:
         """Record that rows are waited for after `steps` steps: 0 `seconds` so far, and at the end all that it took."""
-        self._record.write("waiting", step=steps, seconds=round(seconds, 3))
+        self._record.write(Waiting(step=steps, seconds=round(seconds, 3)))
 
     def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
         """Record the report of a step of an epoch (from 1)."""
@@ -146,14 +148,15 @@ class Reporter:
         self._pieces = report.pieces
         if self._thinning.takes(report.step, last=last, now=time.monotonic()):
             self._record.write(
-                "step",
-                epoch=epoch,
-                step=report.step + 1,
-                loss=report.loss,
-                rows_per_second=throughput.rows_per_second,
-                balanced=throughput.balanced,
-                split=report.rows.tolist(),
-                compute_seconds=report.seconds.tolist(),
+                Step(
+                    epoch=epoch,
+                    step=report.step + 1,
+                    loss=report.loss,
+                    rows_per_second=throughput.rows_per_second,
+                    balanced=throughput.balanced,
+                    split=report.rows.tolist(),
+                    compute_seconds=report.seconds.tolist(),
+                )
             )
             self._bar.set_postfix_str(f"loss {report.loss:.3f}, {throughput.balanced:.0%} balanced")
 

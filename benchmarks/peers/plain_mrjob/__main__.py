@@ -11,8 +11,8 @@ from benchmarks.peers.outcome import write_counts
 from benchmarks.peers.plain_mrjob.distinct import Distinct
 from benchmarks.peers.plain_mrjob.rows import Rows
 from benchmarks.peers.plain_mrjob.word_counts import WordCounts
+from corpus.dataset_settings import Settings
 from corpus.rules import most_frequent
-from corpus.settings import Settings
 
 
 def _run(job: type[MRJob], inputs: list[Path], output: Path, *options: str) -> dict[str, int]:

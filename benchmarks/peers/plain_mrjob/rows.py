@@ -6,7 +6,7 @@ from pathlib import Path
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.text import encode_words, word_ids
 
 Pair = tuple[bytes, bytes]

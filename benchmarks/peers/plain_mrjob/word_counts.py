@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
+from corpus.dataset_settings import Settings
 from corpus.rules import in_test_set
-from corpus.settings import Settings
 
 Pair = tuple[bytes, bytes]
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import read_tags
 from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
-from corpus.display import plural
+from common.display import plural
 from infra.sizing import INTERFACE_ENDPOINTS
 
 _EMR_TAG = "for-use-with-amazon-emr-managed-policies"

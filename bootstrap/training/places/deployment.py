@@ -21,13 +21,11 @@ from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
 from bootstrap.aws.retry import retrying
-from bootstrap.errors import ShoalError
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
-from bootstrap.training.outcome import read_summary
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_followed import GO_ON, FollowedNodes, Statuses, unanswered_message, wait_for_data
 from bootstrap.training.places.place import Ended, Place, Run
@@ -36,21 +34,22 @@ from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
 from bootstrap.training.spending import Spending
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
+from common.display import printable
+from common.errors import ShoalError, TrainingError
 from corpus.dataset import open_dataset
-from corpus.display import printable
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import head_if_there, is_s3, list_objects, read_text
 from corpus.stream.lines import describe_malformed
-from corpus.stream.settings import is_socket
+from corpus.stream.stream_settings import is_socket
 from corpus.text_request import describe_left_out
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.rates import Node
+from experiments.records.summaries import read_summary
 from infra import catalog, cost, topology
-from infra.errors import TopologyError
+from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
-from trainer.output.files import RECORD, SUMMARY, finished_model, require_free_output, was_stopped
+from trainer.output.run_files import RECORD, SUMMARY, finished_model, require_free_output, was_stopped
 from trainer.rank_processes import failure_in
 
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
@@ -72,7 +71,7 @@ class OnDeployment(Place):
         self.deployment, self.name, self.held_nodes = deployment, deployment.name, held
         self.options = {"deployment": (self.name,)}
         self.topology, self.shares = deployment.topology, deployment.share is not None
-        self.left: list[s3.Place] = []
+        self.left: list[s3.S3Path] = []
         """What runs on held nodes leave in the bucket."""
         self._bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
         self._s3 = deployment.session.client("s3")
@@ -101,13 +100,13 @@ class OnDeployment(Place):
 
     def newest_dataset(self, bars: Bars) -> str | None:
         """The address of the deployment's newest dataset; None where it has none."""
-        below = list_objects(self._s3, s3.Place(self._bucket, topology.DATASETS_PREFIX))
+        below = list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX))
         found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
         made = [each for each in found if names.is_dataset(each["Key"])]
         if len(made) < len(found):
             others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
             bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(map(printable, others))}")
-        return str(s3.Place(self._bucket, max(made, key=lambda each: each["LastModified"])["Key"])) if made else None
+        return str(s3.S3Path(self._bucket, max(made, key=lambda each: each["LastModified"])["Key"])) if made else None
 
     def require_reads(self, address: str) -> None:
         """Nodes reach S3 alone, and of that what the topology names as its inputs."""
@@ -162,7 +161,7 @@ class OnDeployment(Place):
         if config.resume:
             prepared = prepared.resumed(launch.request_before)
         if self.held_nodes is not None:
-            self.left += [launch.folder, s3.Place(self._bucket, f"{topology.FETCHED_PREFIX}{launch.run}.")]
+            self.left += [launch.folder, s3.S3Path(self._bucket, f"{topology.FETCHED_PREFIX}{launch.run}.")]
         return DeploymentRun(self, launch, prepared, config)
 
     def nodes(self, *, readers: bool = False) -> list[Node]:
@@ -198,15 +197,15 @@ class OnDeployment(Place):
             digest = opened.digest
         if path.name != DATASET_NAME:
             raise ShoalError(f"a dataset to upload must be named {DATASET_NAME}, but this is {path}; rename it")
-        folder = s3.Place(self._bucket, f"{topology.DATASETS_PREFIX}{digest}/")
-        uploaded = s3.Place(folder.bucket, folder.key + DATASET_NAME)
+        folder = s3.S3Path(self._bucket, f"{topology.DATASETS_PREFIX}{digest}/")
+        uploaded = s3.S3Path(folder.bucket, folder.key + DATASET_NAME)
         if self.held_nodes is not None and head_if_there(self._s3, uploaded) is None:
             self.left.append(uploaded)
         return objects.upload(self._s3, [path], folder, bars)[0]
 
-    def _runs(self) -> s3.Place:
+    def _runs(self) -> s3.S3Path:
         """The prefix of a deployment's runs; several deployments may share a bucket."""
-        return s3.Place(self._bucket, f"{topology.RUNS_PREFIX}{self.name}.")
+        return s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.name}.")
 
     def _new_name(self) -> str:
         """A name for a run: sorted by time, and different for two runs that start at once."""
@@ -230,7 +229,7 @@ class OnDeployment(Place):
         if others := sorted(filterfalse(names.is_run, found)):
             bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(map(printable, others))}")
         for name in sorted(filter(names.is_run, found), reverse=True):
-            summary = read_text(self._s3, s3.Place(self._bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
+            summary = read_text(self._s3, s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
             if summary is None or '"stopped": true' in summary:
                 return name
         raise ShoalError(f"no training of '{self.name}' was stopped; leave out --resume to start one")
@@ -346,7 +345,9 @@ class DeploymentRun(Run):
         path = Path(address)
         beside = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
         files = [path, beside] if beside != path and beside.exists() else [path]
-        return objects.upload(self._s3, files, s3.Place(self.launch.bucket, f"{self.launch.folder.key}{SETS}"), bars)[0]
+        return objects.upload(self._s3, files, s3.S3Path(self.launch.bucket, f"{self.launch.folder.key}{SETS}"), bars)[
+            0
+        ]
 
     def _what_was_read(self, bars: Bars) -> dict[str, Any]:
         found = read_so_far(self._s3, self.launch.folder, self.prepared.readers)

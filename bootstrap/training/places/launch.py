@@ -13,11 +13,10 @@ from bootstrap.agent.documents import REQUEST_NAME, Member, NodeStatus, RunReque
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
-from bootstrap.errors import ShoalError
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
-from corpus.errors import DataError
-from corpus.reading.s3 import Place, read_text
+from common.errors import DataError, ShoalError
+from corpus.reading.s3 import S3Path, read_text
 from infra import topology
 from trainer.command_line import as_words
 from trainer.config import TrainConfig
@@ -33,7 +32,7 @@ class NodeLaunch:
         """`run`: the name of one that goes on, or of a new one. Raises ShoalError for what is no such name."""
         self.deployment, self.run = deployment, names.run(run)
         self.bucket = names.bucket(deployment.output(topology.OUTPUT_DATA_BUCKET))
-        self.folder = Place(self.bucket, f"{topology.RUNS_PREFIX}{run}/")
+        self.folder = S3Path(self.bucket, f"{topology.RUNS_PREFIX}{run}/")
         """The folder of the run's results."""
         self._s3 = deployment.session.client("s3")
         self._request: RunRequest | None = None
@@ -57,7 +56,7 @@ class NodeLaunch:
             port=random.choice(_PORTS),  # noqa: S311
             **learnt,
         )
-        copy = Place(self.bucket, self.folder.key + REQUEST_NAME)
+        copy = S3Path(self.bucket, self.folder.key + REQUEST_NAME)
         fetched.put(self._s3, copy, self.run, self._request.to_json(), bars.note)
         self._write()
 
@@ -68,7 +67,7 @@ class NodeLaunch:
 
     def request_before(self) -> RunRequest:
         """The request of a run that goes on. Raises ShoalError where it left none that can be read."""
-        place = Place(self.bucket, self.folder.key + REQUEST_NAME)
+        place = S3Path(self.bucket, self.folder.key + REQUEST_NAME)
         try:
             return RunRequest.from_json(read_text(self._s3, place) or "")
         except DataError as error:
@@ -83,7 +82,7 @@ class NodeLaunch:
         count."""
         found: dict[str, NodeStatus] = {}
         for each in self.request.members:
-            place = Place(self.bucket, documents.status_key(each.instance))
+            place = S3Path(self.bucket, documents.status_key(each.instance))
             text = retrying(partial(read_text, self._s3, place))
             with suppress(DataError):
                 if text is not None and (status := NodeStatus.from_json(text)).token == self.request.token:
@@ -91,5 +90,5 @@ class NodeLaunch:
         return found
 
     def _write(self) -> None:
-        place = Place(self.bucket, documents.request_key(self.deployment.name))
+        place = S3Path(self.bucket, documents.request_key(self.deployment.name))
         objects.put(self._s3, {str(place): self.request.to_json().encode()})

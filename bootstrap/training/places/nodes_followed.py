@@ -10,13 +10,13 @@ from functools import partial
 
 from bootstrap.agent.documents import NodeStatus
 from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.errors import ShoalError
 from bootstrap.nodes.fleet import GpuNode, NodeWatch, of_role
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.run_view import RunView
-from corpus.reading.s3 import Place, head_if_there, read_from
-from trainer.output.files import RECORD
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, head_if_there, read_from
+from trainer.output.run_files import RECORD
 from trainer.rank_processes import STOP_SECONDS
 
 _PAUSE_SECONDS = 1.0
@@ -124,7 +124,7 @@ class RemoteRecord:
     def __init__(self, launch: NodeLaunch, view: RunView) -> None:
         """Call this before the run begins: what the record has by then was written before the run was resumed."""
         self._s3, self._view = launch.deployment.session.client("s3"), view
-        self._place = Place(launch.folder.bucket, launch.folder.key + RECORD)
+        self._place = S3Path(launch.folder.bucket, launch.folder.key + RECORD)
         self._known = self._state()
 
     def look(self) -> None:

@@ -13,17 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
-from bootstrap.training.outcome import read_summary
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Beside, Prepared, Source
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
+from common.errors import TrainingError, UsageError
 from corpus.dataset import open_dataset
+from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
-from trainer.output.files import LAUNCH, RECORD, SUMMARY, finished_summary, require_free_output
+from trainer.output.run_files import LAUNCH, RECORD, SUMMARY, finished_summary, require_free_output
 from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 
 

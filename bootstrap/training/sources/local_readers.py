@@ -14,14 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bootstrap.agent import supervisor
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from corpus.errors import DataError
-from corpus.starter import ends_with_this_process
+from common.errors import DataError, ShoalError
+from common.starter import ends_with_this_process
 from corpus.stream.lines import describe_malformed
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import ERROR_NAME, ended, read_status, reader_folder
-from corpus.stream.settings import StreamSettings, read_settings, write_settings
+from corpus.stream.stream_settings import StreamSettings, read_settings, write_settings
 
 FOLDER = "stream"
 """The folder of a run's output for the text that was read."""

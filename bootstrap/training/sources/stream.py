@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from bootstrap.agent.documents import RunRequest
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import FOLDER, forget, readers_of
 from bootstrap.training.sources.source import Beside, Prepared, Reach, Source, Staging
-from corpus.errors import DataError
+from common.errors import DataError, ExperimentError, ShoalError
 from corpus.reading.inputs.finding import files_for_now, find_files
 from corpus.reading.sources import Inputs, digest_of_files
 from corpus.stream.progress import read_status
-from corpus.stream.settings import StreamSettings, differing, read_settings
-from experiments.errors import ExperimentError
+from corpus.stream.stream_settings import StreamSettings, differing, read_settings
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.training import TrainingWork
 from trainer.config import TrainConfig

@@ -10,20 +10,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Reach, Source, Staging
+from common.errors import DataError, ExperimentError, ShoalError
+from common.private_folders import temporary_folder
 from corpus.dataset import open_dataset
-from corpus.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.layout import DATASET_NAME
-from corpus.private_folders import temporary_folder
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 from corpus.text_request import TextRequest, describe_left_out
-from experiments.errors import ExperimentError
 from experiments.forecast.training import TrainingWork
 from jobs.preparation import fingerprint
 from trainer.config import TrainConfig

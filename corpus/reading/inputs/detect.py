@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import BinaryIO, NamedTuple
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.formats import BYTE_ORDER_MARK, Format, MalformedLineError, label_text
 from corpus.reading.inputs.fields import (

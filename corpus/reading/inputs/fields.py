@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, NoReturn
 
-from corpus.display import printable
-from corpus.errors import DataError
+from common.display import printable
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name
 from corpus.reading.inputs.names import is_label_name, is_value_name, known_texts, known_values
 from corpus.reading.sources import ReadingOptions
-from corpus.settings import Settings
 
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
 _MOST = 0.95

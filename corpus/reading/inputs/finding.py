@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
-from corpus.reading.s3 import Place, is_s3
+from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -217,19 +217,19 @@ def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
 def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
     """The same, where there may be none."""
     bucket, key = s3.place_of(given)
-    exact = next(_list_s3(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
+    exact = next(_list_s3(S3Path(bucket, key), 1), None) if key and not key.endswith("/") else None
     if exact and exact[0] == f"s3://{bucket}/{key}":
         return [exact]
     if pattern := _PATTERN.search(key):
         matching, start = key_pattern(key), len(f"s3://{bucket}/")
-        before = Place(bucket, key[: pattern.start()])
+        before = S3Path(bucket, key[: pattern.start()])
         entries = [entry for entry in _list_s3(before) if matching.fullmatch(entry[0], start)]
         return [entry for entry in entries if not entry[0].endswith("/")]
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = [
         entry
-        for entry in _list_s3(Place(bucket, prefix))
+        for entry in _list_s3(S3Path(bucket, prefix))
         if not entry[0].endswith("/") and not any(map(_is_hidden, entry[0].removeprefix(below).split("/")))
     ]
     if leave_out is not None and is_s3(leave_out):
@@ -241,13 +241,13 @@ def _fail_empty(given: str, what: str) -> list[_Entry]:
     raise DataError(f"there is nothing at {given}; check the {what}")
 
 
-def _list_s3(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
+def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[_Entry]:
     """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
     from botocore.exceptions import ClientError  # here, because it takes long to load
 
     try:
         for each in s3.list_objects(s3.client(), place, at_most):
-            yield str(Place(place.bucket, each["Key"])), each["Size"], each["ETag"].strip('"')
+            yield str(S3Path(place.bucket, each["Key"])), each["Size"], each["ETag"].strip('"')
     except ClientError as error:
         if error.response["Error"].get("Code") in ("NoSuchBucket", "404"):
             raise DataError(f"there is no bucket {place.bucket}; check the address {place}") from error

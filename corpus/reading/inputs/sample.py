@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 
-from corpus.display import printable
+from common.display import printable
+from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, decompress
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
 from corpus.reading.tally import MalformedLine, Tally
-from corpus.settings import Settings
 from corpus.text import BY_RULE
 
 POSITIVE_NAME = "positive"

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings, in_steps
 from corpus.reading.formats import JSON_NUMBER, Codes, MalformedLineError
-from corpus.settings import Settings, in_steps
 
 _HIGHEST = (5, 10, 100)
 _FRACTION = re.compile(r"([0-9.]+) */ *([0-9]{1,9})", re.ASCII)  # no rating is out of more digits

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Literal, NamedTuple
 
-from corpus.display import plural
-from corpus.errors import DataError
+from common.display import plural
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
@@ -24,7 +25,6 @@ from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, 
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_range
-from corpus.settings import Settings
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16

@@ -6,8 +6,8 @@ Without these checks a web page, a JSON array or a file in UTF-16 would be count
 import re
 from collections.abc import Sequence
 
-from corpus.display import printable
-from corpus.errors import DataError
+from common.display import printable
+from common.errors import DataError
 from corpus.reading.compression import compression
 
 SIGNATURE_BYTES = 6

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from experiments.comparing import differing_settings, figures
+from experiments.records.comparing import differing_settings, figures
+from experiments.records.runs import numbers
 from experiments.report.figures import Column, Figure, Plot, Section, Value, shortened, time_unit
 from experiments.report.sections.scaling import IDEAL, scaling_plots
 from experiments.report.specs import Spec, counted, lines, measured, name, number
 from experiments.report.subjects import MOST_LINES, Subject
-from experiments.runs import numbers
 
 _OF_RANKS = {"ranks", "devices", "seed"}
 """Settings that differ where runs differ in their ranks alone."""

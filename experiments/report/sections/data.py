@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from corpus.display import length_bins, printable
+from common.display import length_bins, printable
 from experiments.report.drawing import HEIGHT
 from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of
 from experiments.report.specs import SHORT, are_upright, bars, coloured, columns_of, name, number, rows_of

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from experiments.comparing import described
+from experiments.records.comparing import described
 from experiments.report.figures import Column, Figure, Plot, Section, Value, measure_columns, time_unit
 from experiments.report.sections.scaling import IDEAL, scaling_plots
 from experiments.report.specs import SHARES, Spec, bars, coloured, name, number, rows_of
-from experiments.results import ArmResult, ExperimentResult
+from experiments.results.arm_results import ArmResult, ExperimentResult
 
 _OWN, _TARGET = "by time", "by time to the target"
 _WORD_COLUMNS = (

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-from corpus.display import plural, printable
+from common.display import plural, printable
+from experiments.records.runs import RunRecord, full_steps, numbers
 from experiments.report.drawing import HEIGHT
 from experiments.report.figures import (
     MOST_POINTS,
@@ -21,8 +22,7 @@ from experiments.report.figures import (
     time_unit,
 )
 from experiments.report.specs import Spec, are_upright, columns_of, counted, lines, measured, name, number, rows_of
-from experiments.report.subjects import MOST_LINES, Subject, groups, one_of_each
-from experiments.runs import Count, Run, full_steps, numbers
+from experiments.report.subjects import MOST_LINES, Count, Subject, groups, one_of_each
 
 _MOST_CLASSES_DRAWN, _MOST_PAIRS, _MOST_MATRICES = 30, 60, 4
 _FEWEST_POINTS = 8
@@ -172,7 +172,7 @@ def _who_columns(subjects: Sequence[Subject]) -> list[Column]:
     return [*group, Column(key="run", head="run")]
 
 
-def _paid(run: Run, passed: float) -> float | None:
+def _paid(run: RunRecord, passed: float) -> float | None:
     """Dollars until then, as if each second of the run cost the same."""
     whole = sum(each.until - each.start.time for each in run.sessions)
     return None if run.dollars is None else run.dollars * passed / whole if whole else 0.0
@@ -185,10 +185,10 @@ class _Matrix(BaseModel):
     counts: list[list[Count]]
 
 
-def _matrix(run: Run) -> _Matrix | None:
+def _matrix(run: RunRecord) -> _Matrix | None:
     """That of a run's test rows; None where it has none that fits its classes."""
     try:
-        found = _Matrix.model_validate((run.test.model_extra or {}).get("confusion") if run.test else None)
+        found = _Matrix.model_validate(run.test.measures.get("confusion") if run.test else None)
     except ValidationError:
         return None
     sides = {len(found.counts), *map(len, found.counts)}

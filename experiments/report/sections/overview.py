@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from corpus.display import printable
-from experiments.causes import goodput
-from experiments.comparing import common_measures, described, devices, differing_settings, figures
+from common.display import printable
+from experiments.records.causes import goodput
+from experiments.records.comparing import common_measures, described, devices, differing_settings, figures
+from experiments.records.runs import RunRecord
 from experiments.report.figures import Column, Figure, Section, Value, measure_columns
 from experiments.report.subjects import Subject
-from experiments.runs import Run
 
 _OF_COLUMNS = ("model", "ranks", "devices", "rows", "epochs", "global_batch")
 """Settings with a column of their own."""
@@ -94,7 +94,7 @@ def _in_two(figure: Figure) -> list[Figure]:
     return [replace(figure.with_columns(ran), text=""), results]
 
 
-def _where(run: Run) -> str | None:
+def _where(run: RunRecord) -> str | None:
     """This machine or a deployment, with its nodes; None where nothing is known of the launch."""
     where, nodes = run.launch.get("where"), run.launch.get("nodes")
     types = (

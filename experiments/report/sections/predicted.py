@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from corpus.display import printable
+from common.display import printable
 from experiments.report.figures import Column, Figure, Value
 from experiments.report.subjects import Subject
 

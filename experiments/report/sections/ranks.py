@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from statistics import median
 
-from experiments.comparing import figures
+from experiments.records.comparing import figures
+from experiments.records.runs import RunRecord, full_steps
 from experiments.report.figures import MOST_POINTS, Column, Figure, Plot, Section, Value, key_of, thinned, time_unit
 from experiments.report.specs import ROW, SHARES, Spec, bars, coloured, lines, name, number, rows_of
 from experiments.report.subjects import Subject, one_of_each
-from experiments.runs import Run, Step, full_steps
+from trainer.output.lines import Step
 
 _MOST_RANKS, _MOST_RUNS = 8, 4
 """Ranks that are drawn one by one; runs whose shares are drawn."""
@@ -27,7 +28,7 @@ def ranks(subjects: Sequence[Subject]) -> Section:
     return Section(key="ranks", title="What each rank did", figures=found, text=text)
 
 
-def _whole_splits(run: Run) -> list[Step]:
+def _whole_splits(run: RunRecord) -> list[Step]:
     """The full steps with a share of each of the ranks that the run has now."""
     return [step for step in full_steps(run) if len(step.split) == run.latest.world_size]
 
@@ -100,7 +101,7 @@ def _band(x_title: str) -> Spec:
     }
 
 
-def _is_mixed(run: Run) -> bool:
+def _is_mixed(run: RunRecord) -> bool:
     rates = run.own_rates
     return len(rates) > 1 and min(rates) > 0 and max(rates) / min(rates) > _MIXED
 

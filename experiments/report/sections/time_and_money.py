@@ -1,10 +1,10 @@
-"""Where every second and dollar went, by causes (experiments/causes.py): a waterfall of one run, bars of several."""
+"""Where every second and dollar went, by causes (`causes.py`): a waterfall of one run, bars of several."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from experiments import causes
-from experiments.causes import Cause
+from experiments.records import causes
+from experiments.records.causes import Cause
 from experiments.report.drawing import COLOURS
 from experiments.report.figures import Column, Figure, Plot, Section, Value, time_unit
 from experiments.report.sections.predicted import predicted

@@ -13,9 +13,9 @@ from bootstrap.agent.agent import Agent
 from bootstrap.agent.documents import Member, NodeStatus, RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.node_run import Node
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from tests.bootstrap.agent.world import AtOnce, Folder, Programs
-from trainer.output.files import RECORD
+from trainer.output.run_files import RECORD
 
 RUN = "demo.20260102T030405-0a1b"
 KEY = documents.request_key("demo")
@@ -146,7 +146,8 @@ def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_it
         assert status is not None
         return status.step, status.attempt
 
-    start, step = '{"kind": "start", "time": 1}\n', '{{"kind": "step", "time": 1, "step": {}}}\n'
+    start, step = '{"kind": "start", "time": 1}\n', '{{"kind": "step", "time": 1, "step": {}, "epoch": 1, "loss": 0.5, '
+    step += '"split": [32], "compute_seconds": [0.1]}}\n'
     assert told() == (None, None)
     assert told(start, step.format(1), step.format(7), step.format(8)[:-5]) == (7, 1)
     assert told("\n", step.format('"x"'), start) == (7, 2)

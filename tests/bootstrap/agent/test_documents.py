@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.agent.documents import Cancellation, CancellationAnswer, NodeStatus, RunRequest, token_in
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
-from corpus.settings import Settings
 from corpus.text_request import TextRequest
 from infra import topology
 from tests.bootstrap.agent.test_agent import request

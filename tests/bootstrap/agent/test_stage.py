@@ -10,8 +10,8 @@ from bootstrap.agent import stage as stage_module
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.stage import stage
-from corpus.errors import DataError
-from corpus.stream.settings import read_settings
+from common.errors import DataError
+from corpus.stream.stream_settings import read_settings
 from corpus.text_request import TextProgress, TextRequest
 from tests.bootstrap.agent.test_agent import DATASET, RUN, STREAM, request
 from tests.bootstrap.agent.test_documents import TEXTS

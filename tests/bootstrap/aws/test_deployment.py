@@ -4,8 +4,7 @@ import boto3
 import pytest
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.errors import ShoalError
-from corpus.errors import DataError
+from common.errors import DataError, ShoalError
 from infra import topology
 
 RAW, DATA = topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET

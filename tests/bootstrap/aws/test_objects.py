@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws import objects
-from bootstrap.errors import ShoalError
-from corpus.errors import DataError
-from corpus.reading.s3 import Place, head_if_there, place_of, put_new, read_from
+from common.errors import DataError, ShoalError
+from corpus.reading.s3 import S3Path, head_if_there, place_of, put_new, read_from
 from embedded.aws import EmbeddedAws
 
 BUCKET = "pile"
-FOLDER = Place(BUCKET, "reviews/")
+FOLDER = S3Path(BUCKET, "reviews/")
 
 
 class Screen:
@@ -90,7 +89,7 @@ def test_an_ordinary_name_stays_unchanged() -> None:
 
 
 def test_a_growing_object_is_read_from_an_offset(client) -> None:
-    place = Place(BUCKET, "record")
+    place = S3Path(BUCKET, "record")
     assert read_from(client, place, 0) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one")
     assert read_from(client, place, 0) == b"one"
@@ -102,18 +101,18 @@ def test_a_growing_object_is_read_from_an_offset(client) -> None:
 def test_a_folder_comes_back_and_can_be_removed(client, tmp_path: Path) -> None:
     for key in ("run/a", "run/b/c"):
         client.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
-    files, refused = objects.download(client, Place(BUCKET, "run/"), tmp_path, check=str)
+    files, refused = objects.download(client, S3Path(BUCKET, "run/"), tmp_path, check=str)
     assert refused == []
     assert {str(path.relative_to(tmp_path)): path.read_text() for path in files} == {"a": "run/a", "b/c": "run/b/c"}
-    objects.remove(client, Place(BUCKET, "run/"))
-    assert objects.sizes(client, Place(BUCKET, "run/")) == {}
+    objects.remove(client, S3Path(BUCKET, "run/"))
+    assert objects.sizes(client, S3Path(BUCKET, "run/")) == {}
 
 
 def test_kept_objects_of_a_removed_folder_stay(client) -> None:
     for key in ("work/a", "work/b"):
         client.put_object(Bucket=BUCKET, Key=key, Body=b"")
-    objects.remove(client, Place(BUCKET, "work/"), but=[Place(BUCKET, "work/b")])
-    assert list(objects.sizes(client, Place(BUCKET, "work/"))) == ["work/b"]
+    objects.remove(client, S3Path(BUCKET, "work/"), but=[S3Path(BUCKET, "work/b")])
+    assert list(objects.sizes(client, S3Path(BUCKET, "work/"))) == ["work/b"]
 
 
 def test_an_object_that_s3_does_not_delete_is_an_error(client) -> None:
@@ -122,13 +121,13 @@ def test_an_object_that_s3_does_not_delete_is_an_error(client) -> None:
     client.meta.events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=[kept]), "kept")
     try:
         with pytest.raises(ShoalError, match=f"s3://{BUCKET}/work/b could not be deleted: We encountered"):
-            objects.remove(client, Place(BUCKET, "work/"))
+            objects.remove(client, S3Path(BUCKET, "work/"))
     finally:
         client.meta.events.unregister("after-call.s3.DeleteObjects", unique_id="kept")
 
 
 def test_only_one_of_many_writes_a_new_object_and_learns_that_also_after_a_retry(client) -> None:
-    place = Place(BUCKET, "claims/one")
+    place = S3Path(BUCKET, "claims/one")
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda n: put_new(client, place, b"%d" % n), range(8)))
     assert sum(won) == 1
@@ -146,5 +145,5 @@ def test_small_objects_are_written_by_their_addresses(client) -> None:
     contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
     objects.put(client, contents)
     assert {address: stored(client, address) for address in contents} == contents
-    assert head_if_there(client, Place(BUCKET, "tasks/00007"))
-    assert head_if_there(client, Place(BUCKET, "tasks/0000")) is None
+    assert head_if_there(client, S3Path(BUCKET, "tasks/00007"))
+    assert head_if_there(client, S3Path(BUCKET, "tasks/0000")) is None

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws.paths import path_below
-from bootstrap.errors import ShoalError
-from corpus.files import whole_file
+from common.errors import ShoalError
+from common.files import whole_file
 
 parts = st.one_of(
     st.sampled_from(

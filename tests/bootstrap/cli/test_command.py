@@ -18,8 +18,8 @@ from bootstrap.cli.commands import shoal
 from bootstrap.cli.config_options import given_words
 from bootstrap.cli.train import run as train
 from bootstrap.config_file import write_config
-from bootstrap.errors import ShoalError
-from corpus.options import Option, argparse_argument
+from common.errors import ShoalError
+from common.options import Option, argparse_argument
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
 

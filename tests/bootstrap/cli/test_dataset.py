@@ -13,7 +13,7 @@ import pytest
 
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, RowBlock, write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 
 SETTINGS = Settings(row_length=4, stopwords="none")
 WORDS = ["good", "lamp", "bad"]

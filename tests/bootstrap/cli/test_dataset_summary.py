@@ -5,7 +5,7 @@ from dataclasses import replace
 from bootstrap.cli.dataset_summary import count_figures
 from bootstrap.cli.figures import bar, duration, histogram, size
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings, threshold_warnings
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from jobs.merge import MergeResult
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bootstrap.cli.main import main
 from corpus.reading import s3
-from corpus.reading.s3 import Place
+from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CutConnection, Denied, Throttled
 from tests.trainer.classification.made_models import random_model, write_old_file
@@ -69,7 +69,7 @@ def test_a_model_of_an_earlier_version_becomes_a_folder(
 
 def test_a_file_of_an_earlier_version_is_read_from_s3(aws: EmbeddedAws, tmp_path: Path, run: Path) -> None:
     write_old_file(tmp_path / "model.pt", random_model())
-    s3.upload(s3.client(), tmp_path / "model.pt", Place(BUCKET, "old/model.pt"))
+    s3.upload(s3.client(), tmp_path / "model.pt", S3Path(BUCKET, "old/model.pt"))
     for address in (f"s3://{BUCKET}/old/model.pt", f"s3://{BUCKET}/old"):
         assert Model(address).predict(TEXTS) == Model(run).predict(TEXTS)
 

@@ -10,10 +10,10 @@ from bootstrap.experiments.running import plan_runs, run_experiment
 from bootstrap.experiments.trainings import Trainings
 from bootstrap.progress import Bars
 from bootstrap.training.sources.dataset import DatasetSource
-from experiments.plans.files import ExperimentFile
+from experiments.plans.experiment_files import ExperimentFile
 from experiments.plans.parts import Experiment
 from experiments.plans.prices import require_price
-from experiments.results import read_experiment
+from experiments.results.arm_results import read_experiment
 from infra import topology
 from tests.bootstrap.training.test_remote import DATASET, Impatient, boot, bucket  # noqa: F401
 from tests.fleet import Fleet

@@ -9,7 +9,7 @@ from bootstrap.cli.main import main
 from bootstrap.progress import Bars
 from bootstrap.training.places.this_machine import ThisMachine
 from corpus.dataset import write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from tests.trainer.conftest import VOCABULARY, make_rows
 from tests.trainer.embeddings import made_text
 

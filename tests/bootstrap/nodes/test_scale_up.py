@@ -11,11 +11,11 @@ import pytest
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.status import _described as described
-from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import status
 from bootstrap.nodes import scale_up
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
+from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, NoCapacity, NotOffered, SilentBoot
 from infra import topology

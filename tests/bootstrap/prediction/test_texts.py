@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from bootstrap.prediction.texts import held_out
+from corpus.dataset_settings import Settings
 from corpus.rules import in_test_set
-from corpus.settings import Settings
 from corpus.text import digest, words
 from tests.bootstrap.cli.answered_files import json_lines
 

@@ -14,11 +14,11 @@ from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.agent.documents import Cancellation, CancellationAnswer
 from bootstrap.aws.deployment import Deployment
-from bootstrap.errors import ShoalError
 from bootstrap.preprocessing import cluster
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.step_arguments import cancellable
-from corpus.reading.s3 import Place
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from infra import topology
 
@@ -229,4 +229,4 @@ def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
 def test_a_damaged_log_of_a_step_is_reported(session, packed: bytes) -> None:
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     session.client("s3").put_object(Bucket="log", Key="emr/damaged/stderr.gz", Body=packed)
-    assert there._last_line(Place("log", "emr/damaged/")) == "its log is damaged"
+    assert there._last_line(S3Path("log", "emr/damaged/")) == "its log is damaged"

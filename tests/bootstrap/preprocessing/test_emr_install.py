@@ -73,7 +73,7 @@ class Node:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("install")
     with zipfile.ZipFile(folder / "code.zip", "w") as code:
-        for package in ("corpus", "jobs", "bootstrap/agent"):
+        for package in ("common", "corpus", "jobs", "bootstrap/agent"):
             for path in sorted(path for path in (ROOT / package).rglob("*.*") if path.parent.name != "__pycache__"):
                 code.write(path, path.relative_to(ROOT))
     with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:

@@ -16,13 +16,12 @@ import pytest
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
-from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
-from corpus.errors import DataError
+from common.errors import DataError, ShoalError
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
@@ -53,7 +52,7 @@ CODE = """
 import sys
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
 from bootstrap.aws.deployment import Deployment
 import boto3, json

@@ -8,14 +8,14 @@ from itertools import pairwise
 import pytest
 
 from bootstrap.agent.documents import step_name
-from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.step_arguments import (
     command_arguments,
     spark_arguments,
     streaming_arguments,
     workers,
 )
-from corpus.settings import Settings
+from common.errors import ShoalError
+from corpus.dataset_settings import Settings
 from embedded.hadoop.tasks import split_arguments
 from infra import catalog
 from jobs.steps import CommandStep, JobStep, Plan

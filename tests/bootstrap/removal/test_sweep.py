@@ -15,10 +15,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
-from bootstrap.errors import ShoalError
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.kinds import KINDS
 from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
+from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, Throttled
 from infra import topology

@@ -19,12 +19,12 @@ from botocore.exceptions import ClientError
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.cli.commands import shoal
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.kinds import ResourceKind
 from bootstrap.removal.sweep import DELETED
+from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from infra import topology
 from tests import slow

@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership
 from bootstrap.cli.commands import shoal
-from bootstrap.errors import ShoalError
 from bootstrap.nodes import boot_report
 from bootstrap.removal.kinds import KINDS
 from bootstrap.removal.sweep import DELETED, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
+from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, Throttled
 from infra import topology

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from bootstrap.cli.main import main
-from bootstrap.errors import ShoalError
 from bootstrap.interrupt import Interrupt
 from bootstrap.progress import Bars
 from bootstrap.training import calibration
 from bootstrap.training.places.this_machine import ThisMachine
 from bootstrap.training.sources.dataset import PreparedDataset
+from common.errors import ShoalError
 from corpus.dataset import RowBlock, write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from experiments.forecast.rates import rates_of, read_rates
 from experiments.forecast.training import predict_training
-from experiments.runs import read_run
+from experiments.records.runs import read_run
 from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown

@@ -10,20 +10,18 @@ import pytest
 
 from benchmarks.trained import train_here
 from bootstrap.config_file import read_config, write_config
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training.outcome import read_summary
 from bootstrap.training.places.this_machine import show_record
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import TensorBoardWriter
+from common.errors import DataError, ShoalError, TrainingError
 from corpus.dataset import RowBlock, write_dataset
-from corpus.errors import DataError
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.stream.progress import Status
+from experiments.records.summaries import read_summary
 from tests.processes import rank_processes
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
-from trainer.errors import TrainingError
 from trainer.options.run_options import Slowdown
 from trainer.rank_processes import failure_in
 

@@ -9,8 +9,8 @@ from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.texts import TextsSource
 from corpus.dataset import open_dataset
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig

@@ -11,7 +11,6 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import NodeStatus, RunRequest
 from bootstrap.aws.account import Account, read_tags
 from bootstrap.cli.status import describe_work
-from bootstrap.errors import ShoalError
 from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
@@ -22,7 +21,8 @@ from bootstrap.training.places.nodes_followed import wait_for_data
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
-from corpus.reading.s3 import Place, read_text
+from common.errors import ShoalError
+from corpus.reading.s3 import S3Path, read_text
 from embedded.aws import EmbeddedAws
 from infra import topology
 from tests.bootstrap.agent.test_documents import TEXTS
@@ -91,7 +91,7 @@ def of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
 
 def asked(launch: NodeLaunch) -> RunRequest:
     key = documents.request_key(launch.deployment.name)
-    return RunRequest.from_json(str(read_text(boto3.client("s3"), Place(BUCKET, key))))
+    return RunRequest.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key))))
 
 
 def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
@@ -102,12 +102,12 @@ def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
     assert launch.request.options["epochs"] == ("3",)
     assert launch.request.options["slow"] == ("1:2.0",)
     assert not {"data", "output", "cache", "trust_network"} & {*launch.request.options}
-    copy = Place(BUCKET, launch.folder.key + documents.REQUEST_NAME)
+    copy = S3Path(BUCKET, launch.folder.key + documents.REQUEST_NAME)
     assert RunRequest.from_json(str(read_text(boto3.client("s3"), copy))) == launch.request
     launch.ask_to_stop()
     assert asked(launch).stop
     launch.forget()
-    assert read_text(boto3.client("s3"), Place(BUCKET, documents.request_key(launch.deployment.name))) is None
+    assert read_text(boto3.client("s3"), S3Path(BUCKET, documents.request_key(launch.deployment.name))) is None
 
 
 def test_the_bar_shows_the_texts_that_all_nodes_have_read(nodes: list[GpuNode]) -> None:

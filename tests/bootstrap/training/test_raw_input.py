@@ -12,8 +12,8 @@ from bootstrap.progress import Bars
 from bootstrap.training.sources.texts import TextsSource, dataset_of_texts
 from corpus import raw_texts
 from corpus.dataset import open_dataset
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs
-from corpus.settings import Settings
 
 Find = Callable[..., Path]
 

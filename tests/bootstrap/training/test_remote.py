@@ -15,16 +15,16 @@ import pytest
 
 from bootstrap.aws import fetched
 from bootstrap.cli.train import rows as summary_rows
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training import calibration
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_followed import RemoteRecord
 from bootstrap.training.sources.dataset import PreparedDataset
+from common.errors import ShoalError, TrainingError
 from corpus.dataset import RowBlock, write_dataset
-from corpus.reading.s3 import Place, place_of
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
+from corpus.reading.s3 import S3Path, place_of
 from embedded.aws import EmbeddedAws
 from experiments.forecast.rates import Node, rates_of, read_rates
 from tests.events import points
@@ -33,7 +33,6 @@ from tests.fleet import BUCKET, Fleet, pack_code
 from tests.processes import rank_processes
 from tests.trained import forecast_on, train_on
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
 from trainer.options.run_options import Slowdown
 
 ROOT = Path(__file__).parents[3]
@@ -136,7 +135,7 @@ class View:
 
 def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
     name = "followed.20260102T030405-0a1b"
-    place = Place(BUCKET, f"runs/{name}/record.jsonl")
+    place = S3Path(BUCKET, f"runs/{name}/record.jsonl")
     s3, view = boto3.Session().client("s3"), View()
 
     def written(content: bytes) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 
 from bootstrap.training.tensorboard import TensorBoardWriter
 from tests.events import events, points, read
+from trainer.output.lines import Line, parse_line
 
 MEASURES = {"loss": 0.25, "accuracy": 0.875}
 
@@ -48,10 +49,16 @@ def judged(number: int) -> dict:
 END = {"kind": "end", "time": 1.5e9, "stopped": False}
 
 
+def parsed(line: dict) -> Line:
+    found = parse_line(json.dumps(line).encode())
+    assert found is not None
+    return found
+
+
 def write(folder: Path, *lines: dict) -> None:
     with TensorBoardWriter(folder) as board:
         for line in lines:
-            board.take(line)
+            board.take(parsed(line))
 
 
 def test_every_figure_of_the_record_is_a_curve(tmp_path: Path) -> None:
@@ -105,7 +112,7 @@ def test_points_can_be_read_during_the_run(tmp_path: Path) -> None:
     with TensorBoardWriter(tmp_path) as board:
         for number in range(1, 4):
             for line in [start(), step(1)] if number == 1 else [step(number)]:
-                board.take(line)
+                board.take(parsed(line))
             board.flush()
             assert [at for at, _ in points(tmp_path)["training/loss"]] == list(range(1, number + 1))
 
@@ -172,7 +179,7 @@ def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path: Path, capsys
     (tmp_path / "board").write_text("a file")
     with TensorBoardWriter(tmp_path / "board") as board:
         for line in (start(), step(1), start(4), step(2)):
-            board.take(line)
+            board.take(parsed(line))
             board.flush()
     said = capsys.readouterr().err
     reason = "File exists; the run continues without curves for TensorBoard"
@@ -187,7 +194,7 @@ def test_a_full_disk_is_reported_once(
     monkeypatch.setattr(Path, "open", lambda *_, **how: opened(Path("/dev/full"), "wb", **how))
     with TensorBoardWriter(tmp_path) as board:
         for line in (start(), step(1), step(2)):
-            board.take(line)
+            board.take(parsed(line))
             board.flush()
     said = capsys.readouterr().err
     reason = "No space left on device; the run continues without curves for TensorBoard"
@@ -196,8 +203,8 @@ def test_a_full_disk_is_reported_once(
 
 def interrupted(board: TensorBoardWriter) -> None:
     with board:
-        board.take(start())
-        board.take(step(1))
+        board.take(parsed(start()))
+        board.take(parsed(step(1)))
         raise KeyboardInterrupt
 
 

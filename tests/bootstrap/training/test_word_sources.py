@@ -6,8 +6,8 @@ import pytest
 
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import read_status
-from experiments import causes
-from experiments.runs import read_run
+from experiments.records import causes
+from experiments.records.runs import read_run
 from tests.bootstrap.training.word_runs import WordRun
 from tests.corpus.stream.reading import begin
 from tests.corpus.stream.sender import Sender

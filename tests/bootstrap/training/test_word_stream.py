@@ -8,12 +8,11 @@ import psutil
 import pytest
 
 from bootstrap.agent import supervisor
-from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import Readers, forget, readers_of
-from corpus.errors import DataError
+from common.errors import DataError, ShoalError
 from corpus.stream.parts import part_numbers
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from tests.corpus.stream.reading import lines
 
 

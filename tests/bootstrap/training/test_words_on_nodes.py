@@ -14,7 +14,6 @@ import pytest
 from bootstrap.aws.cdk import TOPOLOGIES
 from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.embed import word_rows
-from bootstrap.errors import ShoalError
 from bootstrap.experiments.places import Deployments
 from bootstrap.experiments.running import plan_runs, run_experiment
 from bootstrap.experiments.trainings import Trainings, text_of
@@ -23,19 +22,18 @@ from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.stream import PreparedStream, StreamSource
-from corpus.errors import DataError
-from corpus.stream.settings import StreamSettings
+from common.errors import DataError, ShoalError, TrainingError
+from corpus.stream.stream_settings import StreamSettings
 from embedded.aws import EmbeddedAws
-from experiments.plans.files import ExperimentFile
+from experiments.plans.experiment_files import ExperimentFile
 from experiments.plans.parts import Experiment
-from experiments.results import read_experiment
+from experiments.results.arm_results import read_experiment
 from infra import topology
 from tests.fleet import BUCKET, Fleet, boot_agent
 from tests.trained import forecast_on, train_on
 from tests.trainer.embeddings import made_text
 from trainer.config import TrainConfig, configured
 from trainer.embeddings.vectors import open_vectors
-from trainer.errors import TrainingError
 
 TEXTS, NEWS = "my-texts", "s3://my-texts/news/"
 BOOT = boot_agent()

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import MAX_LINE_BYTES, Format
-from corpus.settings import Settings
 from tests import oracle
 
 # Deeper than any parser allows: malformed for all.

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from backports import zstd
 
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import LABELS, Codes, Format
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import Range, Source
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from tests import oracle
 
 SNAP = Format(kind="json", text=("reviewText",), value="overall")

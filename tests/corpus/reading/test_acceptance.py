@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from corpus.errors import FinalError
+from common.errors import FinalError
+from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import require_classes
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
-from corpus.settings import Settings
 
 FILE = Source(address="/in.csv", size=1, identity="x", format=Format(kind="text"))
 TEST = replace(FILE, address="/test.csv", test=True)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import (
     LABEL_PAIRS,
     LABELS,
@@ -17,7 +18,6 @@ from corpus.reading.formats import (
     MalformedLineError,
 )
 from corpus.reading.parsing import Review, fields_parser, is_blank, line_parser, row_parser
-from corpus.settings import Settings
 from tests import oracle
 
 SNAP = Format(kind="json", text=("reviewText",), value="overall")

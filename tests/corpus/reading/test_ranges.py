@@ -21,12 +21,12 @@ import corpus.reading.compression
 import corpus.reading.csv_records
 import corpus.reading.lines
 import corpus.reading.storage
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import MAX_LINE_BYTES, Format
 from corpus.reading.ranges import cut_into_tasks, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import DamagedFile
-from corpus.settings import Settings
 from tests import oracle, oracle_lines
 from tests.corpus.reading.cuts import (
     LABELLED,
@@ -308,7 +308,7 @@ def test_memory_is_bounded_whatever_the_length_of_a_line(tmp_path: Path, suffix:
     code = f"""
 import resource
 from corpus.reading.formats import Codes, Format
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from corpus.reading.sources import Range
 from corpus.reading.ranges import read_batches
 from corpus.reading.tally import Tally

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading import s3, s3_object
 from corpus.reading.formats import Codes, Format
 from corpus.reading.ranges import read_batches
@@ -30,7 +31,6 @@ from corpus.reading.storage import (
     write_text,
 )
 from corpus.reading.tally import Tally
-from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CutConnection, S3Error, Throttled
 

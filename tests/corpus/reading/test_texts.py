@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading import texts as reading
 from corpus.reading.batches import TextBatch
 from corpus.reading.texts import join_batches

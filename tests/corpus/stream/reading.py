@@ -7,7 +7,7 @@ from typing import Any
 from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part
 from corpus.stream.progress import Status
 from corpus.stream.reader import read_stream
-from corpus.stream.settings import StreamSettings, write_settings
+from corpus.stream.stream_settings import StreamSettings, write_settings
 
 
 class Clock:

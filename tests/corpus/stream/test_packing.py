@@ -9,7 +9,7 @@ from corpus.reading.lines import LongLine
 from corpus.stream.lines import batch_of_lines, sound_texts
 from corpus.stream.packing import Packer
 from corpus.stream.parts import ROW_TOKENS, Part, Position
-from corpus.stream.settings import StreamSettings
+from corpus.stream.stream_settings import StreamSettings
 from corpus.stream.tokenisers import words_of_lines
 from tests.corpus.stream.reading import words
 

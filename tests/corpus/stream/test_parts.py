@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.stream.parts import ROW_TOKENS, Part, Position, part_numbers, part_path, read_part, write_part
 
 PART = Part(

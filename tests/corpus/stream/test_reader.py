@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.stream import reader
 from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import Status, read_status

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.stream import sockets
 from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
 from tests.corpus.stream.reading import Stopped, begin, lines, parts, read, read_until

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer, WordPunctTokenizer
 
 from corpus import text
-from corpus.stream.settings import TOKENISERS, StreamSettings
+from corpus.stream.stream_settings import TOKENISERS, StreamSettings
 from corpus.stream.tokenisers import END, Tokenise, Words, lemmas_are_of_wordnet, words_of_line, words_of_lines
 
 ODD = "a B don't mice. ,,\"'' \t\r\x1c\x1f\x85\xa0é\u0301²½İΣς\u2028\u200b«„_-—3.14 & &amp; &#10; 鱼 \U0001f41f"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
 from embedded.hadoop.paths import Entry, Files
 

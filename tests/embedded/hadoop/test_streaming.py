@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.faults.kinds import AttemptFaults
-from embedded.hadoop.options import parse_options
+from embedded.hadoop.job_options import parse_options
 from embedded.hadoop.streaming import attempt_faults_environment
 
 PACKAGES = Path(__file__).resolve().parents[3]

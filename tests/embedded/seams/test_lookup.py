@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.errors import EmulatorError
+from embedded.emulator_error import EmulatorError
 from embedded.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, Seam
 
 ROOT = Path(__file__).resolve().parents[3]

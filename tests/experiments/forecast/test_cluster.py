@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws.cdk import TOPOLOGIES
+from common.errors import ExperimentError
 from experiments import reference
-from experiments.errors import ExperimentError
 from experiments.forecast.choosing import fitting, pareto_front
 from experiments.forecast.cluster import ClusterWork, Prediction, Stage, predict_cluster
 from experiments.forecast.communication import WHOLE_BYTES, Links, gradient_bytes

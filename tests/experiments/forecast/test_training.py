@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import ExperimentError
+from corpus.dataset_settings import Settings
 from corpus.rules import VALIDATION_SHARE
-from corpus.settings import Settings
-from experiments.errors import ExperimentError
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.rates import Rates, rates_of
 from experiments.forecast.training import TrainingWork, predict_training, work_on
 from experiments.forecast.words import WordTask, task_of_runs
-from experiments.runs import Run, read_run
-from tests.experiments import records
+from experiments.records.runs import RunRecord, read_run
+from tests.experiments import made_records as records
 from trainer.balancing.speed import TimeModel
 from trainer.balancing.split import equal_finish_split
 from trainer.options.presets import GLOBAL_BATCH
@@ -29,7 +29,7 @@ EPOCHS = 2
 
 def a_run(
     folder: Path, *, batch: int, rows: int, others: float = 0.003, ranks: tuple[TimeModel, ...] = LINES, **config: Any
-) -> Run:
+) -> RunRecord:
     """A finished run of ranks that take exactly as long as these lines say, and `others` a step besides."""
     fixed, per_row = np.array(ranks).T.copy()
     steps_an_epoch = -(-rows // batch)

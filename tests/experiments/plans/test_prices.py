@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import ExperimentError
+from common.errors import ExperimentError
 from experiments.forecast.estimate import Estimate
 from experiments.plans.parts import Local
 from experiments.plans.prices import (

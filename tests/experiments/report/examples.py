@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
-from tests.experiments import records
+from tests.experiments import made_records as records
 
 _LOST = {"imbalance": 0.08, "communication": 0.1, "data": 0.02, "checkpoints": 0.02, "rest": 0.03}
 _CONFUSION = {"classes": ["negative", "positive"], "counts": [[40, 5], [7, 48]]}

@@ -5,7 +5,7 @@ from pathlib import Path
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
 from experiments.report.writing import report
-from tests.experiments import records
+from tests.experiments import made_records as records
 from tests.experiments.report import examples
 from tests.experiments.report.test_report import Outline, page_of
 

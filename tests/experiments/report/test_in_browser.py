@@ -6,7 +6,7 @@ import pytest
 
 from experiments.report.writing import report
 from tests.browser.browser import Seen, View, look
-from tests.experiments import records
+from tests.experiments import made_records as records
 from tests.experiments.report import examples
 
 pytestmark = pytest.mark.slow

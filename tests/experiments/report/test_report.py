@@ -9,13 +9,13 @@ import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
+from common.errors import ExperimentError
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
-from experiments.errors import ExperimentError
 from experiments.report import drawing
 from experiments.report.writing import report
 from jobs.pipeline import preprocess_locally
-from tests.experiments import records
+from tests.experiments import made_records as records
 from tests.experiments.report import examples
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import TrainingError
 from trainer.balancing.balancers import Balancer, EpochBalancer, StepBalancer, make_balancer, parse_balance
 from trainer.balancing.split import FloatArray, IntArray
-from trainer.errors import TrainingError
 
 EVERY = 10
 

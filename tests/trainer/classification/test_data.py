@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from common.errors import DataError, TrainingError
 from corpus.dataset import RowBlock as Written
 from corpus.dataset import open_dataset, write_dataset
-from corpus.errors import DataError
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.classification.data import load_data
 from trainer.classification.losses import Scale
@@ -22,7 +22,6 @@ from trainer.classification.mapped import map_rows
 from trainer.classification.rows import TextRows
 from trainer.classification.word_dropout import WordDropout
 from trainer.computing.dropout import keys
-from trainer.errors import TrainingError
 
 CPU = torch.device("cpu")
 
@@ -262,7 +261,7 @@ def test_the_cache_of_another_user_is_not_used(
 ) -> None:
     """What else the folder of that name may be is in tests/corpus/test_private.py."""
     nobody = 1_000_000 + os.getpid()
-    monkeypatch.setattr("corpus.private_folders.os.geteuid", lambda: nobody)
+    monkeypatch.setattr("common.private_folders.os.geteuid", lambda: nobody)
     place = Path("/var/tmp" if Path("/var/tmp").is_dir() else gettempdir()) / f"shoal-rows-{nobody}"
     place.symlink_to(folder_of_a_person)
     try:

@@ -5,13 +5,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from common.errors import TrainingError
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import TextRows
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group
-from trainer.errors import RankError, TrainingError
+from trainer.rank_errors import RankError
 
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
 

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from common.errors import TrainingError
 from tests.trainer.classification.made_models import random_fasttext, random_model, write_old_file
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
 from trainer.classification.trained_model import TrainedModel
-from trainer.errors import TrainingError
 
 TEXTS = ["good song", "bad", "song bad good", "the"]
 WRITTEN = ("README.md", "config.json", "measures.json", "model.safetensors", "vocabulary.txt")

@@ -10,13 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import TrainingError
 from corpus.dataset import RowBlock, write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from trainer.classification.data import load_data, place_rows
 from trainer.classification.rows import RaggedRows, Rows, TextBatch, TextRows
 from trainer.classification.word_dropout import WordDropout
 from trainer.computing.dropout import keys
-from trainer.errors import TrainingError
 
 CPU = torch.device("cpu")
 CUT = 6

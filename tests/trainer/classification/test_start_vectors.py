@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from corpus.errors import DataError
+from common.errors import DataError, TrainingError
 from trainer.classification import models
 from trainer.classification.data import StartVectors, load_data
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.command_line import as_arguments, parse_arguments
 from trainer.config import TrainConfig, configured
 from trainer.embeddings.vectors import WordVectors, write_binary, write_text
-from trainer.errors import TrainingError
 from trainer.registry import CLASSIFIERS
 from trainer.resume import resumed_config
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from common.errors import TrainingError
 from trainer.computing.precision import choose, loss_scale
-from trainer.errors import TrainingError
 
 M60, V100, T4, A10G, H100 = (5, 2), (7, 0), (7, 5), (8, 6), (9, 0)
 

@@ -18,7 +18,7 @@ import torch
 from trainer.distributed import collectives, parameter_server
 from trainer.distributed.parameter_server import ParameterServer
 from trainer.distributed.ranks import join_process_group
-from trainer.errors import LostError
+from trainer.rank_errors import LostError
 
 FOLDER, IS_LOST = Path(sys.argv[1]), sys.argv[2:] == ["lost"]
 ROWS, COLUMNS, PUSHES = (11, 6), 3, 40

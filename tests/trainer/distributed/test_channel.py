@@ -17,11 +17,11 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from common.errors import TrainingError
 from trainer.distributed import channel, collectives
 from trainer.distributed.channel import Connections
 from trainer.distributed.dealer import Finished
 from trainer.distributed.parameter_server import ParameterServer, common_secret, joined
-from trainer.errors import TrainingError
 
 ROWS, COLUMNS = 5, 3
 PULL, PUSH, TAKE = 1, 2, 3

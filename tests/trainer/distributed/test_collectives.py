@@ -10,11 +10,11 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from common.errors import TrainingError
 from trainer.__main__ import main
 from trainer.distributed import collectives
 from trainer.distributed.collectives import convert_errors, wait
 from trainer.distributed.ranks import join_process_group
-from trainer.errors import TrainingError
 
 
 class Event:

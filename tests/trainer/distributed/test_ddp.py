@@ -13,7 +13,7 @@ from trainer.computing.gradients import GradientComputer
 from trainer.distributed import ddp
 from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.ranks import join_process_group
-from trainer.errors import RankError
+from trainer.rank_errors import RankError
 
 
 @pytest.fixture(autouse=True)

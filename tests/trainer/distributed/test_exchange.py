@@ -18,7 +18,7 @@ from trainer.distributed import collectives, exchange
 from trainer.distributed.exchange import GradientExchange, StepReport
 from trainer.distributed.ranks import join_process_group
 from trainer.distributed.row_exchange import bytes_of
-from trainer.errors import LostError
+from trainer.rank_errors import LostError
 
 
 @pytest.fixture(scope="module")

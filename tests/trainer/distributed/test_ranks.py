@@ -11,10 +11,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
 
-from corpus.errors import DataError
+from common.errors import DataError, TrainingError
 from trainer.computing.threads import Threads
 from trainer.distributed import ranks
-from trainer.errors import TrainingError
 
 JOINED = """
 import os

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from corpus.stream.reader import read_stream
-from corpus.stream.settings import StreamSettings, write_settings
+from corpus.stream.stream_settings import StreamSettings, write_settings
 
 WORDS = {topic: [f"{topic}{letter}" for letter in "abcdefghijkl"] for topic in ("sea", "sky")}
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from corpus.errors import DataError
+from common.errors import DataError
 from trainer.embeddings.encoder import EncoderSettings, WordEncoder, read_encoder
 from trainer.embeddings.model_folder import open_words, write_vectors
 from trainer.embeddings.vectors import WordVectors

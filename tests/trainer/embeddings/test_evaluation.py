@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.errors import DataError
+from common.errors import DataError
 from trainer.embeddings.analogy import AnalogyResult, analogies, read_questions, total
 from trainer.embeddings.similarity import read_pairs, similarity, spearman
 from trainer.embeddings.vectors import WordVectors

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import read_taken
 from corpus.stream.reader import read_stream
-from corpus.stream.settings import StreamSettings, write_settings
+from corpus.stream.stream_settings import StreamSettings, write_settings
 from tests.trainer.embeddings import made_text
 from trainer.embeddings.stream_place import put_back
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, read_start

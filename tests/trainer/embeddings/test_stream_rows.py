@@ -12,11 +12,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from corpus.errors import DataError
-from corpus.stream.files import reader_of
+from common.errors import DataError, TrainingError
+from corpus.stream.part_files import reader_of
 from corpus.stream.parts import ROW_TOKENS, part_path
 from corpus.stream.progress import read_taken, reader_folder, write_error
-from corpus.stream.settings import read_settings
+from corpus.stream.stream_settings import read_settings
 from tests.corpus.stream.reading import Clock, begin, parts, read
 from trainer.config import TrainConfig, configured
 from trainer.distributed.ranks import Ranks, join_process_group
@@ -24,9 +24,8 @@ from trainer.embeddings import stream_rows
 from trainer.embeddings import task as task_of_words
 from trainer.embeddings.skipgram_task import SkipGramEmbedding
 from trainer.embeddings.stream_rows import Start, StreamRows, await_first_parts, load_start, read_start, write_start
-from trainer.errors import TrainingError
 from trainer.output.archive import DamagedError
-from trainer.output.files import STREAM
+from trainer.output.run_files import STREAM
 from trainer.task import VALIDATION, NextEpoch
 
 TEXT = "".join(f"word{number % 7} is one of many words that keep coming\n" for number in range(400))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.stream.settings import read_settings
+from corpus.stream.stream_settings import read_settings
 from tests.trainer.embeddings import made_text
 from trainer.embeddings import text_rows
 from trainer.embeddings.stream_rows import await_first_parts, read_start

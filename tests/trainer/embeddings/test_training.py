@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from corpus.stream.reader import read_stream
-from corpus.stream.settings import StreamSettings, read_settings, write_settings
+from corpus.stream.stream_settings import StreamSettings, read_settings, write_settings
 from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text

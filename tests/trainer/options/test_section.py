@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pytest
 
+from common.errors import TrainingError
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
 from trainer.options.section import ABOVE_0, Section, option, option_metadata, options
 
 

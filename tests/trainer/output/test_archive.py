@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.errors import DataError
+from common.errors import DataError, TrainingError
 from tests.trainer.classification.made_models import random_model, write_old_file
 from trainer.classification import models
 from trainer.classification.labelling import Labeller
@@ -21,7 +21,6 @@ from trainer.classification.loading import load_model
 from trainer.classification.trained_model import TrainedModel
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
-from trainer.errors import TrainingError
 from trainer.output import checkpoint
 from trainer.output.archive import DamagedError, read, require_tensors
 

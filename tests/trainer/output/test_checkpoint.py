@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trainer.errors import TrainingError
+from common.errors import TrainingError
 from trainer.output import checkpoint
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from corpus.dataset import write_dataset
-from corpus.settings import Settings
+from corpus.dataset_settings import Settings
 from tests.trainer.conftest import make_rows
 from trainer.__main__ import main
 from trainer.classification.task import Classification

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from trainer.output.lines import Note
 from trainer.output.record import Record, StepSampling, print_notice
 
 
@@ -22,27 +23,27 @@ def kinds(path: Path) -> list[str]:
 
 def test_lines_are_there_as_soon_as_they_are_written(tmp_path: Path) -> None:
     with Record(tmp_path / "r", fresh=True) as record:
-        record.write("step", loss=0.5)
-        assert json.loads((tmp_path / "r").read_text())["loss"] == 0.5
+        record.write(Note(text="gone"))
+        assert json.loads((tmp_path / "r").read_text())["text"] == "gone"
 
 
 def test_a_resumed_record_goes_on_after_half_a_line(tmp_path: Path) -> None:
     (tmp_path / "r").write_text('{"kind": "start"}\n{"kind": "st')
     with Record(tmp_path / "r", fresh=False) as record:
-        record.write("start")
-    assert kinds(tmp_path / "r") == ["start", "broken", "start"]
+        record.write(Note(text="again"))
+    assert kinds(tmp_path / "r") == ["start", "broken", "note"]
 
 
 def test_a_fresh_record_replaces_the_old_one(tmp_path: Path) -> None:
     (tmp_path / "r").write_text('{"kind": "end"}\n')
     with Record(tmp_path / "r", fresh=True) as record:
-        record.write("start")
-    assert kinds(tmp_path / "r") == ["start"]
+        record.write(Note(text="again"))
+    assert kinds(tmp_path / "r") == ["note"]
 
 
 def test_other_ranks_write_nothing(tmp_path: Path) -> None:
     with Record(None, fresh=True) as record:
-        record.write("step")
+        record.write(Note(text="lost"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -51,7 +52,7 @@ def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(sys, "stderr", full)
         print_notice("a sentence")
         with Record(Path("/dev/full"), fresh=True) as record:
-            record.write("step")
+            record.write(Note(text="lost"))
         monkeypatch.undo()
         with suppress(OSError):
             full.close()  # what it could not write is still in it
@@ -59,8 +60,8 @@ def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Record(Path("/dev/full"), fresh=True) as record:
-        record.write("step")
-        record.write("step")
+        record.write(Note(text="lost"))
+        record.write(Note(text="lost"))
     assert capsys.readouterr().err.count("cannot write /dev/full: No space left on device") == 1
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import int64, uint64
 
-from corpus.compiled import compiled
+from common.compiled import compiled
 from corpus.tokens import NGRAM_FACTOR
 from trainer.computing.row_kernels import mean_rows
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, Format, MalformedLineError
 from corpus.reading.inputs.detect import detect_format
 from corpus.reading.parsing import line_parser
 from corpus.reading.sources import ReadingOptions
-from corpus.settings import Settings
 from tests.corpus.reading.inputs.beginnings import AMAZON, FASTTEXT, SNAP_2014, SNAP_2023, json_of, lines, understood
 
 IMDB = lines({"id": 1, "stars": 9, "label": 1, "text": "grand"}, {"id": 2, "stars": 2, "label": 0, "text": "dull"})

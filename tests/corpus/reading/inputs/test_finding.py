@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.inputs.finding import find_files, key_pattern
 from corpus.reading.sources import Inputs, ReadingOptions
 from embedded.aws import EmbeddedAws

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.inputs.detect import detect_format
 from corpus.reading.inputs.fields import choose_fields
 from corpus.reading.inputs.names import LABEL_FIELDS, RATINGS, TEXTS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.errors import DataError
+from common.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions

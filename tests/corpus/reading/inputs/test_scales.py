@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs.test_settings import parsed
 
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.inputs.scales import ScaleError, check_scale
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.settings import Settings
-from jobs.settings import read_job_settings, read_settings, settings_arguments
+from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import lines, understood
-from tests.jobs.test_settings import parsed
 
 
 def settings_of(*options: str) -> Settings:

@@ -13,11 +13,11 @@ from backports import zstd
 from pyarrow import parquet
 
 from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
-from corpus.errors import DataError
+from common.errors import DataError
+from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.corpus.reading.inputs.beginnings import (
     AMAZON,

@@ -1,0 +1,162 @@
+"""The settings of a dataset: everything besides the input that changes what is in it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, Self
+
+import numpy as np
+
+from common.errors import DataError
+from common.json_values import require_fields
+from corpus.text import FIRST_WORD
+
+WORD_RULES = ("letters", "tokens")
+"""The names of the rules by which a text becomes words: 1 and 1b of docs/dataset.md."""
+MOST_CLASSES = 1 << 16
+
+_ROW_LENGTH = 100
+_LATER = ("ragged", "words", "duplicates", "classes")
+"""Settings that files of layout version 2 do not have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings and their defaults. Raises DataError for values that contradict each other."""
+
+    row_length: int = _ROW_LENGTH
+    """The most words of a row; longer texts are cut at the end. Ragged rows are not cut, and it keeps its default."""
+    vocabulary_size: int = 10_000
+    """The most words with an id of their own; all others are unknown."""
+    rating_steps: int = 1
+    """Steps of a star: 1, or 2 with half stars. Ratings, their range and the threshold are numbers of steps."""
+    rating_range: tuple[int, int] = (1, 5)
+    """The smallest and the largest rating, both included."""
+    rating_fraction: bool = False
+    """Whether a rating may also be written as a fraction of the largest, such as 4/5."""
+    positive_from: int = 4
+    """The smallest rating that makes a text positive."""
+    labelled: bool = False
+    """Whether the input has classes instead of ratings; range and threshold of ratings have no effect then."""
+    positive_label: str | None = None
+    """The label of the positive class, all others being negative; None where the labels are a known pair."""
+    test_share: float = 0.10
+    """The share of texts in the test set, from 0 to 1."""
+    test_input: bool = False
+    """Whether the test set comes from files of its own; the share has no effect then."""
+    stopwords: str = "nltk"
+    """Which words are left out: nltk, keep-negations, none, or the file with them. The dataset contains the words."""
+    ragged: bool = False
+    """Whether rows are whole texts, of any length (layout version 3)."""
+    words: str = "letters"
+    """The rule by which a text becomes words, one of WORD_RULES."""
+    duplicates: bool = False
+    """Whether every text makes a row; otherwise texts with equal words make one together."""
+    classes: tuple[str, ...] = ()
+    """The names of more than two classes, by label; empty where there are two."""
+
+    def __post_init__(self) -> None:
+        low, high = self.rating_range
+        if self.rating_steps not in (1, 2):  # the other sentences name ratings in stars
+            raise DataError(f"a rating has {self.rating_steps} steps a unit, but may have 1 or 2")
+        rules = (
+            (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
+            (
+                not self.ragged or self.row_length == _ROW_LENGTH,
+                f"the row length is {self.row_length}, but ragged rows are whole texts; leave it out",
+            ),
+            (
+                self.words in WORD_RULES,
+                f"the rule of words is {self.words!r}, but must be one of {', '.join(WORD_RULES)}",
+            ),
+            (self.vocabulary_size >= 1, f"the vocabulary size is {self.vocabulary_size}, but must be at least 1"),
+            (
+                0 <= low < high <= 255,
+                f"the rating range is {self.in_units(low)} to {self.in_units(high)}, but must rise, within 0 to "
+                f"{self.in_units(255)}",
+            ),
+            (
+                self.labelled or low < self.positive_from <= high,
+                f"positive ratings start at {self.in_units(self.positive_from)}, which leaves one class within "
+                f"{self.in_units(low)} to {self.in_units(high)}",
+            ),
+            (0 <= self.test_share < 1, f"the test share is {self.test_share}, but must be at least 0 and below 1"),
+            (
+                self.labelled or self.positive_label is None,
+                "a positive label is given, but the input has ratings; leave it out, or name the field of the labels",
+            ),
+        )
+        for holds, sentence in (*rules, *(self._class_rules() if self.classes else ())):
+            if not holds:
+                raise DataError(sentence)
+
+    def _class_rules(self) -> tuple[tuple[bool, str], ...]:
+        """What holds for the names of classes, each with the sentence for names of which it does not."""
+        count = len(self.classes)
+        return (
+            (
+                self.ragged,
+                f"there are {count:,} classes, but only ragged rows may have more than two; choose ragged ones",
+            ),
+            (
+                self.labelled and self.positive_label is None,
+                f"there are {count:,} classes, so the input needs labels, of which none is the positive one",
+            ),
+            (
+                2 < count <= MOST_CLASSES,
+                f"there are names of {count:,} classes, but must be of 3 to {MOST_CLASSES:,}; of two only the positive "
+                "label is named, or none",
+            ),
+            (
+                all(name and name.isprintable() for name in self.classes),
+                "the name of a class is empty, or has a letter that does not print",
+            ),
+            (len(set(self.classes)) == count, "two classes have the same name"),
+        )
+
+    def in_units(self, rating: int) -> str:
+        """A rating in stars, as a person writes it."""
+        return f"{rating / self.rating_steps:g}"
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> Self:
+        """From `to_json` after JSON. Raises DataError for values that are not settings."""
+        require_fields(cls, written)
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
+        }
+        return cls(**values)
+
+    def to_json(self) -> dict[str, Any]:
+        """As values for JSON. Later settings are left out where they have their defaults, so that the files of layout
+        version 2 keep their bytes."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _LATER or value != getattr(type(self), name)
+        }
+
+    @property
+    def token_dtype(self) -> np.dtype[Any]:
+        """The type of an id: 16 bits while they can hold every id of a full vocabulary, else 32."""
+        return np.dtype(np.uint16 if self.vocabulary_size + FIRST_WORD <= 1 << 16 else np.uint32)
+
+    @property
+    def class_count(self) -> int:
+        """The number of classes."""
+        return len(self.classes) or 2
+
+    @property
+    def label_dtype(self) -> np.dtype[Any]:
+        """The type of a label: 8 bits for up to 256 classes, else 16."""
+        return np.dtype(np.uint8 if self.class_count <= 1 << 8 else np.uint16)
+
+
+def in_steps(rating: float, steps: int) -> int:
+    """A rating in stars as a number of steps; `steps` is the steps of a star. Raises DataError for any other number."""
+    if not isfinite(rating) or rating * steps % 1:
+        further = (
+            "give --half-stars, too" if steps == 1 and rating * 2 % 1 == 0 else "ratings are whole stars or halves"
+        )
+        raise DataError(f"{rating:g} cannot be a rating of a dataset: {further}")
+    return int(rating * steps)

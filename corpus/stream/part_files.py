@@ -1,0 +1,186 @@
+"""The lines of files and objects, from the place on where reading stopped; also of those that come later, or grow.
+
+A line is taken only when it is whole: of a file that grows, not what stands behind its last newline. An object and a
+compressed file are whole when they appear. Do not resume inside of one without a look at what it is: an object that was
+replaced has other bytes at the same offset.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+from common.errors import DataError
+from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
+from corpus.reading.formats import BYTE_ORDER_MARK
+from corpus.reading.inputs.finding import files_for_now
+from corpus.reading.lines import split_lines
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import InputFile
+from corpus.reading.storage import open_blocks, open_range, size_of
+from corpus.stream.lines import Batch, batch_of_lines
+from corpus.stream.parts import Position
+from corpus.stream.stream_settings import is_socket
+
+LOOK_SECONDS = 5.0
+"""How often a folder or a prefix is looked at."""
+
+
+class Files:
+    """Those of some files, folders and prefixes that belong to a reader."""
+
+    def __init__(
+        self, addresses: tuple[str, ...], *, follow: bool, reader: int, readers: int, clock: Callable[[], float]
+    ) -> None:
+        self._addresses, self._follow = addresses, follow
+        self._reader, self._readers = reader, readers
+        self._clock = clock
+        self._offsets: dict[str, int] = {}
+        self._identities: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._given = 0
+        """The offset up to which the file that is being read was given to be split into lines."""
+
+    def batches(self, after: Position) -> Iterator[Batch | None]:
+        """Their lines after a position; None where there is nothing for now.
+
+        Raises DataError for files that cannot be read, or are no longer those of the position.
+        """
+        self._offsets, self._identities, self._ended = {**after.offsets}, {**after.identities}, {*after.ended}
+        self._require_there(after)
+        while True:
+            looked = self._clock()
+            for file in self._files():
+                if self._is_unread(file):
+                    yield from self._read(file)
+            if not self._follow:
+                return
+            yield None
+            while self._clock() < looked + LOOK_SECONDS:
+                yield None
+
+    def _files(self) -> list[InputFile]:
+        """This reader's files, each once, in the order of the addresses and below each of their names."""
+        found: dict[str, InputFile] = {}
+        for address in self._addresses:
+            try:
+                files = files_for_now(address)
+            except OSError as error:
+                raise DataError(f"cannot read {address}: {error.strerror}; check its permissions") from error
+            if not files and not self._follow:
+                raise DataError(f"there are no files at {address}; check the address")
+            found.update((file.address, file) for file in sorted(files, key=lambda file: file.address))
+        return [file for file in found.values() if reader_of(file.address, self._readers) == self._reader]
+
+    def _require_there(self, after: Position) -> None:
+        """Raise DataError for a file that is gone and was perhaps not read to its end. Files of a stream that grows may
+        go when they were read; of one that was left inside of a line, though, the rest is missing."""
+        there = {file.address for file in self._files()} if after.offsets else set()
+        for address, offset in after.offsets.items():
+            if not is_socket(address) and address not in there and (not self._follow or address in after.begun):
+                raise DataError(
+                    f"{address} is gone, and {offset:,} bytes were read of it; put it back, or begin a new stream"
+                )
+
+    def _is_unread(self, file: InputFile) -> bool:
+        offset = self._offsets.get(file.address, 0)
+        if self._identities.get(file.address, file.identity) != file.identity:
+            raise DataError(
+                f"{file.address} is another object than the one of which {offset:,} bytes were read; give new objects "
+                "new names, or begin a new stream"
+            )
+        if file.compression is not None:
+            return file.address not in self._ended
+        if file.size < offset:
+            raise _shorter(file, file.size, offset)
+        return file.size > offset
+
+    def _read(self, file: InputFile) -> Iterator[Batch]:
+        """All whole lines of a file that were not read yet."""
+        offset = self._offsets.get(file.address, 0)
+        identity = file.identity if is_s3(file.address) else None
+        number: int | None = 0 if offset == 0 else None
+        try:
+            for found in split_lines(self._blocks(file, offset)):
+                batch = batch_of_lines(file.address, found, offset)
+                if batch.ends[-1] > self._given:  # the last line of a file may have no newline
+                    batch.sizes[-1] -= 1
+                    batch.ends[-1] -= 1
+                if offset == 0 and not batch.too_long:
+                    batch.lines[0] = batch.lines[0].removeprefix(BYTE_ORDER_MARK)
+                self._offsets[file.address] = offset = batch.ends[-1]
+                yield batch._replace(identity=identity, first_line=None if number is None else number + 1)
+                number = None if number is None else number + len(batch.lines)
+        except DamagedArchiveError as error:
+            raise DataError(
+                f"{file.address} is damaged: {error}; give it whole, and put files into a folder only when they are"
+            ) from error
+        except OSError as error:
+            raise DataError(
+                f"cannot read {file.address}: {error.strerror or error}; check the disk or network"
+            ) from error
+        if not self._follow and size_of(file.address) != file.size:
+            raise DataError(
+                f"{file.address} was changed while it was read; begin a new stream that follows its sources"
+            )
+        if identity is not None:
+            self._identities[file.address] = identity
+        if file.compression is not None:
+            self._ended.add(file.address)
+            yield Batch(file.address, [], [], [], identity=identity, ended=True)
+
+    def _blocks(self, file: InputFile, offset: int) -> Iterator[bytes]:
+        """The bytes after an offset; of a local file that may grow until its last newline."""
+        if file.compression is not None:
+            blocks = _blocks_after(file, offset)
+        else:
+            grows = self._follow and not is_s3(file.address)
+            blocks = _blocks_between(file.address, offset, _end_of_lines(file, offset) if grows else file.size)
+        self._given = offset
+        for block in blocks:
+            self._given += len(block)
+            yield block
+
+
+def reader_of(address: str, readers: int) -> int:
+    """Which reader reads a file: a number that its name alone decides."""
+    return int.from_bytes(blake2b(address.encode(), digest_size=8).digest()) % readers
+
+
+def _blocks_between(address: str, start: int, end: int) -> Iterator[bytes]:
+    with open_range(address, start) as file:
+        while start < end and (block := file.read(min(BLOCK_BYTES, end - start))):
+            start += len(block)
+            yield block
+
+
+def _blocks_after(file: InputFile, offset: int) -> Iterator[bytes]:
+    """The content of a compressed file after so many bytes of it."""
+    passed = 0
+    for block in open_blocks(file.address):
+        passed += len(block)
+        if passed > offset:
+            yield block[-min(len(block), passed - offset) :]
+    if passed < offset:
+        raise _shorter(file, passed, offset)
+
+
+def _end_of_lines(file: InputFile, start: int) -> int:
+    """The place after the last newline of a local file, or `start` where none follows."""
+    end = file.size
+    with Path(file.address).open("rb") as content:
+        while end > start:
+            begin = max(start, end - BLOCK_BYTES)
+            content.seek(begin, os.SEEK_SET)
+            found = content.read(end - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+    return start
+
+
+def _shorter(file: InputFile, size: int, offset: int) -> DataError:
+    return DataError(
+        f"{file.address} has {size:,} bytes, and {offset:,} were read of it; give new files new names, or begin a new "
+        "stream"
+    )

@@ -1,0 +1,164 @@
+"""What the readers of a stream read, and how they make words of it: `stream.json` in the stream's folder.
+
+Whoever starts the readers writes it once. Do not change it afterwards: parts of one stream would then have other words,
+and readers that are another number would take other files.
+"""
+
+import json
+from dataclasses import MISSING, asdict, dataclass, fields
+from math import isfinite
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from common.errors import DataError
+from common.files import partial_path
+from common.json_values import parse_json_object, require_fields
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
+from corpus.reading.s3 import is_s3
+
+SETTINGS_NAME = "stream.json"
+TOKENISERS = ("treebank", "punctuation", "spaces", "letters")
+
+_MOST_ROWS = 1 << 17
+"""A part of so many rows, and its words, still fit in memory."""
+_MOST_READERS = 1 << 10
+_SOCKET = "tcp://"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSettings:
+    """The sources of a stream and how they are read. Raises DataError for values that cannot be."""
+
+    sources: tuple[str, ...]
+    """Absolute paths of files and folders, s3:// addresses of objects and prefixes, and tcp://HOST:PORT."""
+    readers: int = 1
+    """How many readers share the sources."""
+    tokeniser: str = "punctuation"
+    """One of TOKENISERS; see `corpus.stream.tokenisers`."""
+    lowercase: bool = True
+    lemmatize: bool = False
+    """Whether words become their lemmas."""
+    part_rows: int = 8192
+    """Rows of a part."""
+    follow: bool = False
+    """Whether sources keep growing, so that the stream is unbounded."""
+    max_malformed: float = DEFAULT_MAX_MALFORMED
+    """The largest share of malformed lines."""
+    ahead: int = 16
+    """Of a stream: parts that wait for trainers before a reader pauses."""
+    quiet_seconds: float = 30.0
+    """How long sources are silent before a part that is partly filled is written."""
+
+    def __post_init__(self) -> None:
+        named = ", ".join(TOKENISERS)
+        rules = (
+            (len(self.sources) > 0, "sources is empty; name at least one file, folder or address"),
+            (len(set(self.sources)) == len(self.sources), "sources has an address twice; name each once"),
+            (1 <= self.readers <= _MOST_READERS, f"readers is {self.readers}; choose 1 to {_MOST_READERS:,}"),
+            (self.tokeniser in TOKENISERS, f"{self.tokeniser!r} is not a tokeniser; choose one of {named}"),
+            (1 <= self.part_rows <= _MOST_ROWS, f"part_rows is {self.part_rows}; choose 1 to {_MOST_ROWS:,}"),
+            (0 <= self.max_malformed <= 1, f"max_malformed is {self.max_malformed}; choose a share from 0 to 1"),
+            (self.ahead >= 1, f"ahead is {self.ahead}; choose 1 or more parts"),
+            (self.quiet_seconds > 0 and isfinite(self.quiet_seconds), "quiet_seconds is not a number above 0"),
+        )
+        for holds, sentence in rules:
+            if not holds:
+                raise DataError(sentence)
+        for address in self.sources:
+            if is_socket(address):
+                host_and_port(address)
+            elif not is_s3(address) and not Path(address).is_absolute():
+                raise DataError(f"the source {address!r} is not an absolute path; readers may run in another folder")
+
+    @property
+    def endless(self) -> bool:
+        """Whether parts are passed on rather than kept: trainers cannot have more epochs than one of them."""
+        return self.follow or any(map(is_socket, self.sources))
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. Raises DataError for anything else."""
+        values = parse_json_object(text)
+        require_fields(cls, values)
+        for field in fields(cls):
+            if field.default is MISSING and field.name not in values:
+                raise DataError(f"{field.name} is missing")
+        return cls(**{**values, "sources": tuple(values["sources"])})
+
+
+def is_socket(address: str) -> bool:
+    """Whether an address is that of a line socket."""
+    return address.startswith(_SOCKET)
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of the address of a line socket. Raises DataError for one without both."""
+    try:
+        found = urlsplit(address)
+        host, port = found.hostname, found.port
+    except ValueError:
+        host = port = None
+    if not host or not port or address != f"{_SOCKET}{found.netloc}":
+        raise DataError(f"{address!r} is not the address of a socket; it should look like tcp://host:9000")
+    return host, port
+
+
+def absolute(address: str) -> str:
+    """A source as settings have it: a path from the root on, other addresses as they are."""
+    return address if is_s3(address) or is_socket(address) else str(Path(address).resolve())
+
+
+def write_settings(stream: Path, settings: StreamSettings) -> None:
+    """Write the settings of a stream, or find the same ones there.
+
+    Raises DataError where the folder has others, or cannot be written to.
+    """
+    path = stream / SETTINGS_NAME
+    try:
+        stream.mkdir(parents=True, exist_ok=True)
+        partial = partial_path(path)
+        partial.write_text(settings.to_json() + "\n", "utf-8")
+        try:
+            path.hardlink_to(partial)  # unlike a rename, it fails where another process was first
+        finally:
+            partial.unlink()
+    except FileExistsError:
+        _require_same(path, read_settings(stream), settings)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another folder for the stream") from error
+
+
+def read_settings(stream: Path) -> StreamSettings:
+    """The settings of a stream. Raises DataError where there are none, or they cannot be used."""
+    path = stream / SETTINGS_NAME
+    try:
+        return StreamSettings.from_json(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"there is no {path}; it names the sources of the stream: write it first") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
+    except (DataError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} has no settings of a stream: {error}; write it again") from error
+
+
+def differing(there: StreamSettings, wanted: StreamSettings) -> str | None:
+    """A clause about the first setting in which a stream differs from the wanted one; None where it is the same."""
+    for field in fields(StreamSettings):
+        old, new = _shown(getattr(there, field.name)), _shown(getattr(wanted, field.name))
+        if old != new:
+            return f"{field.name} {old}, and not {new}"
+    return None
+
+
+def _require_same(path: Path, there: StreamSettings, wanted: StreamSettings) -> None:
+    if other := differing(there, wanted):
+        raise DataError(f"{path} is of a stream with {other}; give the same settings, or another folder")
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,95 @@
+"""The settings of an experiment's file as the configuration of a training, checked by the trainer's own rules.
+
+Do not read a setting by its YAML type alone: YAML takes 8e-3 for a text.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from common.errors import TrainingError
+from common.options import Option, flag
+from experiments.plans.parts import Arm, Experiment
+from trainer.config import TrainConfig, configured
+from trainer.options.run_options import Slowdown
+from trainer.options.section import options
+from trainer.registry import WORD_MODELS
+
+_DECIDED: Mapping[str, str] = {
+    **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),
+    "seed": "it is the number of the repeat; leave it out.",
+    "slow": "write it below `local` of the arm, such as `{slow: [1, 2]}`.",
+    "sleep": "write it below `local` of the arm, such as `{sleep: [2000, 1000]}`.",
+}
+_OPTIONS: Mapping[str, Option] = {each.name: each for each in options(TrainConfig)}
+
+
+class SettingError(ValueError):
+    """A setting that cannot be; `name` is None where it is not one alone."""
+
+    def __init__(self, name: str | None, sentence: str) -> None:
+        super().__init__(sentence)
+        self.name = name
+
+
+def config_of(
+    experiment: Experiment, arm: Arm, repeat: int, *, data: Path, output: Path, local: bool, resume: bool = False
+) -> TrainConfig:
+    """The configuration of a run of an arm; `repeat` is from 1. Raises SettingError for a setting
+    that is no option of `shoal train`, or has a value that cannot be, also beside the arm's `local`."""
+    made = _configured(experiment.settings_of(arm), data=data, output=output)
+    here = arm.local if local else None
+    try:
+        return replace(
+            made,
+            seed=repeat,
+            resume=resume,
+            slow={rank: Slowdown(factor) for rank, factor in enumerate(here.slow) if factor > 1} if here else {},
+            sleep=here.sleep if here else (),
+        )
+    except TrainingError as error:
+        raise SettingError(None, f"{error}.") from None
+
+
+def require_kind(experiment: Experiment, config: TrainConfig) -> None:
+    """Raise SettingError where a model is none of those that an experiment of its kind compares."""
+    if experiment.kind == "words" and config.model not in WORD_MODELS:
+        raise SettingError(
+            "model", f"{config.model} learns no word embeddings; take {' or '.join(WORD_MODELS)}, or `kind: training`."
+        )
+    if experiment.kind == "training" and config.model in WORD_MODELS:
+        raise SettingError("model", f"{config.model} learns word embeddings; write `kind: words`.")
+
+
+def _configured(settings: Mapping[str, Any], *, data: Path, output: Path) -> TrainConfig:
+    given = {name: _value(name, value) for name, value in settings.items()}
+    try:
+        return configured({**given, "data": data, "output": output})
+    except TrainingError as error:
+        named = [name for name in given if str(error).startswith(f"{flag(name)} ")]
+        raise SettingError(named[0] if named else None, f"{error}.") from None
+
+
+def _value(name: str, value: Any) -> Any:
+    """A setting as the value of its option."""
+    if name in _DECIDED:
+        raise SettingError(name, _DECIDED[name])
+    if name not in _OPTIONS:
+        nearest = difflib.get_close_matches(name.replace("-", "_"), _OPTIONS, n=1, cutoff=0.5)
+        hint = (
+            f"did you mean '{nearest[0]}'?"
+            if nearest
+            else "`shoal train --help-all` lists them, here with underscores."
+        )
+        raise SettingError(name, f"'{name}' is no option of `shoal train`; {hint}")
+    kind = _OPTIONS[name].kind
+    if (kind is bool) != isinstance(value, bool) or not isinstance(value, str | int | float):
+        need = "true or false" if kind is bool else "one value (in quotes where it is a word such as off)"
+        raise SettingError(name, f"{name} is {value!r}, but must be {need}.")
+    try:
+        return value if kind is bool else kind(str(value))
+    except ValueError:
+        need = "a whole number" if kind is int else "a number"
+        raise SettingError(name, f"{name} is {value!r}, but must be {need}.") from None

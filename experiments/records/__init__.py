@@ -1,0 +1,1 @@
+"""What runs left: their records, read, compared, and explained cause by cause."""

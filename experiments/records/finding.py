@@ -1,0 +1,50 @@
+"""Finds the folders of runs, and of other things that a folder may hold, below those that a user names."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from common.errors import ExperimentError
+from trainer.output.run_files import RECORD
+
+_DEEP = 4
+"""Folders below the given one that are searched for runs."""
+_NUMBERS = re.compile(r"([0-9]{1,18})")
+
+
+def find_runs(paths: Sequence[Path]) -> list[Path]:
+    """The folders of runs among these and below them, each once, in order.
+
+    Raises ExperimentError for a path without one.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise ExperimentError(f"{path} does not exist; give the --output of `shoal train`, or a folder of several")
+        below = find_below([path], RECORD)
+        if not below:
+            raise ExperimentError(
+                f"{path} has no {RECORD}, and no folder in it has one; give the --output of `shoal train`"
+            )
+        found |= {each.resolve(): each for each in below}
+    return list(found.values())
+
+
+def find_below(paths: Sequence[Path], name: str) -> list[Path]:
+    """The folders with a file of this name among these and below them, each once, in order."""
+    found = [each for path in paths if path.is_dir() for each in sorted(_below(path, name, _DEEP), key=_by_numbers)]
+    return list({each.resolve(): each for each in found}.values())
+
+
+def _below(folder: Path, name: str, deep: int) -> Iterator[Path]:
+    if (folder / name).is_file():
+        yield folder
+    elif deep:
+        for each in folder.iterdir():
+            if each.is_dir() and not each.is_symlink():
+                yield from _below(each, name, deep - 1)
+
+
+def _by_numbers(path: Path) -> list[tuple[int, str]]:
+    """What to sort paths by so that run-10 comes after run-9."""
+    return [(int(each), "") if each.isascii() and each.isdigit() else (-1, each) for each in _NUMBERS.split(str(path))]

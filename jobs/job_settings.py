@@ -1,0 +1,195 @@
+"""Converts the settings of a dataset to command-line options, of a job and of the launcher, and back.
+
+A job on a cluster has the options of the user's command, and so reads them as that does.
+"""
+
+import json
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+
+from common.options import Option
+from corpus.dataset_settings import WORD_RULES, Settings, in_steps
+from corpus.reading.storage import readable
+from corpus.text import STOPWORD_LISTS, load_stopwords
+
+_DEFAULT = Settings()
+_RAGGED_VOCABULARY = 2_000_000
+
+
+def _rating(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is not a rating such as 4") from None
+
+
+RATING_SCALE = (
+    Option(
+        "rating_range",
+        "smallest and largest rating",
+        kind=_rating,
+        values=2,
+        default=_DEFAULT.rating_range,
+        metavar="LOW HIGH",
+        advanced=True,
+    ),
+    Option(
+        "half_stars",
+        "there are ratings between, such as 3.5; a dataset holds the number of halves",
+        kind=bool,
+        advanced=True,
+    ),
+    Option(
+        "rating_fraction", "ratings may be written as fractions of the largest, such as 4/5", kind=bool, advanced=True
+    ),
+    Option(
+        "positive_from",
+        "the smallest rating that makes a text positive",
+        kind=_rating,
+        default=_DEFAULT.positive_from,
+        metavar="RATING",
+        advanced=True,
+    ),
+)
+"""The scale of ratings, and which of them are positive."""
+
+JUDGING = (
+    *RATING_SCALE,
+    Option(
+        "test_share",
+        "share of the texts kept for the test",
+        kind=float,
+        default=_DEFAULT.test_share,
+        metavar="SHARE",
+        advanced=True,
+    ),
+)
+"""What ratings mean, and the share of the test; `read_judging` reads these options."""
+
+SETTINGS = (
+    Option(
+        "rows",
+        "fixed: cut and padded to --row-length; ragged: whole texts, as fastText learns from (fixed, or ragged "
+        "with --classes)",
+        choices=("fixed", "ragged"),
+    ),
+    Option("row_length", "words of a row at most", kind=int, default=_DEFAULT.row_length, metavar="N"),
+    Option(
+        "words",
+        "letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example",
+        choices=WORD_RULES,
+        default=_DEFAULT.words,
+    ),
+    Option(
+        "vocabulary_size",
+        f"words with an id of their own ({_DEFAULT.vocabulary_size}, or {_RAGGED_VOCABULARY} with ragged rows: in "
+        "general all words)",
+        kind=int,
+        metavar="N",
+    ),
+    Option(
+        "keep_duplicates",
+        "make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
+        kind=bool,
+    ),
+    *JUDGING,
+    Option(
+        "stopwords",
+        "words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
+        "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
+        "still where most texts are shorter than a row; FILE: "
+        "those of a file, one a line (nltk, or none with --words tokens)",
+        metavar="|".join((*STOPWORD_LISTS, "FILE")),
+        advanced=True,
+    ),
+)
+"""The settings of a dataset that a user chooses; `read_settings` reads these options."""
+
+INPUT_SETTINGS = (
+    Option("labelled", "the input has classes instead of ratings", kind=bool),
+    Option("positive_label", "the label of the positive class, all others being negative", metavar="JSON"),
+    Option("classes", "the names of more than two classes, in the order of their numbers", metavar="JSON"),
+    Option("test_input", "the tasks' ranges mark the test set", kind=bool),
+)
+"""The settings that the launcher finds in the input and passes to a job."""
+
+
+def read_settings(options: Namespace, classes: tuple[str, ...] = ()) -> Settings:
+    """The settings from parsed options, and with the names of more than two classes, which come with the input.
+
+    Raises common.errors.DataError for values that contradict each other.
+    """
+    ragged = bool(classes) if options.rows is None else options.rows == "ragged"
+    usual_size = _RAGGED_VOCABULARY if ragged else _DEFAULT.vocabulary_size
+    usual_stopwords = "none" if options.words == "tokens" else _DEFAULT.stopwords
+    return read_judging(
+        options,
+        Settings(
+            row_length=options.row_length,
+            vocabulary_size=usual_size if options.vocabulary_size is None else options.vocabulary_size,
+            stopwords=usual_stopwords if options.stopwords is None else options.stopwords,
+            ragged=ragged,
+            words=options.words,
+            duplicates=options.keep_duplicates,
+            labelled=bool(classes),
+            classes=classes,
+        ),
+    )
+
+
+def read_judging(options: Namespace, settings: Settings) -> Settings:
+    """`settings` with the values of `JUDGING`. Raises DataError as `read_settings` does."""
+    steps = 2 if options.half_stars else 1
+    return replace(
+        settings,
+        rating_steps=steps,
+        rating_range=(in_steps(options.rating_range[0], steps), in_steps(options.rating_range[1], steps)),
+        rating_fraction=options.rating_fraction,
+        positive_from=in_steps(options.positive_from, steps),
+        test_share=options.test_share,
+    )
+
+
+def read_job_settings(options: Namespace) -> Settings:
+    """The settings of a job, with those of `INPUT_SETTINGS`."""
+    return replace(
+        read_settings(options, () if options.classes is None else tuple(json.loads(options.classes))),
+        labelled=options.labelled,
+        positive_label=None if options.positive_label is None else json.loads(options.positive_label),
+        test_input=options.test_input,
+    )
+
+
+def settings_arguments(settings: Settings) -> list[str]:
+    """The options for a job with these settings, without the stopwords, which may be a file to copy."""
+    return [
+        f"--rows={'ragged' if settings.ragged else 'fixed'}",
+        f"--row-length={settings.row_length}",
+        f"--words={settings.words}",
+        *(["--keep-duplicates"] if settings.duplicates else []),
+        f"--vocabulary-size={settings.vocabulary_size}",
+        "--rating-range",
+        *map(settings.in_units, settings.rating_range),
+        *(["--half-stars"] if settings.rating_steps > 1 else []),
+        *(["--rating-fraction"] if settings.rating_fraction else []),
+        f"--positive-from={settings.in_units(settings.positive_from)}",
+        f"--test-share={settings.test_share}",
+        *(["--labelled"] if settings.labelled else []),
+        *([f"--positive-label={_ascii_json(settings.positive_label)}"] if settings.positive_label is not None else []),
+        *([f"--classes={_ascii_json(settings.classes)}"] if settings.classes else []),
+        *(["--test-input"] if settings.test_input else []),
+    ]
+
+
+def read_stopwords(choice: str, words: str) -> frozenset[str]:
+    """The words to leave out, also from a file at any address; see `corpus.text.load_stopwords`."""
+    if choice in STOPWORD_LISTS:
+        return load_stopwords(choice, words)
+    with readable(choice) as path:
+        return load_stopwords(str(path), words)
+
+
+def _ascii_json(labels: str | Sequence[str]) -> str:
+    """A label, or some, as JSON in ASCII without apostrophes, for a quoted argument on a node of any encoding."""
+    return json.dumps(labels).replace("'", "\\u0027")

@@ -1,0 +1,138 @@
+"""Experiments are read from files; what is wrong in one is said with its line, its field, and what to do."""
+
+from collections import Counter
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import ExperimentError
+from corpus.stream.stream_settings import TOKENISERS
+from experiments.plans.arm_settings import config_of
+from experiments.plans.experiment_files import load, names
+from experiments.plans.parts import Arm, Local, Tokeniser
+from experiments.plans.planned import chosen_arms, planned_runs
+from infra import topology
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+HEAD = "about: x\nkind: training\n"
+WORDS = "about: x\nkind: words\n"
+ARM = "arms:\n  - {name: a, local: {ranks: 1}}\n"
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_there_are_the_experiments_of_the_documents() -> None:
+    assert set(names()) == {
+        *("losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
+        *("same-gpus-over-nodes", "strong-scaling", "weak-scaling"),
+        *("embeddings-50", "embeddings-200", "embeddings-characters", "embeddings-ways"),
+    }
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_shipped_experiment_can_be_read_and_runs_somewhere(name: str) -> None:
+    found = load(name)
+    assert found.name == name
+    for arm in found.experiment.arms:
+        if arm.topology is not None:
+            chosen = topology.load(arm.topology, TOPOLOGIES)
+            assert chosen.preprocessing if found.experiment.kind == "preprocessing" else chosen.training
+        if arm.local and found.experiment.kind == "training":
+            assert arm.local.sleep or arm.local.world_size <= 2, "more ranks than two sleep here"
+
+
+def test_a_file_names_the_tokenisers_that_readers_have() -> None:
+    assert set(get_args(Tokeniser)) == set(TOKENISERS)
+
+
+def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> None:
+    text = f"{HEAD}settings: {{hidden: 16, epochs: 3, learning_rate: 8e-3}}\n"
+    arms = "arms:\n  - {name: A, local: {slow: [1, 2.5]}, settings: {hidden: 8}}\n"
+    experiment = load(written(tmp_path, text + arms)).experiment
+    made = config_of(experiment, experiment.arms[0], 2, data=Path("d.h5"), output=Path("out"), local=True)
+    assert (made.hidden, made.epochs, made.learning_rate, made.seed) == (8, 3, 0.008, 2)
+    assert {rank: each.factor for rank, each in made.slow.items()} == {1: 2.5}
+    there = config_of(experiment, experiment.arms[0], 2, data=Path("d.h5"), output=Path("out"), local=False)
+    assert (there.slow, there.sleep) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "mine.yaml holds no fields; write those of an experiment."),
+        ("about: x\nkind: training\n", "line 1: an experiment lacks the field 'arms'; add it, such as"),
+        (HEAD + "repeat: 2\n" + ARM, "line 3: 'repeat' is not a field of an experiment; did you mean 'repeats'?"),
+        ("about: x\nkind: trainig\n" + ARM, "line 2: kind is 'trainig', but must be training, words or prep"),
+        (HEAD + "repeats: 0\n" + ARM, "line 3: repeats is 0, but must be a number of runs of each arm, from 1 to 100"),
+        (HEAD + "settings:\n  epochs: 0\n" + ARM, "line 4: settings: --epochs is 0, but must be at least 1."),
+        (HEAD + "settings: {epoch: 1}\n" + ARM, "'epoch' is no option of `shoal train`; did you mean 'epochs'?"),
+        (HEAD + "settings: {epochs: two}\n" + ARM, "line 3: settings: epochs is 'two', but must be a whole number."),
+        (HEAD + "settings: {balance: off}\n" + ARM, "balance is False, but must be one value (in quotes"),
+        (HEAD + "settings: {seed: 1}\n" + ARM, "settings: it is the number of the repeat; leave it out."),
+        (
+            HEAD + "arms:\n  - {name: a, local: {ranks: 1}}\n  - name: b\n    local: {sleep: [9]}\n"
+            "    settings: {model: fasttext}\n",
+            "line 7: arms 2, settings: --sleep goes with --model lstm",
+        ),
+        (HEAD + "arms:\n  - {name: a}\n", "line 4: arms 1: it says nowhere what to run it on; add `local`"),
+        (HEAD + "arms:\n  - {name: a, local: {}}\n", "arms 1, local: write one of `ranks`, `slow`, `sleep` and"),
+        (HEAD + "arms:\n  - {name: a, local: {sleep: [0]}}\n", "but sleep must be a list with the rows a second"),
+        (HEAD + "arms:\n  - {name: a, local: {workers: 2}}\n", "training needs `ranks`, `slow` or `sleep` here."),
+        (HEAD + "arms:\n  - {name: '?', local: {ranks: 1}}\n", "'?' has no letter and no digit"),
+        (
+            HEAD + "arms:\n  - {name: A b, local: {ranks: 1}}\n  - {name: a-b, local: {ranks: 2}}\n",
+            "line 5: arms 2, name: 'a-b' and 'A b' would have the same folder",
+        ),
+        (HEAD + "baseline: b\n" + ARM, "line 3: baseline: there is no arm 'b'; there are a."),
+        (HEAD + "target: {loss: 0.1, measure: accuracy}\n" + ARM, "line 3: target: write either `loss: 0.3`, or"),
+        (HEAD + "target: {measure: pip_loss, at_least: 1}\n" + ARM, "or `measure: pip_loss` with `at_most: 120`."),
+        (HEAD + "target: {measure: pip_loss, at_most: 1}\n" + ARM, "line 3: target, measure: 'pip_loss' is no measure"),
+        (HEAD + "text: {lemmatize: true}\n" + ARM, "line 3: text: goes with `kind: words`; leave it out."),
+        (HEAD + "settings: {model: skipgram}\n" + ARM, "line 3: settings: skipgram learns word embeddings; write"),
+        (WORDS + "text: {tokeniser: tree}\n" + ARM, "text, tokeniser is 'tree', but must be one of treebank, punct"),
+        (WORDS + "settings: {hidden: 8}\n" + ARM, "line 3: settings: lstm learns no word embeddings; take skipgram"),
+        (WORDS + "settings: {model: skipgram}\narms: [{name: a, local: {sleep: [9]}}]", "write `ranks` or `slow`."),
+        (HEAD + "target: {measure: acuracy, at_least: 1}\n" + ARM, "'acuracy' is no measure of a training; take one"),
+        (
+            "about: x\nkind: preprocessing\nsettings: {epochs: 1}\narms: [{name: a, local: {workers: 1}}]\n",
+            "line 3: settings: are those of trainings; leave them out.",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ExperimentError) as raised:
+        load(written(tmp_path, text))
+    assert sentence in str(raised.value)
+    assert "mine.yaml" in str(raised.value)
+
+
+def test_an_unknown_name_brings_similar_ones() -> None:
+    with pytest.raises(ExperimentError, match=r"There is no experiment 'strong-scalin'; did you mean strong-scaling"):
+        load("strong-scalin")
+    with pytest.raises(ExperimentError, match="There is no file none/of/these"):
+        load("none/of/these.yaml")
+
+
+@given(arms=st.integers(1, 6), repeats=st.integers(1, 5))
+def test_arms_take_turns_and_each_run_has_a_folder_of_its_own(arms: int, repeats: int) -> None:
+    made = [Arm(name=f"arm {number}", local=Local(ranks=1)) for number in range(arms)]
+    runs = planned_runs(made, repeats, Path("out"))
+    assert Counter(run.arm.name for run in runs) == {arm.name: repeats for arm in made}
+    for end in range(len(runs)):
+        counts = Counter(run.arm.name for run in runs[:end])
+        assert max(counts.values(), default=0) - min((counts[arm.name] for arm in made), default=0) <= 1
+    assert len({run.folder for run in runs}) == len(runs)
+
+
+def test_only_the_arms_that_are_named_are_taken() -> None:
+    experiment = load("losses").experiment
+    assert [arm.name for arm in chosen_arms(experiment, ["ratings"])] == ["ratings"]
+    with pytest.raises(ExperimentError, match=r"--arms names 'rating'; the experiment has 'labels', 'ratings'"):
+        chosen_arms(experiment, ["rating"])

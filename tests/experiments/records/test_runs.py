@@ -1,0 +1,171 @@
+"""Runs are read from their records, also from those of runs that go on, were resumed, or were cut off."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.cli.main import main
+from common.errors import ExperimentError
+from experiments.records import comparing, finding, runs
+from tests.experiments import made_records as records
+
+
+def test_a_finished_run_has_its_steps_measures_and_summary(tmp_path: Path) -> None:
+    run = runs.read_run(records.whole(tmp_path / "one"))
+    assert (run.name, run.state, run.left_out) == ("one", "finished", 0)
+    assert [step.step for step in run.steps] == [1, 10, 20]
+    assert run.measures == {"accuracy": 0.85, "majority": 0.6}
+    assert run.seconds == pytest.approx(11.5)
+    assert run.dollars is None
+
+
+def test_a_run_that_goes_on_has_the_measures_of_its_latest_epoch(tmp_path: Path) -> None:
+    cut = '{"kind": "step", "time": 10'
+    run = runs.read_run(
+        records.write(tmp_path, records.start(), records.step(1, 101), records.epoch(1, 102, accuracy=0.7), cut)
+    )
+    assert (run.state, run.summary, run.left_out) == ("unfinished", None, 1)
+    assert run.measures["accuracy"] == 0.7
+
+
+def test_of_repeated_steps_the_last_count_and_what_a_fault_took_is_known(tmp_path: Path) -> None:
+    run = runs.read_run(
+        records.write(
+            tmp_path,
+            records.start(100),
+            records.step(5, 103),
+            records.checkpoint(8, 104),
+            records.epoch(1, 106),
+            records.step(12, 107, loss=0.9),
+            records.start(120, from_step=8),
+            records.step(12, 124, loss=0.4),
+            records.epoch(1, 122),
+            records.end(130),
+        )
+    )
+    assert [(step.step, step.loss) for step in run.steps] == [(5, 0.5), (12, 0.4)]
+    assert [epoch.time for epoch in run.epochs] == [122]
+    before, after = run.sessions
+    assert (before.until, before.down, before.lost, before.repeated) == (107, 13, 4, 3)
+    assert (after.until, after.down, after.lost, after.repeated) == (130, 0, 0, 0)
+
+
+def test_a_stop_that_was_asked_for_is_no_fault(tmp_path: Path) -> None:
+    run = runs.read_run(
+        records.write(
+            tmp_path,
+            records.start(100),
+            records.step(8, 103),
+            records.checkpoint(8, 104),
+            records.end(104.5, stopped=True),
+            records.start(120, from_step=8),
+            records.step(12, 124),
+            records.end(130),
+        )
+    )
+    assert [(each.lost, each.down) for each in run.sessions] == [(0, 0), (0, 0)]
+    assert run.state == "finished"
+
+
+LINES = st.one_of(
+    st.binary(max_size=40).filter(lambda raw: b"\n" not in raw and b"\r" not in raw),
+    st.sampled_from([records.start(), records.step(3, 104), records.epoch(1, 105), records.tested(106)]).flatmap(
+        lambda line: st.sampled_from(sorted(line)).map(lambda name: json.dumps({**line, name: "wrong"}).encode())
+    ),
+)
+
+
+@given(garbage=st.lists(LINES, max_size=6))
+def test_lines_that_are_not_what_they_should_be_are_counted_and_change_nothing(
+    garbage: list[bytes], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = records.whole(tmp_path_factory.mktemp("run"))
+    expected, record = runs.read_run(folder), folder / "record.jsonl"
+    first, *rest = record.read_bytes().splitlines()
+    known = [line for line in garbage if b'"wrong"' not in line or b'"kind": "wrong"' in line or _is_checked(line)]
+    record.write_bytes(b"\n".join([first, *known, *rest]))
+    found = runs.read_run(folder)
+    assert (found.steps, found.epochs, found.test) == (expected.steps, expected.epochs, expected.test)
+    assert found.left_out == sum(bool(line.strip()) for line in known)
+
+
+def _is_checked(line: bytes) -> bool:
+    """Whether the field that is wrong is one that runs.py checks."""
+    (wrong,) = [name for name, value in json.loads(line).items() if value == "wrong"]
+    return wrong not in ("accuracy", "majority", "precision", "digest")
+
+
+def test_a_folder_of_folders_gives_all_runs_below_it_once(tmp_path: Path) -> None:
+    for name in ("b/two", "a", "b/one"):
+        records.whole(tmp_path / name)
+    found = finding.find_runs([tmp_path, tmp_path / "a"])
+    assert [each.relative_to(tmp_path).as_posix() for each in found] == ["a", "b/one", "b/two"]
+
+
+def test_folders_are_sorted_by_their_numbers(tmp_path: Path) -> None:
+    for name in ("run-10", "run-9", "a", "8"):
+        records.whole(tmp_path / name)
+    assert [each.name for each in finding.find_runs([tmp_path])] == ["8", "a", "run-9", "run-10"]
+
+
+def test_a_run_that_cannot_be_read_is_left_out_of_several_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records.whole(tmp_path / "whole")
+    records.write(tmp_path / "damaged", "{}")
+    for command in ("runs", "report"):
+        assert main([command, str(tmp_path), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert [Path(each["folder"]).name for each in told["runs"]] == ["whole"]
+        assert "damaged/record.jsonl has no line of kind 'start'" in told["warnings"][0]
+        assert main([command, str(tmp_path / "damaged")]) == 1
+        assert "has no line of kind 'start'" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("name", ["nothing", "empty"])
+def test_a_folder_without_a_run_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ExperimentError, match=f"{name}.*shoal train"):
+        finding.find_runs([tmp_path / name])
+
+
+def test_shoal_runs_says_in_a_sentence_that_there_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_record_without_a_start_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"record\.jsonl has no line of kind 'start'"):
+        runs.read_run(records.write(tmp_path, records.step(1, 101), "{}"))
+
+
+def test_settings_are_those_in_which_runs_differ(tmp_path: Path) -> None:
+    found = [
+        runs.read_run(records.whole(tmp_path / "a")),
+        runs.read_run(records.whole(tmp_path / "b", config={**records.CONFIG, "hidden": 64, "output": "other"})),
+    ]
+    assert comparing.differing_settings(found) == [{"hidden": 32}, {"hidden": 64}]
+    assert comparing.common_measures(found) == ["accuracy"]
+    assert comparing.warnings(found) == []
+
+
+def test_runs_on_different_data_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records.whole(tmp_path / "a")
+    records.whole(tmp_path / "b", digest="e" * 32)
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "different data" in capsys.readouterr().out
+
+
+def test_shoal_runs_sorts_by_a_column_the_best_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, accuracy in (("a", 0.7), ("b", 0.9), ("c", 0.8)):
+        records.write(tmp_path / name, records.start(), records.step(1, 101), records.tested(102, accuracy=accuracy))
+    records.write(tmp_path / "d", records.start())
+    assert main(["runs", str(tmp_path), "--sort", "accuracy", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["runs"]
+    assert [Path(each["folder"]).name for each in listed] == ["b", "c", "a", "d"]
+    assert main(["runs", str(tmp_path), "--sort", "loss", "--json"]) == 0
+    assert main(["runs", str(tmp_path), "--sort", "beauty"]) == 2
+    assert "accuracy" in capsys.readouterr().err

@@ -1,0 +1,89 @@
+"""What is written as a line is read as it was; anything else is no line."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.output.lines import Checkpoint, End, Epoch, Line, Note, Start, Step, Test, Waiting, parse_line
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+SECONDS = st.floats(min_value=0, max_value=1e9)
+COUNTS = st.integers(min_value=0, max_value=2**53 - 1)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+MEASURES = st.dictionaries(st.sampled_from(["accuracy", "similarity", "macro_f1"]), NUMBERS | st.none())
+LINES = st.one_of(
+    st.builds(
+        Start,
+        time=SECONDS,
+        config=st.dictionaries(TEXTS, TEXTS),
+        world_size=st.integers(1, 64),
+        devices=st.lists(TEXTS),
+        rows=st.dictionaries(TEXTS, COUNTS),
+        digest=TEXTS,
+        global_batch=st.integers(1, 2**20),
+        epochs=st.integers(1, 2**20),
+        steps=COUNTS,
+        from_step=COUNTS,
+        own_rates=st.lists(SECONDS),
+        precision=TEXTS,
+    ),
+    st.builds(
+        Step,
+        time=SECONDS,
+        epoch=COUNTS,
+        step=COUNTS,
+        loss=NUMBERS,
+        rows_per_second=SECONDS | st.none(),
+        balanced=SECONDS | st.none(),
+        split=st.lists(COUNTS),
+        compute_seconds=st.lists(SECONDS),
+    ),
+    st.builds(Checkpoint, time=SECONDS, step=COUNTS, file=TEXTS, seconds=SECONDS),
+    st.builds(Waiting, time=SECONDS, step=COUNTS, seconds=SECONDS),
+    st.builds(Note, time=SECONDS, text=TEXTS),
+    st.builds(Epoch, time=SECONDS, epoch=COUNTS, loss=NUMBERS, validation=MEASURES),
+    st.builds(Test, time=SECONDS, epoch=COUNTS, loss=NUMBERS, measures=MEASURES),
+    st.builds(End, time=SECONDS, summary=MEASURES),
+)
+
+
+@given(LINES)
+def test_a_line_is_read_as_it_was_written(line: Line) -> None:
+    assert parse_line(json.dumps(line.plain()).encode()) == line
+
+
+@given(LINES, st.data())
+def test_of_a_line_that_is_not_whole_nothing_is_read(line: Line, data: st.DataObject) -> None:
+    written = json.dumps(line.plain()).encode()
+    assert parse_line(written[: data.draw(st.integers(0, len(written) - 1))]) is None
+
+
+@given(LINES, st.data())
+def test_a_line_with_a_value_of_another_type_is_none(line: Line, data: st.DataObject) -> None:
+    content = line.plain()
+    name = data.draw(st.sampled_from(sorted({*content} & {"kind", "time", "step", "epoch", "loss", "split", "text"})))
+    assert parse_line(json.dumps({**content, name: {"another": "type"}}).encode()) is None
+
+
+def test_the_loss_is_among_the_measures_of_a_test_once() -> None:
+    line = Test.of(3, {"loss": 0.5, "accuracy": 0.9})
+    assert (line.epoch, line.loss, line.measures) == (3, 0.5, {"accuracy": 0.9})
+
+
+def test_fields_of_another_version_are_left_out() -> None:
+    known = Note(time=1.0, text="lost")
+    assert parse_line(json.dumps({**known.plain(), "colour": "red"}).encode()) == known
+
+
+@pytest.mark.parametrize("step", [-1, True, 1.0, "1", None, 2**53, 2**64])
+def test_a_step_is_a_count(step: object) -> None:
+    line = {"kind": "waiting", "time": 1.0, "step": 1, "seconds": 0.0}
+    assert parse_line(json.dumps(line).encode()) is not None
+    assert parse_line(json.dumps({**line, "step": step}).encode()) is None
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400", "-1.0", "2.5e11"])
+def test_a_time_is_a_date(number: str) -> None:
+    assert parse_line(b'{"kind": "note", "text": "x", "time": %s}' % number.encode()) is None

@@ -1,0 +1,220 @@
+"""Whether a run from the beginning may have an output folder, and what is written there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bootstrap.cli.train import rows
+from common.errors import TrainingError
+from common.files import indented_json
+from trainer.output.run_files import (
+    finished_summary,
+    prepare_output,
+    require_free_output,
+    was_stopped,
+    whole_folder,
+    write_whole,
+)
+
+ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """With a checkpoint."""
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-000000001.pt").write_text("")
+    return tmp_path
+
+
+def refused(output: Path) -> bool:
+    try:
+        require_free_output(output, force=True)
+    except TrainingError as error:
+        return "of a run that has not ended; continue with --resume, or remove that folder" in str(error)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended"),
+    [
+        ([], False),
+        (['{"kind": "start"}', ENDED], True),
+        (['{"kind": "start"}', STOPPED], False),
+        ([ENDED, '{"kind": "start"}'], False),
+        ([ENDED[:-2]], False),
+        (['"end"'], False),
+        (["x" * (1 << 21), ENDED], True),
+    ],
+)
+def test_checkpoints_of_a_run_that_has_ended_may_go(output: Path, lines: list[str], ended: bool) -> None:
+    (output / "record.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    assert refused(output) != ended
+
+
+def test_a_summary_says_too_that_a_run_has_ended(output: Path) -> None:
+    assert refused(output)
+    (output / "summary.json").write_text(STOPPED)
+    assert refused(output)
+    (output / "summary.json").write_text(ENDED)
+    assert not refused(output)
+
+
+def test_a_record_that_cannot_be_read_says_nothing(output: Path) -> None:
+    (output / "record.jsonl").mkdir()
+    assert refused(output)
+
+
+def test_a_summary_of_endless_brackets_says_nothing(output: Path) -> None:
+    (output / "summary.json").write_text("[" * 100_000)
+    assert refused(output)
+
+
+def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
+    require_free_output(tmp_path, force=False)
+    require_free_output(tmp_path / "missing", force=False)
+
+
+def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
+    write_model_mark(tmp_path)
+    with pytest.raises(TrainingError, match=r"model is a finished model; add --force .*, or choose another --output"):
+        require_free_output(tmp_path, force=False)
+    require_free_output(tmp_path, force=True)
+
+
+def test_the_file_of_an_earlier_version_is_a_finished_model_too(tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_text("")
+    with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"):
+        require_free_output(tmp_path, force=False)
+
+
+def test_a_part_of_a_model_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "vocabulary.txt").write_text("good\n")
+    require_free_output(tmp_path, force=False)
+
+
+@pytest.mark.parametrize("other", ["record.jsonl", "model", "a\nb"])
+def test_a_folder_that_is_no_model_is_never_replaced(tmp_path: Path, other: str) -> None:
+    write_model_mark(tmp_path)
+    (tmp_path / "model" / other).write_text("mine")
+    for writes in (lambda: require_free_output(tmp_path, force=True), lambda: fill_folder(tmp_path / "model")):
+        with pytest.raises(TrainingError, match=r"has '(record.jsonl|model|a b)', which is no file of a model"):
+            writes()
+    assert (tmp_path / "model" / other).read_text() == "mine"
+
+
+def write_model_mark(output: Path) -> None:
+    (output / "model").mkdir()
+    (output / "model" / "config.json").write_text("old")
+
+
+def fill_folder(path: Path, content: str = "new") -> None:
+    with whole_folder(path) as folder:
+        (folder / "config.json").write_text(content)
+
+
+def fill_partly(path: Path, error: type[BaseException]) -> None:
+    with whole_folder(path) as folder:
+        (folder / "config.json").write_text("half")
+        raise error
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_folder_appears_whole_and_replaces_an_old_one(tmp_path: Path) -> None:
+    for content in ("first", "second"):
+        fill_folder(tmp_path / "model", content)
+        assert (tmp_path / "model" / "config.json").read_text() == content
+        assert names(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_folder_that_could_not_be_filled_leaves_the_old_one(tmp_path: Path, error: type[BaseException]) -> None:
+    write_model_mark(tmp_path)
+    with pytest.raises(error):
+        fill_partly(tmp_path / "model", error)
+    assert names(tmp_path) == ["model"]
+    assert (tmp_path / "model" / "config.json").read_text() == "old"
+
+
+def test_a_writer_that_was_killed_between_two_names_costs_nothing(tmp_path: Path) -> None:
+    write_model_mark(tmp_path)
+    (tmp_path / "model").rename(tmp_path / ".model.old")
+    (tmp_path / ".model.partial").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        fill_partly(tmp_path / "model", KeyboardInterrupt)
+    assert (tmp_path / "model" / "config.json").read_text() == "old"
+    fill_folder(tmp_path / "model")
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_link_in_a_models_place_is_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "config.json").write_text("kept")
+    (tmp_path / ".model.partial").symlink_to(precious)
+    fill_folder(tmp_path / "model")
+    (tmp_path / "linked").symlink_to(precious)
+    with pytest.raises(TrainingError, match="linked is not a folder"):
+        fill_folder(tmp_path / "linked")
+    assert (precious / "config.json").read_text() == "kept"
+
+
+@pytest.mark.parametrize("summary", [None, STOPPED, "[]", "{", "{}", "\udcff"])
+def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: str | None) -> None:
+    (tmp_path / "summary.json").write_text(ENDED)
+    assert finished_summary(tmp_path) is None  # its model is not there
+    write_model_mark(tmp_path)
+    assert finished_summary(tmp_path) == {"kind": "end", "stopped": False}
+    (tmp_path / "summary.json").unlink()
+    if summary is not None:
+        (tmp_path / "summary.json").write_text(summary, "utf-8", "surrogateescape")
+    assert finished_summary(tmp_path) is None
+
+
+@pytest.mark.parametrize("planted", [".probe", ".summary.json.partial"])
+def test_a_link_that_somebody_planted_is_not_written_through(tmp_path: Path, planted: str) -> None:
+    output, precious = tmp_path / "out", tmp_path / "precious"
+    output.mkdir()
+    precious.write_text("kept")
+    (output / planted).symlink_to(precious)
+    prepare_output(output)
+    write_whole(output / "summary.json", b"new")
+    assert precious.read_text() == "kept"
+    assert (output / "summary.json").read_bytes() == b"new"
+    assert not (output / "summary.json").is_symlink()
+
+
+def test_what_a_killed_writer_left_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / ".summary.json.partial").write_text("half of a long summary")
+    write_whole(tmp_path / "summary.json", b"{}")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("summary.json", "{}")]
+
+
+def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: Path) -> None:
+    prepare_output(tmp_path / "new" / "one")
+    assert list((tmp_path / "new" / "one").iterdir()) == []
+
+
+def test_a_model_beside_a_stopped_run_is_one_that_its_run_may_replace(tmp_path: Path) -> None:
+    for stopped, said in ((True, True), (False, False)):
+        (tmp_path / "summary.json").write_text(json.dumps({"stopped": stopped}))
+        assert was_stopped(tmp_path) is said
+    (tmp_path / "summary.json").write_text("[1]")
+    assert not was_stopped(tmp_path)
+    assert not was_stopped(tmp_path / "none")
+
+
+def test_a_run_whose_ranks_slept_ends_without_a_model(tmp_path: Path) -> None:
+    summary = {"stopped": False, "slept": True}
+    write_whole(tmp_path / "summary.json", indented_json(summary))
+    assert finished_summary(tmp_path) == summary
+    assert rows({**summary, "finished_before": True}, tmp_path)[0] == ("model", "none, because the ranks slept")
+    write_whole(tmp_path / "summary.json", indented_json({**summary, "slept": False}))
+    assert finished_summary(tmp_path) is None
