@@ -7,7 +7,7 @@ A folder grows: each file has half an hour of lines, and old ones go. `shoal tra
 ranks. At equal distances a reader, a rank, and the command itself are killed in turn; the command is typed again with
 --resume. At the end the words that the newest checkpoint says were learnt from, and the lines that the reader has
 taken, are those that were written. Half of a line's words are of its topic, so that there is something to learn: the
-held-out loss and the similarity of words of one topic are those of the last judging.
+held-out loss and the similarity of words of one topic are those of the last evaluation.
 """
 
 import argparse
@@ -321,7 +321,7 @@ def _words_learnt(output: Path) -> int:
 
 
 def _last_judged(output: Path) -> dict[str, float]:
-    """The held-out loss and the similarity after the last part that the run was judged after."""
+    """The held-out loss and the similarity after the last part that the run was evaluated after."""
     events = map(json.loads, (output / RECORD).read_text().splitlines())
     *_, judged = (event["validation"] for event in events if event["kind"] == "epoch" and event["validation"])
     return {name: float(judged[name]) for name in ("loss", "similarity")}

@@ -4,7 +4,7 @@ Importing this module does not import torch: the `shoal` command has the same op
 environment of a rank must be set before its process starts: whoever launches ranks applies `RANK_ENVIRONMENT`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,15 @@ from common.options import Option
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
 from trainer.options.optimisation_options import OptimisationOptions
-from trainer.options.presets import MODEL_DEFAULTS, OF_THE_RUN, ON_ENDLESS_TEXT, PRESETS, WITH_EMBEDDINGS, WITHOUT_END
+from trainer.options.presets import (
+    MODEL_DEFAULTS,
+    OF_THE_RUN,
+    ON_ENDLESS_TEXT,
+    PRESETS,
+    SYSTEMS,
+    WITH_EMBEDDINGS,
+    WITHOUT_END,
+)
 from trainer.options.run_options import (
     BalanceOptions,
     ComputeOptions,
@@ -22,7 +30,7 @@ from trainer.options.run_options import (
     ModelOptions,
     OutputOptions,
 )
-from trainer.options.section import options
+from trainer.options.section import options, shown_options
 from trainer.registry import MODELS, Model, models_that
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -106,10 +114,30 @@ def options_for(*, words: bool) -> list[Option]:
     others -= set(_SHARED) if words else set()
     models = tuple(name for name, model in MODELS.items() if model.learns_words == words)
     presets = tuple(name for name, values in PRESETS.items() if values["model"] in models)
+    defaults = {**MODEL_DEFAULTS[models[0]], "model": models[0]}
     choices = {"model": models, "preset": presets}
-    left = [each for each in options(TrainConfig) if each.name not in others and (words or each.name != "mode")]
-    left = [replace(each, choices=choices.get(each.name, each.choices)) for each in left]
-    return [replace(each, default=models[0]) if each.name == "model" else each for each in left]
+    systems = "; ".join(f"{name}, {SYSTEMS[name]}" for name in presets)
+    texts = {
+        "model": _described(models),
+        "preset": f"start from the settings of another system: {systems}; options that are given take precedence",
+    }
+    return [
+        replace(
+            each,
+            default=defaults.get(each.name, each.default),
+            choices=choices.get(each.name, each.choices),
+            text=texts.get(each.name, each.text),
+        )
+        for each in options(TrainConfig)
+        if each.name not in others and (words or each.name != "mode")
+    ]
+
+
+def _described(models: Sequence[str]) -> str:
+    """What `--model` chooses from, and the defaults of all models but the first, whose defaults the options show."""
+    kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
+    own = "; ".join(f"of {name}, {shown_options(MODEL_DEFAULTS[name])}" for name in models[1:] if MODEL_DEFAULTS[name])
+    return f"the kind of model: {kinds}. Other defaults {own}"
 
 
 def _any_of(holds: Callable[[Model], object]) -> str:

@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _is_again(lost: Failure, before: Failure) -> bool:
     """Whether `lost` is the same failure as `before`, at the same step. A failure at many positions does not count, nor
-    does a consequence of a failure elsewhere, which that machine judges."""
+    does a consequence of a failure elsewhere, which that machine reports."""
     at_a_step = (lost.where or "").startswith("at step ")
     return at_a_step and lost.kind is FailureKind.CAUSE and lost.short == before.short
 

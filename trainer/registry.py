@@ -13,6 +13,8 @@ from dataclasses import dataclass
 class Model:
     """A kind of model, as `--model` chooses it."""
 
+    about: str
+    """For the help of `--model`."""
     task: tuple[str, str] = ("trainer.classification.task", "Classification")
     """The module of its task, and the class in it."""
     module: str = ""
@@ -40,6 +42,7 @@ _OF_THE_LSTM = ("embedding", "hidden", "layers", "pooling", "dropout", "embeddin
 
 MODELS: Mapping[str, Model] = {
     "lstm": Model(
+        about="an LSTM",
         module="trainer.classification.models.lstm",
         settings=_OF_THE_LSTM,
         has_small_tables=True,
@@ -47,22 +50,26 @@ MODELS: Mapping[str, Model] = {
         has_known_rates=True,
     ),
     "fasttext": Model(
+        about="the mean of the embeddings of a text's words and n-grams",
         module="trainer.classification.models.fasttext",
         settings=("embedding", "ngrams", "char_ngrams", "buckets", "dropout"),
         reads_whole_texts=True,
         rows_follow_texts=True,
     ),
     "both": Model(
+        about="these two, which learn from rows in turn, and classify by the mean of their outputs",
         module="trainer.classification.models.both",
         settings=(*_OF_THE_LSTM, "ngrams", "buckets"),
     ),
     "skipgram": Model(
+        about="skip-gram with negative sampling, an embedding of each word",
         task=("trainer.embeddings.skipgram_task", "SkipGramEmbedding"),
         learns_words=True,
         rows_of_a_step=(16, 64),
         has_modes=True,
     ),
     "char-lstm": Model(
+        about="an LSTM that reads the characters of a word",
         task=("trainer.embeddings.char_task", "CharacterEmbedding"),
         learns_words=True,
         rows_of_a_step=(8, 8),

@@ -1,4 +1,4 @@
-"""Text that several programs learn from in the same words, and the sets by which their vectors are judged."""
+"""Text that several programs learn from in the same words, and the sets on which their embeddings are evaluated."""
 
 import argparse
 from collections.abc import Sequence

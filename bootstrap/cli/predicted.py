@@ -72,7 +72,7 @@ def lines_here(found: Sequence[TrainingTime], rates: Rates) -> Iterator[str]:
         "read the dataset": middle.loading,
         "compute": middle.computing,
         "add up, and step": middle.others,
-        "judge": middle.evaluation,
+        "evaluate": middle.evaluation,
         "checkpoints": middle.checkpoints,
     }
     yield table(

@@ -1,4 +1,4 @@
-"""What the readers of a training on a deployment have done, as far as they have told in the data bucket."""
+"""What the readers of a training on a deployment have done, as reported in the data bucket."""
 
 import math
 import re
@@ -32,7 +32,7 @@ def count_readers(deployment: Deployment) -> int:
 
 
 def read_so_far(s3: "S3Client", run: S3Path, readers: int) -> Status:
-    """What so many readers of the run in a folder have done, as far as they have told."""
+    """What so many readers of the run in a folder have done, as reported."""
     names = (f"{run.key}reader-{each}.json" for each in range(readers))
     return _sum([read_text(s3, S3Path(run.bucket, name)) for name in names])
 

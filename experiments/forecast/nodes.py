@@ -29,8 +29,8 @@ ROW_BYTES = 100
 """Of a row in the packed dataset: half of 204 bytes, 100 ids and its numbers (docs/benchmarks.md, HDF5)."""
 _COPY_MB = 100.0
 """MB a second at which a dataset comes from S3 to a share, or to a node."""
-_JUDGING = 1 / 3
-"""Time of judging a row to that of learning from it: no backward pass."""
+_EVALUATION = 1 / 3
+"""Time of evaluating a row to that of learning from it: no backward pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +94,8 @@ def _by_catalogue(nodes: Sequence[Node], work: TrainingWork, operations: float) 
     step = finish_time(equal_finish_split(work.global_batch, fixed, per_row), fixed, per_row)
     others = links.all_reduce_seconds(gradient_bytes(work.global_batch)) + STEP_SECONDS
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
-    judged = work.epochs * work.validation + work.test
-    seconds = steps * (step + others) + judged * _JUDGING * step / work.global_batch
+    evaluated = work.epochs * work.validation + work.test
+    seconds = steps * (step + others) + evaluated * _EVALUATION * step / work.global_batch
     sources = list(dict.fromkeys(rate.source for rate in rates))
     return Estimate.about(seconds, max(rate.off for rate in rates)), "; ".join(sources)
 

@@ -56,7 +56,7 @@ class Rates:
     """What a step takes besides the computing of the slowest rank, by the rows of the global batch: finding and
     packing, the sum over the ranks, waits that no split avoids, and the optimiser."""
     evaluation: float
-    """Seconds a row that is judged, of all ranks together."""
+    """Seconds a row that is evaluated, of all ranks together."""
     loading: TimeModel
     """Seconds until the ranks measure their rates, by the rows of the dataset."""
     around: float
@@ -80,7 +80,7 @@ def rates_of(runs: Sequence[RunRecord]) -> Rates:
             )
     ranks = tuple(_line_of_rank(runs, rank) for rank in range(first.latest.world_size))
     summaries = [_summary(run) for run in runs]
-    judged = [
+    evaluated = [
         run.latest.rows.get("validation", 0) * len(run.epochs) + run.latest.rows.get("test", 0) * (run.test is not None)
         for run in runs
     ]
@@ -93,7 +93,11 @@ def rates_of(runs: Sequence[RunRecord]) -> Rates:
         ranks=ranks,
         others=_line([(run.latest.global_batch, _beside(run, ranks)) for run in runs]),
         evaluation=median(
-            [summary["times"]["evaluation"] / count for summary, count in zip(summaries, judged, strict=True) if count]
+            [
+                summary["times"]["evaluation"] / count
+                for summary, count in zip(summaries, evaluated, strict=True)
+                if count
+            ]
             or [0.0]
         ),
         loading=_line([(sum(run.latest.rows.values()), _summary(run)["times"]["loading"]) for run in runs]),
@@ -181,7 +185,7 @@ def _beside(run: RunRecord, ranks: Sequence[TimeModel]) -> float:
 
 
 def _around(run: RunRecord) -> float:
-    """What the command took besides what the record tells of reading, training and judging."""
+    """What the command took besides what the record tells of reading, training and evaluation."""
     summary = _summary(run)
     times = summary["times"]
     whole = _launch_seconds(run)

@@ -24,9 +24,9 @@ class TrainingWork:
     rows: int
     """To train on."""
     validation: int
-    """Rows judged after each epoch."""
+    """Rows evaluated after each epoch."""
     test: int
-    """Rows judged at the end."""
+    """Rows evaluated at the end."""
     epochs: int
     global_batch: int
     balance: str = "steps"
@@ -86,14 +86,14 @@ def predict_training(work: TrainingWork, rates: Rates) -> TrainingTime:
         for epochs, shares in _shares(work, len(rates.ranks))
     )
     others = work.epochs * ((steps - 1) * rates.others.seconds(work.global_batch) + rates.others.seconds(last))
-    judged = work.epochs * work.validation + work.test
+    evaluated = work.epochs * work.validation + work.test
     minutes = (computing + others) / 60
     return TrainingTime(
         around=rates.around,
         loading=rates.loading.seconds(work.every_row),
         computing=computing,
         others=others,
-        evaluation=judged * rates.evaluation,
+        evaluation=evaluated * rates.evaluation,
         checkpoints=rates.checkpoint * (1 + math.floor(minutes / work.checkpoint_minutes)),
     )
 

@@ -1,4 +1,4 @@
-"""How fast ranks learn vectors of words together, and when several beat one: by the bytes that each mode sends.
+"""How fast ranks learn word embeddings together, and when several beat one: by the bytes that each mode sends.
 
 A step of skip-gram takes milliseconds and touches hundreds of words, so what the ranks send each other decides. Of all
 modes it is the vectors of the touched words; they differ in how often, and in whether a rank waits. The number of

@@ -1,7 +1,7 @@
 """What the runs of an arm found that learns word embeddings.
 
-Vectors are judged after each epoch, and may become worse again. So the best PIP loss is that of any epoch, as in the
-tables that this is compared with; do not take it for the measure of the vectors that were saved.
+Embeddings are evaluated after each epoch, and may become worse again. So the best PIP loss is that of any epoch, as in
+the tables that this is compared with; do not take it for the measure of the vectors that were saved.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ class WordResult:
     """Of the finished runs of an arm. What is not known is None."""
 
     seconds_an_epoch: float
-    """The median; of training, without judging."""
+    """The median; of training, without evaluation."""
     words_a_second: float
-    """The median; of running words, also those that are left out by chance or have no vector."""
+    """The median; of running words, also those that are subsampled or have no embedding."""
     pip_loss: float | None
     """The mean of the best after any epoch."""
     pip_mean_square: float | None

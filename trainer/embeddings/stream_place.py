@@ -20,7 +20,7 @@ from trainer.output.run_files import CHECKPOINTS
 def put_back(output: Path, stream: Path) -> None:
     """Put into a stream's folder what the newest checkpoint of a run's `output` has of it and the folder lacks.
 
-    Does nothing for a run without checkpoints, and for one on a text that has an end, which is read again. Raises
+    Does nothing for a run without checkpoints, and for one on finite text, which is read again. Raises
     DataError.
     """
     try:

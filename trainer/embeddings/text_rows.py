@@ -104,7 +104,7 @@ class Vocabulary:
 
 
 class TextData(ABC):
-    """The rows of running words of a run. What a subclass does not say is as of a text that has an end."""
+    """The rows of running words of a run. What a subclass does not say is as of finite text."""
 
     vocabulary: Vocabulary
     tokens: Tokens
@@ -171,7 +171,7 @@ class TextData(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TextRows(TextData):
-    """All rows of a text that has an end."""
+    """All rows of finite text."""
 
     vocabulary: Vocabulary
     tokens: Tokens
@@ -195,7 +195,7 @@ def held_out_rows(rows: int) -> IntArray:
 
 
 def read_rows(stream: Path, settings: StreamSettings, *, min_count: int) -> TextRows:
-    """All rows of a stream that has an end, without those behind it; waits for its readers to come to it. Raises
+    """All rows of a bounded stream, without those behind it; waits for its readers to come to it. Raises
     TrainingError and DataError."""
     folders = [reader_folder(stream, number) for number in range(settings.readers)]
     while [folder for folder in folders if not ended(folder)]:

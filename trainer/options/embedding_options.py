@@ -1,4 +1,4 @@
-"""The options of a model of words: what it learns from a text, and how its vectors are judged."""
+"""The options of word embeddings: training pairs, negative samples, and evaluation."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -8,75 +8,74 @@ from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, fr
 
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
 WORD_MEASURES = (PIP_LOSS, PIP_COSINE, PIP_MEAN_SQUARE, SIMILARITY)
-"""The names of measures by which vectors are judged after each epoch; beside the last one there is that of each set."""
+"""The names of measures that embeddings have after each epoch; beside the last one there is that of each set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingOptions(Section):
-    """Which words of a text are learnt with which."""
+    """Training pairs and negative samples, the end of a run, and what its embeddings are evaluated on."""
 
     title: ClassVar[str] = "word embeddings (skipgram, char-lstm)"
 
     window: int = option(
-        "the most words to each side that a word is learnt with; each time it is so many or fewer, by chance",
+        "context window: its size is sampled from 1 to this for each word",
         default=5,
         must=from_1_to(1000),
     )
     negatives: int = option(
-        "words drawn by chance for each pair of words; those of some words that stand together are the same",
+        "negative samples for each pair of words; neighbouring words share theirs",
         default=5,
         must=from_1_to(1000),
     )
     subsample: float = option(
-        "words that are more frequent than this share of the text are left out by chance, the more frequent "
-        "the more often; 0: none",
+        "subsampling threshold: words that are more frequent than this share of the text are left out at random, the "
+        "more frequent the more often; 0: none",
         default=1e-3,
         must=AT_LEAST_0,
     )
-    min_count: int = option("words that occur less often have no vector", default=5, must=from_1_to(1 << 40))
+    min_count: int = option("words that occur less often have no embedding", default=5, must=from_1_to(1 << 40))
     noise_power: float = option(
-        "words are drawn in proportion to this power of their count", default=0.75, must=ABOVE_0
+        "negative samples are drawn in proportion to this power of a word's count", default=0.75, must=ABOVE_0
     )
     words: int | None = option(
         "stop after so many running words of text, at the end of a part or an epoch (default: after --epochs, and on "
-        "text that keeps coming when it is stopped)",
+        "an unbounded stream when it is stopped)",
         default=None,
         must=AT_LEAST_1,
     )
     minutes: float | None = option(
-        "on text that keeps coming: stop so many minutes after the run has begun to wait for its first words",
+        "on an unbounded stream: stop so many minutes after the run has begun to wait for its first words",
         default=None,
         must=ABOVE_0,
     )
     vocabulary_words: int = option(
-        "on text that keeps coming: make the vocabulary of its first words, so many, or as many as readers read ahead, "
+        "on an unbounded stream: make the vocabulary of its first words, so many, or as many as readers read ahead, "
         "or as have come in half of --minutes",
         default=1_000_000,
         must=AT_LEAST_1,
     )
     character_embedding: int = option(
-        "char-lstm: dimensions of a character's vector; --hidden and --layers are those of its LSTM",
+        "char-lstm: dimensions of a character's embedding; --hidden and --layers are those of its LSTM",
         default=128,
         must=from_1_to(8192),
     )
     similarity: tuple[str, ...] = field(
         default=(),
         metadata=option_metadata(
-            "sets of pairs of words with people's scores, by which the vectors are judged after each epoch",
+            "word similarity sets (pairs with human scores) on which the embeddings are evaluated after each epoch",
             metavar="FILE",
             several=True,
         ),
     )
     pip: bool = option(
-        "on text that has an end: judge the vectors by their PIP loss, too: how far their inner products are "
-        "from the shifted positive mutual information of the text's words",
+        "on finite text: measure the PIP loss, too: how far the inner products of the embeddings are from the "
+        "shifted positive pointwise mutual information of the text's words",
         default=False,
     )
     analogy: tuple[str, ...] = field(
         default=(),
         metadata=option_metadata(
-            "sets of analogies, by which the vectors are judged at the end, and on text that keeps coming "
-            "meanwhile, too",
+            "analogy sets on which the embeddings are evaluated at the end, and on an unbounded stream meanwhile, too",
             metavar="FILE",
             several=True,
         ),
@@ -84,13 +83,13 @@ class EmbeddingOptions(Section):
 
 
 def require_text_of_kind(options: EmbeddingOptions, *, endless: bool) -> None:
-    """Raise TrainingError for an option that goes with text that has an end, or with `endless` text, alone."""
+    """Raise TrainingError for an option of finite text, or of an `endless` stream, alone."""
     if endless and options.pip:
-        raise TrainingError("--pip goes with a text that has an end, by whose counts vectors are judged; leave it out")
+        raise TrainingError("--pip goes with finite text, by whose counts embeddings are evaluated; leave it out")
     if not endless and options.minutes is not None:
-        raise TrainingError("--minutes goes with text that keeps coming (--follow); take --words or --epochs")
+        raise TrainingError("--minutes goes with an unbounded stream (--follow); take --words or --epochs")
     if not endless and options.vocabulary_words != EmbeddingOptions.vocabulary_words:
         raise TrainingError(
-            "--vocabulary-words goes with text that keeps coming (--follow); of other text all words are counted: "
+            "--vocabulary-words goes with an unbounded stream (--follow); of other text all words are counted: "
             "leave it out"
         )

@@ -44,7 +44,7 @@ ON_ENDLESS_TEXT: Mapping[str, Mapping[str, Any]] = {
     "skipgram": {"optimiser": "adagrad", "learning_rate": 0.2, "rate_scaling": "none"},
     "char-lstm": {"warm_up": 0.0},
 }
-"""Defaults by model of a run on text that keeps coming. SGD needs a rate that falls, and so the end of the text;
+"""Defaults by model of a run on an unbounded stream. SGD needs a rate that falls, and so the end of the text;
 Adagrad's falls for each word by how often it has occurred."""
 
 WITHOUT_END: Mapping[str, Any] = {"schedule": "constant"}
@@ -135,10 +135,19 @@ these. `gluon` is what a student's project took for 560,000 Yelp reviews. `sgns`
 and `sgns-char` are those of a students' system that was to learn word embeddings from a stream."""
 
 ENDLESS = 1_000_000
-"""The epochs of a run on text that keeps coming: it ends when it is stopped, and not after so many."""
+"""The epochs of a run on an unbounded stream: it ends when it is stopped, and not after so many."""
 
 GLOBAL_BATCH = 256
 """Rows of a step, where neither the user nor the model says another number."""
 
 OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
 """Settings that a resumed run keeps unless they are given. A preset does not change them."""
+
+SYSTEMS: Mapping[str, str] = {
+    "reference": "the reference system (2 x 32 LSTM, SGD)",
+    "fasttext": "the fastText program (SGD, bigrams)",
+    "gluon": "Gluon's fastText (Adam, single words)",
+    "sgns": "a system that learnt skip-gram embeddings from a stream",
+    "sgns-char": "that system's character-level model",
+}
+"""The system of each preset."""

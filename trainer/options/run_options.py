@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from common.errors import TrainingError
 from trainer.balancing.balancers import parse_balance
-from trainer.options.presets import MODEL_DEFAULTS, PRESETS
+from trainer.options.presets import PRESETS
 from trainer.options.section import (
     ABOVE_0,
     AT_LEAST_0,
@@ -19,7 +19,6 @@ from trainer.options.section import (
     from_1_to,
     option,
     option_metadata,
-    shown_options,
 )
 from trainer.registry import MODELS
 
@@ -102,18 +101,12 @@ class ModelOptions(Section):
     title: ClassVar[str] = "task"
 
     preset: str | None = option(
-        "start from the settings of another system, with its kind of model: the reference system's (2 x 32 LSTM, SGD), "
-        "those of the fastText program (SGD, bigrams), of Gluon's fastText (Adam, single words), or of a system that "
-        "learnt words from a stream, by skip-gram (sgns) or from characters (sgns-char); options that are given take "
-        "precedence",
+        "start from the settings and the kind of model of another system; options that are given take precedence",
         default=None,
         choices=tuple(PRESETS),
     )
     model: str = option(
-        "the kind of model. Of texts: an LSTM; the mean of the vectors of a text's words and n-grams (fasttext); or "
-        "both, which learn from rows in turn, and classify by the mean of their outputs. Of words: a vector of each "
-        "(skipgram), or an LSTM that reads their characters (char-lstm). Defaults of "
-        f"fasttext: {shown_options(MODEL_DEFAULTS['fasttext'])}",
+        "the kind of model",
         default="lstm",
         choices=tuple(MODELS),
         advanced=False,

@@ -106,7 +106,7 @@ class Readers:
 
 @contextmanager
 def readers_of(stream: Path, settings: StreamSettings, bars: Bars) -> Iterator[Readers]:
-    """The readers of a stream, started; text that has an end is read to it first. They end with this block.
+    """The readers of a stream, started; finite text is read to it first. They end with this block.
 
     Raises DataError for sources that cannot be read, and for a folder with text of other settings.
     """
