@@ -122,9 +122,9 @@ def test_a_finished_model_is_not_replaced_unasked(
             ("--input", "{text}", "--mode", "async:5", "--optimiser", "adam"),
             "take --optimiser adagrad or sgd, or --mode sync",
         ),
-        (("--input", "{text}", "--minutes", "5"), "--minutes goes with text that keeps coming (--follow)"),
-        (("--input", "{text}", "--vocabulary-words", "5"), "--vocabulary-words goes with text that keeps coming"),
-        (("--input", "{text}", "--follow", "--pip"), "--pip goes with a text that has an end"),
+        (("--input", "{text}", "--minutes", "5"), "--minutes goes with an unbounded stream (--follow)"),
+        (("--input", "{text}", "--vocabulary-words", "5"), "--vocabulary-words goes with an unbounded stream"),
+        (("--input", "{text}", "--follow", "--pip"), "--pip goes with finite text"),
         (("--input", "{text}", "--resume", "--force"), "give one of them"),
     ],
 )
