@@ -5,8 +5,9 @@
 Both learn from the same lines, with the same words, window, negative samples, subsampling and minimum count, and as
 many epochs; the rest is each one's default. Words a second are those of the text, also of words that are left out, by
 the seconds of learning alone: without reading, the vocabulary, and evaluation. gensim reads its file anew in each
-epoch, by its own compiled reader, which is its fastest way. The embeddings of both are evaluated by the same program, on sets
-of similarity and analogies, and by the PIP loss, of which the cosine is the part that no scale of the vectors changes.
+epoch, by its own compiled reader, which is its fastest way. The embeddings of both are evaluated by the same program,
+on sets of similarity and analogies, and by the PIP loss, of which the cosine is the part that no scale of the vectors
+changes.
 """
 
 import argparse
