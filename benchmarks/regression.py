@@ -35,7 +35,7 @@ _TOLERANCE = 0.05
 
 def release(repository: Path, version: str) -> str:
     """The first commit that had this version. Raises ShoalError where there is none."""
-    places = ("pyproject.toml", "common/version.py")
+    places = ("pyproject.toml", "corpus/version.py", "common/version.py")
     pattern = f'^(version|VERSION) = "{re.escape(version)}"$'
     commits = _git(repository, "log", "--format=%H", f"-G{pattern}", "--", *places).decode().split()
     if not commits:

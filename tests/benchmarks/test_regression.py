@@ -25,9 +25,11 @@ def test_the_release_is_the_first_commit_with_its_version_also_after_that_has_mo
 
     git("init", "--quiet")
     (tmp_path / "corpus").mkdir()
+    (tmp_path / "common").mkdir()
     before = commit({"pyproject.toml": 'version = "0.1.0"\n'})
     released = commit({"pyproject.toml": 'version = "0.2.0"\n'})
-    commit({"pyproject.toml": 'dynamic = ["version"]\n', "common/version.py": 'VERSION = "0.2.0"\n'})
+    commit({"pyproject.toml": 'dynamic = ["version"]\n', "corpus/version.py": 'VERSION = "0.2.0"\n'})
+    commit({"corpus/version.py": "", "common/version.py": 'VERSION = "0.2.0"\n'})
     assert release(tmp_path, "0.2.0") == released
     assert release(tmp_path, "0.1.0") == before
     with pytest.raises(ShoalError, match=r"no commit of .* has set the version 0\.3\.0; name one by --against"):

@@ -25,7 +25,7 @@ from trainer.classification.losses import Loss
 from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group
-from trainer.output import record
+from trainer.output.lines import End, Test, parse_line
 from trainer.output.run_files import MODEL_FILES, ONNX
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
@@ -118,10 +118,12 @@ def test_ragged_rows_are_learnt_as_the_same_fixed_rows_are(launch, dataset: Path
 
 
 def test_what_record_and_summary_say_is_documented(uneven: Path) -> None:
-    documented = set(re.findall(r"`(\w+)`", record.__doc__ or ""))
-    for line in map(json.loads, (uneven / "record.jsonl").read_text().splitlines()):
-        assert line.keys() <= documented
-        assert line["kind"] in documented
+    documented = {"loss", *re.findall(r"`(\w+)`", f"{Test.__doc__} {End.__doc__}")}
+    for line in (uneven / "record.jsonl").read_bytes().splitlines():
+        found = parse_line(line)
+        assert found is not None
+        assert found.plain() == json.loads(line)
+        assert not isinstance(found, Test) or found.measures.keys() <= documented
     assert summary(uneven).keys() <= documented
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.jobs.test_settings import parsed
 
 from common.errors import DataError
 from corpus.dataset_settings import Settings
@@ -19,6 +18,7 @@ from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import lines, understood
+from tests.jobs.test_job_settings import parsed
 
 
 def settings_of(*options: str) -> Settings:
