@@ -152,7 +152,7 @@ def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
 def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str]:
     """The variables of the boot script of a group's nodes."""
     gpu = catalog.find(spec.instance_type).gpu
-    return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0)}
+    return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0), "RANKS": str(spec.gpus)}
 
 
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:

@@ -53,6 +53,7 @@ RUN
 cat >"$NODE_ROOT/usr/local/bin/shoal-agent" <<RUN
 #!/bin/bash
 export PYTHONPATH={shlex.quote(str(root))} DEPLOYMENT=$DEPLOYMENT DATA_BUCKET={BUCKET} INSTANCE_ID=$EC2_INSTANCE_ID
+export ADDRESS=$EC2_LOCAL_IPV4 RANKS=$RANKS
 exec {shlex.quote(sys.executable)} -c {shlex.quote(starts)} "$NODE_ROOT/usr/local/bin/node-python"
 RUN
 chmod 755 "$NODE_ROOT"/usr/local/bin/*
@@ -110,7 +111,8 @@ class Fleet:
         boot: str = "",
     ) -> Self:
         """A group of nodes that boot by this script, or without one report that they are ready."""
-        script = f"export DEPLOYMENT={self.name}\n{boot or report(state='ready', log='')}"
+        ranks = "0" if role == "read" else "1"
+        script = f"export DEPLOYMENT={self.name} RANKS={ranks}\n{boot or report(state='ready', log='')}"
         data = {
             "ImageId": "ami-0a1b2c3d4e5f60718",
             "InstanceType": kind,
@@ -124,7 +126,7 @@ class Fleet:
         tags = {
             topology.TAG_DEPLOYMENT: self.name,
             topology.TAG_GROUP: name,
-            topology.TAG_GPUS: "0" if role == "read" else "1",
+            topology.TAG_GPUS: ranks,
             topology.TAG_MARKET: market,
             topology.TAG_START: start,
             topology.TAG_ROLE: role,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bootstrap.agent.documents import NodeStatus, RunRequest, token_in
+from bootstrap.agent.documents import Attempt, NodeStatus, RequestQueue, RunEnd, RunRequest, tokens_in
 from bootstrap.nodes import boot_report
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.json_values import parse_json_object
@@ -31,7 +31,7 @@ from infra.handlers.guard.rules import GuardState, SentNotice
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.merge import MergeResult, read_merge_result
 from tests.bootstrap.agent.test_agent import STREAM
-from tests.bootstrap.agent.test_documents import REQUESTS, STATUS
+from tests.bootstrap.agent.test_documents import ATTEMPT, REQUESTS, STATUS
 from tests.bootstrap.cli.known_model import save
 from tests.bootstrap.training.test_local import FINISHED
 from tests.experiments import made_records as records
@@ -143,7 +143,22 @@ DOCUMENTS = {
         )
         for number, wanted in enumerate(REQUESTS)
     },
-    "the token of a request": Stored(REQUESTS[0].to_json(), lambda text, _: token_in(text), ()),
+    "the requests to nodes": Stored(
+        RequestQueue(runs=REQUESTS).to_json(),
+        lambda text, _: RequestQueue.from_json(text),
+        DataError,
+        RequestQueue.to_json,
+    ),
+    "the tokens of requests": Stored(RequestQueue(runs=REQUESTS).to_json(), lambda text, _: tokens_in(text), ()),
+    "an attempt at a run": Stored(
+        ATTEMPT.to_json(), lambda text, _: Attempt.from_json(text), DataError, Attempt.to_json
+    ),
+    "the end of a run": Stored(
+        RunEnd(token="0a1b2c3d", outcome="stopped").to_json(),
+        lambda text, _: RunEnd.from_json(text),
+        DataError,
+        RunEnd.to_json,
+    ),
     "a node's status": Stored(
         STATUS.to_json(), lambda text, _: NodeStatus.from_json(text), DataError, NodeStatus.to_json
     ),

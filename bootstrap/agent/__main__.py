@@ -1,6 +1,6 @@
 """`python -m bootstrap.agent`: the agent of this node, for ever.
 
-Reads DEPLOYMENT, DATA_BUCKET and INSTANCE_ID from the environment.
+Reads DEPLOYMENT, DATA_BUCKET, INSTANCE_ID, ADDRESS and RANKS from the environment.
 """
 
 import os
@@ -25,6 +25,8 @@ def main() -> int:
     machine, bucket = this_machine(), os.environ["DATA_BUCKET"]
     node = Node(
         instance=os.environ["INSTANCE_ID"],
+        address=os.environ["ADDRESS"],
+        gpus=int(os.environ["RANKS"]),
         bucket=bucket,
         machine=machine,
         processes=OwnProcesses(machine.programs),

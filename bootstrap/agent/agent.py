@@ -1,9 +1,10 @@
-"""The agent of a node: looks what is wanted, does what can be done for it, and tells what is.
+"""The agent of a node: looks what is wanted, agrees with the other nodes who does it, does its part, and tells what is.
 
 It holds nothing that it could not find again: whoever ends it, also during a run, loses nothing.
 """
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from boto3.exceptions import Boto3Error
@@ -11,15 +12,22 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
 from bootstrap.agent.channel import Document
-from bootstrap.agent.documents import NodeStatus, RunRequest
+from bootstrap.agent.documents import Attempt, NodeStatus, RequestQueue, RunEnd, RunRequest
+from bootstrap.agent.membership import Heard, decide
 from bootstrap.agent.node_run import Node, NodeRun
 from common.errors import DataError
+from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
 
 BEAT_SECONDS = 60.0
-"""How often a node that works says so; the guard ends one that has not for a while."""
+"""How often a node that works says so to the guard, which ends one that has not for a while."""
+_HEARD_SECONDS = 5.0
+"""How often a node says so to the others."""
 _LOOK_SECONDS = 5.0
 """How often a node looks at the others while all of them run."""
+_LOST_STOP_SECONDS = 5.0
+"""How long ranks may take to stop that wait for a node which is lost."""
+_NEVER = float("inf")
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
@@ -27,95 +35,75 @@ class Agent:
     """The agent of a deployment's node."""
 
     def __init__(self, deployment: str, node: Node, *, beat_seconds: float = BEAT_SECONDS) -> None:
-        self._key, self._node, self._say = documents.request_key(deployment), node, node.say
+        self._key, self._node = documents.request_key(deployment), node
         self._instance, self._channel, self._clock = node.instance, node.channel, node.clock
-        clock = node.clock
-        self._beat_seconds, self._beaten = beat_seconds, clock() - beat_seconds
-        self._document: Document | None = None
-        self._request: RunRequest | None = None
-        self._run: NodeRun | None = None
-        self._told: NodeStatus | None = None
-        self._others: dict[str, Document] = {}
-        self._looked = clock() - _LOOK_SECONDS
+        self._beat_seconds, self._beaten = beat_seconds, node.clock() - beat_seconds
+        self._queue: Document | None = None
+        self._runs: tuple[RunRequest, ...] = ()
+        self._ended: set[str] = set()
+        """The tokens of launches that have ended."""
+        self._launch: _Launch | None = None
         self._ending: dict[str, float] = {}
 
     def tick(self) -> None:
         """Do what can be done now. What S3 does not answer is asked again the next time."""
         try:
             self._look()
-            if self._run is not None and self._request is not None:
-                self._run.step(self._request, self._statuses())
-                self._tell(self._run.status)
+            if self._launch is not None:
+                self._launch.take_part(self._has_ended_others)
+                if self._launch.ended:
+                    self._ended.add(self._launch.request.token)
+            else:
+                self._has_ended_others(None, STOP_SECONDS)
         except _UNANSWERED as error:
-            self._say(f"{type(error).__name__}: {error}")
+            self._node.say(f"{type(error).__name__}: {error}")
         self._beat()
 
     @property
     def busy(self) -> bool:
         """Whether there is something to do."""
-        return self._run is not None and not self._run.status.over
+        return self._launch is not None and not self._launch.ended
 
     def _look(self) -> None:
-        """Read what is wanted; end the programs of anything else."""
-        found = self._channel.read(self._key, self._document)
-        if found is not self._document:
-            self._document = found
-            self._request = self._read(found) if found else None
-        wanted = self._request
-        members = [each.instance for each in wanted.members] if wanted else []
-        token = wanted.token if wanted and self._instance in members else None
-        if self._run is not None and self._run.token != token:
-            self._run, self._told, self._others = None, None, {}
-        if self._has_ended_others(token) and self._run is None and wanted is not None and token is not None:
-            self._told = self._told_before(wanted)
-            self._run = NodeRun(wanted, self._node, self._told)
+        """Read what is wanted: the first run that has not ended."""
+        found = self._channel.read(self._key, self._queue)
+        if found is not self._queue:
+            self._queue = found
+            self._runs = self._read(found) if found else ()
+        wanted = next((each for each in self._runs if each.token not in self._ended), None)
+        if wanted is None:
+            self._launch = None
+        elif self._launch is None or self._launch.request.token != wanted.token:
+            if _end_of(self._channel.read(wanted.end_key), wanted) is not None:
+                self._ended.add(wanted.token)
+                self._launch = None
+                return
+            self._launch = _Launch(wanted, self._node)
+        else:
+            self._launch.request = wanted
 
-    def _read(self, document: Document) -> RunRequest | None:
-        """The request; None, and a status that says why, where it cannot be used."""
+    def _read(self, document: Document) -> tuple[RunRequest, ...]:
+        """The requests; none, and a status that says why, where they cannot be used."""
         try:
-            return RunRequest.from_json(document.text)
+            return RequestQueue.from_json(document.text).runs
         except DataError as error:
             why = f"the request to the nodes cannot be used: {error}"
-            self._say(why)
-            if token := documents.token_in(document.text):
+            self._node.say(why)
+            for token in documents.tokens_in(document.text)[:1]:
                 status = NodeStatus(token=token, phase="failed", error=why[: documents.MOST_ERROR])
                 self._channel.write(documents.status_key(self._instance), status.to_json())
-            return None
+            return ()
 
-    def _told_before(self, request: RunRequest) -> NodeStatus | None:
-        """What this node has told of the same launch."""
-        found = self._channel.read(documents.status_key(self._instance))
-        return _status(found, request.token) if found else None
-
-    def _has_ended_others(self, token: str | None) -> bool:
-        """Whether no program runs but those of this launch; others are asked to stop."""
+    def _has_ended_others(self, attempt: str | None, patience: float) -> bool:
+        """Whether no program runs but those of this attempt; others are asked to stop, and are ended when they do not
+        for twice the seconds of `patience`."""
         ended = True
         for name in self._node.processes.names():
-            if name.partition("/")[0] != token and self._node.processes.state(name) == "running":
+            if name.partition("/")[0] != attempt and self._node.processes.state(name) == "running":
                 ended = False
                 since = self._ending.setdefault(name, self._clock())
-                self._node.processes.stop(name, kill=self._clock() - since > 2 * STOP_SECONDS)
+                self._node.processes.stop(name, kill=self._clock() - since > 2 * patience)
         return ended
-
-    def _statuses(self) -> dict[str, NodeStatus]:
-        """What the other nodes have told of this launch."""
-        assert self._run is not None
-        assert self._request is not None
-        waits = self._run.status.phase != "run"
-        if waits or self._clock() - self._looked >= _LOOK_SECONDS:
-            self._looked = self._clock()
-            for each in self._request.members:
-                if each.instance != self._instance and not self._run.status.over:
-                    key = documents.status_key(each.instance)
-                    if found := self._channel.read(key, self._others.get(each.instance)):
-                        self._others[each.instance] = found
-        known = {name: _status(document, self._request.token) for name, document in self._others.items()}
-        return {name: status for name, status in known.items() if status}
-
-    def _tell(self, status: NodeStatus) -> None:
-        if status != self._told:
-            self._channel.write(documents.status_key(self._instance), status.to_json())
-            self._told = replace(status)
 
     def _beat(self) -> None:
         """Say that this node works, if it does, also for somebody else."""
@@ -126,7 +114,175 @@ class Agent:
             try:
                 self._channel.write(f"{documents.NODES}{self._instance}.busy", json.dumps({"busy": True}))
             except _UNANSWERED as error:
-                self._say(f"{type(error).__name__}: {error}")
+                self._node.say(f"{type(error).__name__}: {error}")
+
+
+class _Launch:
+    """What a node knows of a launch of a run, and does for it."""
+
+    def __init__(self, request: RunRequest, node: Node) -> None:
+        self.request, self.ended = request, False
+        self._node, self._instance, self._channel, self._clock = node, node.instance, node.channel, node.clock
+        self._latest: Attempt | None = None
+        self._number = 0
+        """Of the latest attempt at the run, also of an earlier launch."""
+        self._since = node.clock()
+        self._run: NodeRun | None = None
+        self._told: NodeStatus | None = None
+        self._documents: dict[str, Document] = {}
+        self._tags: dict[str, tuple[str, float, bool]] = {}
+        """Of each node's beat the tag, when it was found first, and whether it has ever changed."""
+        self._beats, self._beaten = 0, -_NEVER
+        self._looked = -_NEVER
+        self._failed: float | None = None
+        self._looked_for_attempts = False
+
+    def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
+        """Do what can be done now."""
+        due = self._clock() - self._looked >= _LOOK_SECONDS or self._run is None or self._run.status.phase != "run"
+        if due:
+            self._looked = self._clock()
+            if self._find_latest() or self._has_ended():
+                return
+        self._beat()
+        if due:
+            self._hear()
+        own = self._latest is not None and self._instance in self._latest.instances
+        patience = _LOST_STOP_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
+        ended = has_ended_others(self._latest.name if self._latest and own else None, patience)
+        if self._latest is not None and own:
+            if self._run is None and ended:
+                self._run = NodeRun(self.request, self._latest, self._node, self._told_of(self._latest))
+            if self._run is not None:
+                self._run.step(self.request, self._others())
+                self._tell(self._run.status)
+        elif ended:
+            machine = self._node
+            self._tell(NodeStatus(token=self.request.token, phase="wait", address=machine.address, gpus=machine.gpus))
+        if due:
+            self._decide()
+
+    def _find_latest(self) -> bool:
+        """Read the attempts that are newer than the latest known; whether this node now ends what it did for that."""
+        if not self._looked_for_attempts:
+            keys = list(self._channel.list(documents.attempts_prefix(self.request.run)))
+            self._number = max(map(documents.attempt_number, keys), default=0)
+            self._looked_for_attempts = True
+            if self._number:
+                self._take(self._channel.read(documents.attempt_key(self.request.run, self._number)))
+        before = self._latest
+        while found := self._channel.read(documents.attempt_key(self.request.run, self._number + 1)):
+            self._number += 1
+            self._take(found)
+        return self._latest is not before and before is not None
+
+    def _take(self, document: Document | None) -> None:
+        try:
+            attempt = Attempt.from_json(document.text) if document else None
+        except DataError as error:
+            self._node.say(f"attempt {self._number} cannot be used: {error}")
+            return
+        if attempt is not None and attempt.token == self.request.token:
+            self._latest, self._run, self._since, self._failed = attempt, None, self._clock(), None
+
+    def _has_ended(self) -> bool:
+        self.ended = _end_of(self._channel.read(self.request.end_key), self.request) is not None
+        return self.ended
+
+    def _hear(self) -> None:
+        """Look which nodes beat, and read what those have told whose status has changed."""
+        now = self._clock()
+        for key, tag in self._channel.list(documents.NODES).items():
+            instance, _, kind = key.removeprefix(documents.NODES).partition(".")
+            if not documents.INSTANCE.fullmatch(instance) or instance == self._instance:
+                continue
+            if kind == "beat":
+                known = self._tags.get(instance)
+                if known is None or known[0] != tag:
+                    self._tags[instance] = (tag, now, known is not None)
+            elif kind == "run" and tag != getattr(self._documents.get(instance), "tag", None):
+                found = self._channel.read(key)
+                self._documents |= {instance: found} if found else {}
+
+    def _unheard(self) -> Mapping[str, float]:
+        """Of all known nodes, itself included; a member is not gone before it could be heard."""
+        now = self._clock()
+        found = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
+        for name in self._latest.instances if self._latest else ():
+            found[name] = min(found.get(name, _NEVER), now - self._since)
+        return {**found, self._instance: 0.0}
+
+    def _statuses(self) -> Mapping[str, NodeStatus]:
+        """What all nodes have told last of this launch."""
+        found = {name: _status(document, self.request.token) for name, document in self._documents.items()}
+        own = {self._instance: self._told} if self._told else {}
+        return {**{name: status for name, status in found.items() if status}, **own}
+
+    def _others(self) -> Mapping[str, NodeStatus]:
+        """What the other members have told of the latest attempt."""
+        assert self._latest is not None
+        return {
+            name: each
+            for name, each in self._statuses().items()
+            if name != self._instance and name in self._latest.instances and each.attempt == self._latest.number
+        }
+
+    def _decide(self) -> None:
+        """Write down the next attempt, or the end of the run, where this node finds that one is due."""
+        statuses, unheard, now = self._statuses(), self._unheard(), self._clock()
+        if self._instance not in statuses:
+            return
+        members = self._latest.instances if self._latest else ()
+        told = [each for name in members if (each := statuses.get(name)) and each.attempt == self._number]
+        if any(each.fails for each in told):
+            self._failed = now if self._failed is None else self._failed
+        heard = Heard(
+            statuses=statuses,
+            unheard=unheard,
+            waited=now - self._since,
+            failed=now - self._failed if self._failed is not None else 0.0,
+            step=self._newest_step() if any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members) else 0,
+        )
+        match decide(self.request, self._latest, heard, number=self._number + 1):
+            case Attempt() as attempt:
+                if self._is_finished():
+                    self._end(RunEnd(token=self.request.token, outcome="finished"))
+                else:
+                    self._channel.write_new(documents.attempt_key(self.request.run, attempt.number), attempt.to_json())
+            case RunEnd() as end:
+                self._end(end)
+
+    def _end(self, end: RunEnd) -> None:
+        self._channel.write(self.request.end_key, end.to_json())
+        self._node.say(f"the run {self.request.run} is {end.outcome} {end.error}".rstrip())
+
+    def _is_finished(self) -> bool:
+        """Whether this launch has left a finished model, after which a node was lost."""
+        if self._latest is None:
+            return False
+        found = self._channel.read(f"{documents.RUNS}{self.request.run}/{SUMMARY}")
+        return found is not None and '"stopped": false' in found.text
+
+    def _newest_step(self) -> int:
+        folder = f"{documents.RUNS}{self.request.run}/{CHECKPOINTS}/step-"
+        steps = (key.removeprefix(folder).removesuffix(".pt") for key in self._channel.list(folder))
+        return max((int(each) for each in steps if each.isdecimal()), default=0)
+
+    def _told_of(self, attempt: Attempt) -> NodeStatus | None:
+        """What this node has told of the attempt, before its agent was started again."""
+        document = self._channel.read(documents.status_key(self._instance))
+        found = _status(document, attempt.token) if document else None
+        return found if found and found.attempt == attempt.number else None
+
+    def _tell(self, status: NodeStatus) -> None:
+        if status != self._told:
+            self._channel.write(documents.status_key(self._instance), status.to_json())
+            self._told = replace(status)
+
+    def _beat(self) -> None:
+        if self._clock() - self._beaten >= _HEARD_SECONDS:
+            self._beaten, self._beats = self._clock(), self._beats + 1
+            self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
 
 
 def _status(document: Document, token: str) -> NodeStatus | None:
@@ -136,3 +292,12 @@ def _status(document: Document, token: str) -> NodeStatus | None:
     except DataError:
         return None
     return found if found.token == token else None
+
+
+def _end_of(document: Document | None, request: RunRequest) -> RunEnd | None:
+    """How a launch has ended; None where it has not."""
+    try:
+        found = RunEnd.from_json(document.text) if document else None
+    except DataError:
+        return None
+    return found if found and found.token == request.token else None

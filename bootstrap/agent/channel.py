@@ -1,6 +1,6 @@
 """The data bucket, which is the only channel between a launcher and the agents of nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -35,8 +35,12 @@ class Channel(Protocol):
         """Write a document, which appears whole."""
         ...
 
-    def list(self, prefix: str) -> Iterator[str]:
-        """The keys that begin with a prefix."""
+    def write_new(self, key: str, text: str) -> bool:
+        """Write a document where there is none yet; whether this call wrote it."""
+        ...
+
+    def list(self, prefix: str) -> Mapping[str, str]:
+        """The keys that begin with a prefix, in their order, each with the tag of its content."""
         ...
 
     def get(self, key: str, path: Path) -> None:
@@ -81,9 +85,13 @@ class Bucket:
         """As in `Channel`."""
         s3.put(self._client, S3Path(self._name, key), text.encode())
 
-    def list(self, prefix: str) -> Iterator[str]:
+    def write_new(self, key: str, text: str) -> bool:
         """As in `Channel`."""
-        return (each["Key"] for each in s3.list_objects(self._client, S3Path(self._name, prefix)))
+        return s3.put_new(self._client, S3Path(self._name, key), text.encode())
+
+    def list(self, prefix: str) -> Mapping[str, str]:
+        """As in `Channel`."""
+        return {each["Key"]: each["ETag"] for each in s3.list_objects(self._client, S3Path(self._name, prefix))}
 
     def get(self, key: str, path: Path) -> None:
         """As in `Channel`."""

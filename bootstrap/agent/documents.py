@@ -1,13 +1,13 @@
-"""The documents by which work on nodes is controlled: what is wanted, and what each node has done of it.
+"""The documents by which work on nodes is controlled: what is wanted, who does it, and what each node has done of it.
 
-The launcher alone may write a request or a cancellation. Nodes write statuses, and so can whoever took over a node. All
-are checked when they are read: they hold settings and addresses, never a command.
+The launcher alone may write a request or a cancellation. Nodes write attempts and statuses, and so can whoever took
+over a node. All are checked when they are read: they hold settings and addresses, never a command.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Self, TypeVar
 
@@ -26,9 +26,13 @@ REQUESTS, RUNS, NODES, WORK = "requests/", "runs/", "nodes/", "work/"
 passes between the jobs of a preprocessing."""
 REQUEST_NAME = "request.json"
 """The name of a copy of the request beside a run's results."""
-PHASES = ("stage", "staged", "run", "end", "done", "failed")
-"""Of a node, in their order: it brings the data; it waits for the others; it trains or reads; it leaves its results;
-it has ended; or could not."""
+PHASES = ("wait", "stage", "staged", "run", "end", "done", "failed")
+"""Of a node, in their order: it waits for an attempt; it brings the data; it waits for the others; it trains or reads;
+it leaves its results; it has ended; or could not."""
+OUTCOMES = ("finished", "stopped", "failed")
+"""Of a run."""
+MOST_ATTEMPTS = 999_999
+_NUMBER_DIGITS = 6
 
 INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
@@ -71,14 +75,16 @@ class RunRequest:
     run: str
     token: str
     """8 hexadecimal digits, others for each launch of a run."""
-    members: tuple[Member, ...]
-    """Those that train, the first of which serves NFS, and then those that read."""
+    trainers: int
+    """How many nodes are to train."""
+    readers: int = 0
+    """How many nodes are to read for them."""
+    min_nodes: int = 1
+    """The fewest nodes that train, where some are lost."""
     share: str | None
     """What serves the folder that all nodes share: `efs` or `nfs`; None where each has its own."""
     options: Mapping[str, tuple[str, ...]]
     """Those of the training that differ from their defaults, each with the words of its values."""
-    port: int
-    """Of the first node, where ranks meet."""
     dataset: str | None = None
     """An s3:// address; or `texts`, or `stream`."""
     texts: TextRequest | None = None
@@ -87,15 +93,16 @@ class RunRequest:
     stream: StreamSettings | None = None
     stop: bool = False
     """Whether the ranks are to stop with a checkpoint."""
+    keep: bool = False
+    """Whether the nodes stay when the run has ended, and nobody ends them before they were idle for long."""
 
     def __post_init__(self) -> None:
         _require(RUN.fullmatch(self.run), f"{self.run!r} is not the name of a run")
         _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        _require(0 < len(self.members) <= _MOST_NODES, f"a run has 1 to {_MOST_NODES:,} nodes")
-        _require(self.members[0].gpus > 0, "the first node has no GPU")
-        _require(len({each.instance for each in self.members}) == len(self.members), "a node is named twice")
+        _require(0 < self.trainers <= _MOST_NODES, f"a run has 1 to {_MOST_NODES:,} nodes")
+        _require(0 <= self.readers <= _MOST_NODES, f"a run has at most {_MOST_NODES:,} nodes that read")
+        _require(0 < self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
         _require(self.share in ("efs", "nfs", None), f"share is {self.share!r}, but must be efs or nfs")
-        _require(self.port in _PORTS, f"the port {self.port} cannot be used")
         _require(all(map(_OPTION.fullmatch, self.options)), "an option has no valid name")
         learnt = [each for each in (self.dataset, self.texts, self.stream) if each is not None]
         _require(len(learnt) == 1, "a run learns from a dataset, from texts or from a stream")
@@ -106,42 +113,133 @@ class RunRequest:
         _require(named, f"{self.texts_name!r} cannot name these texts")
 
     @property
-    def trainers(self) -> tuple[Member, ...]:
-        """The nodes that train."""
-        return tuple(each for each in self.members if each.gpus)
+    def end_key(self) -> str:
+        """Where a node writes that the run has ended."""
+        return f"{RUNS}{self.run}/ended.json"
 
-    def readers_on(self, instance: str) -> list[int]:
-        """The numbers of the readers of a node: those that only read share them, or else the first that trains."""
-        where = [each.instance for each in self.members if not each.gpus] or [self.members[0].instance]
-        count = self.stream.readers if self.stream else 0
-        return [reader for reader in range(count) if where[reader % len(where)] == instance]
+    def same_work(self, other: "RunRequest") -> bool:
+        """Whether both ask for the same training of the same data, as the same command does when it is typed twice."""
+        return replace(self, run=other.run, token=other.token, stop=other.stop, keep=other.keep) == other
+
+    def plain(self) -> dict[str, Any]:
+        """As `from_plain` reads it."""
+        own = {name: value for name, value in vars(self).items() if name not in ("texts", "stream")}
+        held = {name: json.loads(value.to_json()) for name in ("texts", "stream") if (value := getattr(self, name))}
+        return {**own, **held}
 
     def to_json(self) -> str:
         """As JSON."""
-        own = {name: value for name, value in vars(self).items() if name not in ("texts", "stream")}
-        held = {name: json.loads(value.to_json()) for name in ("texts", "stream") if (value := getattr(self, name))}
-        members = [asdict(each) for each in self.members]
-        return json.dumps({"version": VERSION, **own, "members": members, **held}, indent=2)
+        return json.dumps({"version": VERSION, **self.plain()}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. Raises DataError for anything else."""
+        return cls.from_plain(_read(text))
+
+    @classmethod
+    def from_plain(cls, written: Mapping[str, Any]) -> Self:
+        """The inverse of `plain`. Raises DataError for anything else."""
+        options = written.get("options")
+        if not isinstance(options, dict) or not all(map(_are_words, options.values())):
+            raise DataError("options have no lists of words")
+        values: dict[str, Any] = {**written, "options": {name: tuple(words) for name, words in options.items()}}
+        for name, kind in (("texts", TextRequest), ("stream", StreamSettings)):
+            if (held := values.get(name)) is not None:
+                values[name] = kind.from_json(json.dumps(held))
+        _require_all(cls, values)
+        require_fields(cls, {name: value for name, value in values.items() if name != "options"})
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestQueue:
+    """The runs that are wanted of a deployment's nodes, in their order: they do the first that has not ended."""
+
+    runs: tuple[RunRequest, ...]
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps({"version": VERSION, "runs": [each.plain() for each in self.runs]}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. Raises DataError for anything else."""
         written = _read(text)
-        members, options = written.get("members"), written.get("options")
+        runs = written.pop("runs", None)
+        if not isinstance(runs, list) or written or not all(isinstance(each, dict) for each in runs):
+            raise DataError("it is not a list of runs")
+        return cls(runs=tuple(map(RunRequest.from_plain, runs)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """Which nodes run a launch together, until one of them is lost or another one comes.
+
+    The nodes agree on it by a conditional write. Ranks of an older attempt are stopped. Raises DataError for values
+    that cannot be.
+    """
+
+    number: int
+    """From 1, over all launches of the run."""
+    token: str
+    """Of the launch."""
+    members: tuple[Member, ...]
+    """Those that train, the first of which serves NFS and copies the results, and then those that read."""
+    port: int
+    """Of the first node, where ranks meet."""
+    step: int = 0
+    """That of the newest checkpoint when it began."""
+    fruitless: int = 0
+    """How many attempts before it began at the same step."""
+    why: str = ""
+    """What ended the one before: a sentence."""
+
+    def __post_init__(self) -> None:
+        _require(0 < self.number <= MOST_ATTEMPTS, f"the number {self.number} of an attempt cannot be")
+        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        _require(0 < len(self.members) <= 2 * _MOST_NODES, f"an attempt has 1 to {2 * _MOST_NODES:,} nodes")
+        _require(self.members[0].gpus > 0, "the first node has no GPU")
+        _require(len({each.instance for each in self.members}) == len(self.members), "a node is named twice")
+        _require(self.port in _PORTS, f"the port {self.port} cannot be used")
+        _require(0 <= self.step < _MOST_COUNTED, "a step cannot be")
+        _require(0 <= self.fruitless <= self.number, "a count cannot be")
+        _require(len(self.why) <= MOST_ERROR, "its reason is too long")
+
+    @property
+    def trainers(self) -> tuple[Member, ...]:
+        """The nodes that train."""
+        return tuple(each for each in self.members if each.gpus)
+
+    @property
+    def instances(self) -> tuple[str, ...]:
+        """The ids of its nodes."""
+        return tuple(each.instance for each in self.members)
+
+    @property
+    def name(self) -> str:
+        """The folder of its programs on a node."""
+        return f"{self.token}-{self.number}"
+
+    def readers_on(self, instance: str, request: RunRequest) -> list[int]:
+        """The numbers of the readers of a node: those that only read share them, or else the first that trains."""
+        where = [each.instance for each in self.members if not each.gpus] or [self.members[0].instance]
+        count = request.stream.readers if request.stream else 0
+        return [reader for reader in range(count) if where[reader % len(where)] == instance]
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. Raises DataError for anything else."""
+        written = _read(text)
+        members = written.get("members")
         if not isinstance(members, list) or not all(isinstance(each, dict) for each in members):
             raise DataError("members is not a list of nodes")
-        if not isinstance(options, dict) or not all(map(_are_words, options.values())):
-            raise DataError("options have no lists of words")
-        values: dict[str, Any] = {
-            **written,
-            "members": tuple(_made(Member, each) for each in members),
-            "options": {name: tuple(words) for name, words in options.items()},
-        }
-        for name, kind in (("texts", TextRequest), ("stream", StreamSettings)):
-            if (held := values.get(name)) is not None:
-                values[name] = kind.from_json(json.dumps(held))
+        values = {**written, "members": tuple(_made(Member, each) for each in members)}
+        require_fields(cls, {name: value for name, value in values.items() if name != "members"})
         _require_all(cls, values)
-        require_fields(cls, {name: value for name, value in values.items() if name not in ("members", "options")})
         return cls(**values)
 
 
@@ -167,6 +265,12 @@ class NodeStatus(_FlatDocument):
     """Of the request."""
     phase: str
     """One of PHASES."""
+    attempt: int = 0
+    """The number of the attempt that it is in; 0: it waits for one."""
+    address: str = ""
+    """Its private IPv4 address."""
+    gpus: int = 0
+    """A rank each; 0 of a node that only reads."""
     error: str = ""
     """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
     ranks: int | None = None
@@ -179,7 +283,7 @@ class NodeStatus(_FlatDocument):
     empty: int = 0
     step: int | None = None
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
-    attempt: int | None = None
+    starts: int | None = None
     """How often the ranks of the run were started, resumed trainings included."""
     gpu_use: int | None = None
     """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
@@ -188,7 +292,8 @@ class NodeStatus(_FlatDocument):
         _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
         _require(self.phase in PHASES, f"{self.phase!r} is not a phase")
         _require(len(self.error) <= MOST_ERROR, "its error is too long")
-        counts = (self.read, self.lines, self.malformed, self.empty, self.step or 0, self.attempt or 0)
+        read = (self.read, self.lines, self.malformed, self.empty)
+        counts = (*read, self.step or 0, self.starts or 0, self.attempt, self.gpus)
         _require(all(0 <= each < _MOST_COUNTED for each in counts), "a count cannot be")
         _require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
 
@@ -202,9 +307,33 @@ class NodeStatus(_FlatDocument):
         """Whether the node does nothing more for the request."""
         return self.phase in ("done", "failed")
 
+    def member(self, instance: str) -> Member | None:
+        """The node as a member of an attempt; None where it has told no address."""
+        try:
+            return Member(instance=instance, address=self.address, gpus=self.gpus)
+        except DataError:
+            return None
+
     def has_come_to(self, phase: str) -> bool:
         """Whether it is in this phase, or was before; one that failed has come nowhere."""
         return self.phase != "failed" and PHASES.index(self.phase) >= PHASES.index(phase)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEnd(_FlatDocument):
+    """That a launch of a run has ended. Raises DataError for values that cannot be."""
+
+    token: str
+    """Of the launch."""
+    outcome: str
+    """One of OUTCOMES."""
+    error: str = ""
+    """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
+
+    def __post_init__(self) -> None:
+        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        _require(self.outcome in OUTCOMES, f"{self.outcome!r} is not an outcome")
+        _require(len(self.error) <= MOST_ERROR, "its error is too long")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,13 +376,14 @@ class CancellationAnswer(_FlatDocument):
         _require(len(self.error) <= MOST_ERROR, "its error is too long")
 
 
-def token_in(text: str) -> str | None:
-    """The token of a request of any version; None where it has none."""
+def tokens_in(text: str) -> list[str]:
+    """The tokens of a queue of requests of any version."""
     try:
-        token = str(parse_json_object(text[:_MOST_BYTES]).get("token"))
+        runs = parse_json_object(text[:_MOST_BYTES]).get("runs")
     except DataError:
-        return None
-    return token if _TOKEN.fullmatch(token) else None
+        return []
+    tokens = [str(each.get("token")) for each in runs if isinstance(each, dict)] if isinstance(runs, list) else []
+    return list(filter(_TOKEN.fullmatch, tokens))
 
 
 def step_name(run: str, name: str) -> str:
@@ -262,8 +392,29 @@ def step_name(run: str, name: str) -> str:
 
 
 def request_key(deployment: str) -> str:
-    """The key of the request to a deployment's nodes."""
+    """The key of the requests to a deployment's nodes."""
     return f"{REQUESTS}{deployment}.json"
+
+
+def attempts_prefix(run: str) -> str:
+    """That of the keys of a run's attempts."""
+    return f"{RUNS}{run}/attempts/"
+
+
+def attempt_key(run: str, number: int) -> str:
+    """The key of an attempt; keys are in the order of numbers."""
+    return f"{attempts_prefix(run)}{number:0{_NUMBER_DIGITS}}.json"
+
+
+def attempt_number(key: str) -> int:
+    """The number of the attempt with this key; 0 for another key."""
+    name = key.rpartition("/")[2].removesuffix(".json")
+    return int(name) if name.isdecimal() and len(name) == _NUMBER_DIGITS else 0
+
+
+def beat_key(instance: str) -> str:
+    """The key of what a node that takes part in a run changes every few seconds."""
+    return f"{NODES}{instance}.beat"
 
 
 def status_key(instance: str) -> str:

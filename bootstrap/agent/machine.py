@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bootstrap.agent.documents import Member, RunRequest
+from bootstrap.agent.documents import Attempt, Member, RunRequest
 from common.errors import DataError
 from corpus.reading.s3 import place_of
 
@@ -48,6 +48,10 @@ class Machine:
         """The folder of what the agent's programs leave."""
         return self.root / "var" / "lib" / "shoal" / "programs"
 
+    def logs(self, request: RunRequest) -> Path:
+        """The folder of what the ranks of a run print on this node, on its own disk."""
+        return self.root / "var" / "log" / "shoal" / request.run
+
     def run(self, request: RunRequest) -> Path:
         """The folder of a run's results."""
         return self.share / "runs" / request.run
@@ -62,12 +66,14 @@ class Machine:
         """Where the first node leaves a dataset of texts for the others."""
         return (self.share if request.share else self.disks or self.share) / "datasets" / _file_of(request)
 
-    def serve(self, request: RunRequest) -> None:
-        """Export the shared folder by NFS to the other nodes of a run, as the first of them. Raises DataError."""
-        others = [each.address for each in request.members[1:]]
-        if request.share != "nfs" or not others:
+    def serve(self, request: RunRequest, attempt: Attempt) -> None:
+        """Export the shared folder by NFS to the other nodes of an attempt, as its first. Raises DataError."""
+        others = [each.address for each in attempt.members[1:]]
+        if request.share != "nfs":
             return
         self._unmount()
+        if not others:
+            return
         _call(["systemctl", "start", "nfs-server"])
         _call(["exportfs", "-o", "rw,no_root_squash", *(f"{address}:{_SERVED}" for address in others)])
 

@@ -1,4 +1,4 @@
-"""One launch of a run on one node: its phases, from the data to the results.
+"""One attempt at a run on one node: its phases, from the data to the results.
 
 `step` does what can be done now, and may be called by an agent that knows nothing of what an earlier one did: all of it
 can be read from the node's programs, its files and the statuses of the nodes. Whatever takes long is a program of its
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bootstrap.agent import documents
 from bootstrap.agent.channel import Channel
-from bootstrap.agent.documents import Member, NodeStatus, RunRequest
+from bootstrap.agent.documents import Attempt, Member, NodeStatus, RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.processes import Processes
 from bootstrap.agent.progress import RecordedProgress
@@ -29,7 +29,7 @@ from corpus.text_request import TextProgress
 from trainer.command_line import as_arguments, from_words
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
-from trainer.output.run_files import CHECKPOINTS, SUMMARY, read_json
+from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, SUMMARY, read_json
 from trainer.rank_processes import LIMITS, STOP_SECONDS
 
 _UPLOAD_SECONDS = 5.0
@@ -38,7 +38,7 @@ _STAGE, _TRAIN, _READER = "stage", "train", "reader-"
 _LAST_BYTES = 4096
 
 Statuses = Mapping[str, NodeStatus]
-"""The statuses of a request's nodes, by instance; of one that has told nothing there is none."""
+"""The statuses of an attempt's other nodes, by instance; of one that has told nothing there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,9 @@ class Node:
     """A node, and by what its agent reaches the rest of the world."""
 
     instance: str
+    address: str
+    """Its private IPv4 address."""
+    gpus: int
     bucket: str
     """The name of the data bucket."""
     machine: Machine
@@ -60,29 +63,27 @@ class Node:
 
 
 class NodeRun:
-    """A launch of a run on a node."""
+    """An attempt at a run on a node that is a member of it."""
 
-    def __init__(self, request: RunRequest, node: Node, told: NodeStatus | None) -> None:
-        """`told`: what an earlier agent told of the same launch."""
-        (me,) = (each for each in request.members if each.instance == node.instance)
+    def __init__(self, request: RunRequest, attempt: Attempt, node: Node, told: NodeStatus | None) -> None:
+        """`told`: what an earlier agent told of the same attempt."""
+        (me,) = (each for each in attempt.members if each.instance == node.instance)
+        self.attempt = attempt
         self._request, self._me, self._bucket = request, me, node.bucket
         self._machine, self._processes, self._channel = node.machine, node.processes, node.channel
         self._clock, self._pool, self._say = node.clock, node.pool, node.say
-        self.status = told or NodeStatus(token=request.token, phase="stage")
+        self.status = told or NodeStatus(
+            token=attempt.token, phase="stage", attempt=attempt.number, address=me.address, gpus=me.gpus
+        )
         self._folder = node.machine.run(request)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/")
         self._uploading: Future[None] | None = None
         self._uploaded = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder)
         self._progressed = -_PROGRESS_SECONDS
-        self._restarts = {reader: Restarts() for reader in request.readers_on(me.instance)}
+        self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
         self._asked: dict[str, float] = {}
         """When programs were first asked to stop."""
-
-    @property
-    def token(self) -> str:
-        """Of the request."""
-        return self._request.token
 
     def step(self, request: RunRequest, statuses: Statuses) -> None:
         """Do what can be done now. `request` may since have changed in `stop` alone."""
@@ -102,7 +103,7 @@ class NodeRun:
     # Phases
 
     def _bring(self, statuses: Statuses) -> None:
-        first, state = self._request.members[0], self._processes.state(self._name(_STAGE))
+        state = self._processes.state(self._name(_STAGE))
         if state == "running":
             self._tell_read()
             if self._is_to_stop(statuses):
@@ -117,18 +118,30 @@ class NodeRun:
                 raise DataError(self._last_line(self._log(_STAGE)))
         elif self._is_to_stop(statuses):
             self._to("end")
-        elif self._me == first:
-            self._machine.serve(self._request)
+        else:
+            self._begin_to_bring(statuses)
+
+    def _begin_to_bring(self, statuses: Statuses) -> None:
+        """Begin, once the first node has what this one finds in the shared folder or, of an attempt before, in the
+        bucket."""
+        first, shares = self.attempt.members[0], self._request.share is not None
+        if self._me == first:
+            self._machine.serve(self._request, self.attempt)
+            if self._folder.exists() and not shares:
+                self._sync()
             self._start_to_bring()
-        elif not self._request.share or _has_come_to(statuses, first, "staged"):
+        elif (not shares and self.attempt.number == 1) or _has_come_to(statuses, first, "staged"):
             self._machine.mount(self._request, first)
+            if not shares:
+                self._forget_checkpoints()
             self._start_to_bring()
 
     def _wait(self, statuses: Statuses) -> None:
         if self._is_to_stop(statuses):
             self._to("end")
-        elif all(_has_come_to(statuses, each, "staged") for each in self._request.members if each != self._me):
-            self._folder.mkdir(parents=True, exist_ok=True)
+        elif all(_has_come_to(statuses, each, "staged") for each in self.attempt.members if each != self._me):
+            for folder in (self._folder, self._machine.logs(self._request)):
+                folder.mkdir(parents=True, exist_ok=True)
             if self._me.gpus and self._processes.state(self._name(_TRAIN)) is None:
                 self._start(_TRAIN, self._training(), self._log(_TRAIN), self._environment())
             for reader in self._restarts:
@@ -141,7 +154,7 @@ class NodeRun:
         self._upload()
         self._tell_progress()
         trains = self._me.gpus and self._look_at_ranks(statuses)
-        others = [each for each in self._request.trainers if each != self._me]
+        others = [each for each in self.attempt.trainers if each != self._me]
         ranks_ended = not trains and all(_has_come_to(statuses, each, "end", failed=True) for each in others)
         read = [self._look_at(reader, stop=ranks_ended) for reader in self._restarts]
         if not trains and not any(read) and (ranks_ended or self._me.gpus):
@@ -152,14 +165,14 @@ class NodeRun:
         if self._uploading is not None and not self._uploading.done():
             return
         self._uploading = None
-        first = self._me == self._request.members[0]
+        first = self._me == self.attempt.members[0]
         finished = first and (read_json(self._folder / SUMMARY) or {}).get("stopped") is False
         if finished and self._request.stream is not None and not self._have_readers_ended(statuses):
             return
         self._sync(last=True)
         if finished:
             folder = f"{documents.RUNS}{self._request.run}/{CHECKPOINTS}/"
-            for key in list(self._channel.list(folder)):
+            for key in self._channel.list(folder):
                 self._channel.remove(key)
             if self._request.stream is not None:
                 shutil.rmtree(self._machine.data(self._request), ignore_errors=True)
@@ -167,7 +180,7 @@ class NodeRun:
 
     def _have_readers_ended(self, statuses: Statuses) -> bool:
         """Whether nobody reads any more, or should by now: what readers left is removed after them."""
-        readers = [each.instance for each in self._request.members if not each.gpus]
+        readers = [each.instance for each in self.attempt.members if not each.gpus]
         since = self._asked.setdefault("end", self._clock())
         late = self._clock() - since > 2 * STOP_SECONDS
         return late or all(each in statuses and statuses[each].over for each in readers)
@@ -213,7 +226,7 @@ class NodeRun:
     # Programs
 
     def _name(self, program: str) -> str:
-        return f"{self.token}/{program}"
+        return f"{self.attempt.name}/{program}"
 
     def _reader(self, reader: int) -> str:
         return self._name(f"{_READER}{reader}")
@@ -230,8 +243,13 @@ class NodeRun:
         elif self._clock() - asked > 2 * STOP_SECONDS:
             self._processes.stop(self._name(program), kill=True)
 
+    def _forget_checkpoints(self) -> None:
+        """Of a folder of this node's own: those of an attempt that others went on without may be newer than theirs."""
+        for path in (self._folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN):
+            path.unlink()
+
     def _start_to_bring(self) -> None:
-        own = self._machine.programs / self.token
+        own = self._machine.programs / self.attempt.name
         own.mkdir(parents=True, exist_ok=True)
         (own / "request.json").write_text(self._request.to_json(), "utf-8")
         program = ["-m", "bootstrap.agent.stage", str(own / "request.json"), self._bucket, str(own / "progress.json")]
@@ -246,17 +264,19 @@ class NodeRun:
         return range(self._request.stream.readers if self._request.stream else 0)
 
     def _training(self) -> list[str]:
-        request, rank = self._request, self._request.trainers.index(self._me)
+        trainers = self.attempt.trainers
         return [
-            *("-m", "trainer.launch", f"--nnodes={len(request.trainers)}", f"--node-rank={rank}"),
-            *(f"--nproc-per-node={self._me.gpus}", f"--master-addr={request.trainers[0].address}"),
-            *(f"--master-port={request.port}", *LIMITS, "-m", "trainer", *as_arguments(self._config())),
+            *("-m", "trainer.launch", f"--nnodes={len(trainers)}", f"--node-rank={trainers.index(self._me)}"),
+            *(f"--nproc-per-node={self._me.gpus}", f"--master-addr={trainers[0].address}"),
+            *(f"--master-port={self.attempt.port}", *LIMITS, "-m", "trainer", *as_arguments(self._config())),
         ]
 
     def _config(self) -> TrainConfig:
         # Nobody else is in the network of the nodes, because their security group lets nobody in.
         places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
-        return replace(from_words(self._request.options, endless=self._is_endless, **places), trust_network=True)
+        config = from_words(self._request.options, endless=self._is_endless, **places)
+        again = self.attempt.number > 1
+        return replace(config, trust_network=True, resume=config.resume or again, force=config.force and not again)
 
     @property
     def _is_endless(self) -> bool:
@@ -271,9 +291,9 @@ class NodeRun:
 
     def _log(self, program: str) -> Path:
         if program == _STAGE:
-            return self._machine.programs / self.token / "stage.log"
+            return self._machine.programs / self.attempt.name / "stage.log"
         if program == _TRAIN:
-            return self._folder / f"node-{self._request.trainers.index(self._me)}.log"
+            return self._machine.logs(self._request) / f"node-{self.attempt.trainers.index(self._me)}.log"
         return self._folder / f"{program}.log"
 
     def _upload(self) -> None:
@@ -289,7 +309,7 @@ class NodeRun:
             self._uploading = self._pool.submit(self._sync)
 
     def _sync(self, *, last: bool = False) -> None:
-        if self._me == self._request.members[0]:
+        if self._me == self.attempt.members[0]:
             finished = last and (read_json(self._folder / SUMMARY) or {}).get("stopped") is False
             self._uploads.sync(lambda name: not (finished and name.startswith(f"{CHECKPOINTS}/")))
         for reader in self._restarts:
@@ -303,16 +323,17 @@ class NodeRun:
 
     def _tell_read(self) -> None:
         with suppress(OSError, DataError):
-            path = self._machine.programs / self.token / "progress.json"
+            path = self._machine.programs / self.attempt.name / "progress.json"
             self.status = replace(self.status, **vars(TextProgress.from_json(path.read_text("utf-8"))))
 
     def _tell_progress(self) -> None:
         """Tell now and then how far the ranks are: each status that differs is written into the bucket."""
         if self._me.gpus and self._clock() - self._progressed >= _PROGRESS_SECONDS:
             self._progressed = self._clock()
-            self._progress.look()
+            if self._me == self.attempt.members[0]:  # the share of another node may hang
+                self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
-            self.status = replace(self.status, step=told.step, attempt=told.attempt, gpu_use=used)
+            self.status = replace(self.status, step=told.step, starts=told.attempt, gpu_use=used)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:

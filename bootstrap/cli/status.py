@@ -118,7 +118,7 @@ def describe_work(told: "NodeStatus | str") -> str:
     if isinstance(told, str):
         return f"unknown: {told}"
     step = None if told.step is None else f"step {told.step:,}"
-    attempt = None if told.attempt is None else f"attempt {told.attempt:,}"
+    attempt = f"attempt {told.attempt:,}" if told.attempt else None
     used = None if told.gpu_use is None else f"GPUs {told.gpu_use}% used"
     return ", ".join(filter(None, (told.phase, step, attempt, used, printable(told.error))))
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef
 
-_LOOK_SECONDS = 15
 _TO_ZERO_SECONDS = 120
 _TO_ZERO = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", "0")
 
@@ -202,26 +201,6 @@ def nodes(deployment: Deployment) -> list[GpuNode]:
 def of_role(found: Sequence[GpuNode], role: parts.Role) -> list[GpuNode]:
     """Those of the nodes that train, or those that read."""
     return [node for node in found if node.role == role]
-
-
-class NodeWatch:
-    """Notices that a node is gone, on which a command would stay in progress for ever."""
-
-    def __init__(self, deployment: Deployment, watched: Sequence[GpuNode], advice: str) -> None:
-        """`advice` ends the sentence about a node that is gone."""
-        self._deployment, self._watched, self._advice = deployment, watched, advice
-        self._looked_at = time.monotonic()
-
-    def look(self) -> None:
-        """Look at the nodes, unless it was done seconds ago. Raises ShoalError naming those that are gone."""
-        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
-            return
-        self._looked_at = time.monotonic()
-        running = {node.instance_id for node in retrying(partial(nodes, self._deployment))}
-        gone = [f"{node.instance_id} ({node.group})" for node in self._watched if node.instance_id not in running]
-        if gone:
-            lost = f"the node {gone[0]} is" if len(gone) == 1 else f"the nodes {', '.join(gone)} are"
-            raise ShoalError(f"{lost} gone{self._advice}")
 
 
 def scaling_groups(

@@ -224,10 +224,18 @@ def put(s3: "S3Client", place: S3Path, content: bytes) -> None:
 
 def put_new(s3: "S3Client", place: S3Path, content: bytes) -> bool:
     """Write a small object unless it exists already; returns whether this call wrote it."""
+    return put_if(s3, place, content, etag=None)
+
+
+def put_if(s3: "S3Client", place: S3Path, content: bytes, *, etag: str | None) -> bool:
+    """Write a small object in the place of that with this `etag`, or where there is none; returns whether this call
+    wrote it."""
+    condition: Any = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
     try:
-        s3.put_object(Bucket=place.bucket, Key=place.key, Body=content, IfNoneMatch="*")
+        s3.put_object(Bucket=place.bucket, Key=place.key, Body=content, **condition)
     except s3.exceptions.ClientError as error:
-        if _error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
+        gone = _NO_OBJECT if etag is not None else ()
+        if _error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", *gone):
             raise
         # After a lost answer boto3 repeats the request, and then finds the object that it has written itself.
         return read_from(s3, place, 0) == content

@@ -1,8 +1,8 @@
 #!/bin/bash
 # First boot of a GPU node, or of a reader, which has none: mount the share, install Shoal's code, check that the GPUs
 # compute, start the agent (bootstrap/agent), which does all else, and report `ready`, or `failed` with the end of the log.
-# Reads DEPLOYMENT, DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL and GPUS (how many
-# its type has) from the environment.
+# Reads DEPLOYMENT, DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL, GPUS (how many
+# its type has) and RANKS (how many of them train) from the environment.
 # Everything is written below NODE_ROOT, which is empty on a real node; an emulated node has no GPU.
 set -euo pipefail
 
@@ -26,6 +26,7 @@ trap '[ $? = 0 ] || report failed || true; cat "$log" >&3' EXIT
 exec 3>&1 >>"$log" 2>&1
 
 instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
+address=$(ec2-metadata --local-ipv4 | sed 's/.*: *//')
 mkdir -p "$home" "$share" "$root/usr/local/bin"
 need() {
     # Of the image's repositories only Amazon Linux's own, which is in S3, can be reached.
@@ -87,6 +88,7 @@ RUN
 cat >"$root/usr/local/bin/shoal-agent" <<RUN
 #!/bin/bash
 export DEPLOYMENT=$(quoted "$DEPLOYMENT") DATA_BUCKET=$(quoted "$DATA_BUCKET") INSTANCE_ID=$(quoted "$instance")
+export ADDRESS=$(quoted "$address") RANKS=$(quoted "$RANKS")
 export AWS_DEFAULT_REGION=$(quoted "$AWS_DEFAULT_REGION") PATH=$(quoted "$root/usr/local/bin"):\$PATH
 exec $(quoted "$root/usr/local/bin/shoal-python") -m bootstrap.agent
 RUN

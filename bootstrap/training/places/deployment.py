@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from itertools import filterfalse
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.documents import NodeStatus
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
@@ -26,8 +25,8 @@ from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
-from bootstrap.training.places.launch import NodeLaunch
-from bootstrap.training.places.nodes_followed import GO_ON, FollowedNodes, Statuses, unanswered_message, wait_for_data
+from bootstrap.training.places.launch import NodeLaunch, require_free
+from bootstrap.training.places.nodes_followed import GO_ON, FollowedNodes, unanswered_message, wait_for_data
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.readers import ReadingProgress, count_readers, read_so_far
 from bootstrap.training.run_view import RunView
@@ -49,13 +48,11 @@ from experiments.records.summaries import read_summary
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
-from trainer.output.run_files import RECORD, SUMMARY, finished_model, require_free_output, was_stopped
+from trainer.output.run_files import SUMMARY, finished_model, require_free_output, was_stopped
 from trainer.rank_processes import failure_in
 
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 """The names of datasets on nodes (bootstrap/agent/machine.py)."""
-_ALIVE = timedelta(minutes=2)
-"""A run whose record grew within this time counts as running."""
 _ANSWERS = {".questions": ".answers"}
 """Of a set of analogies in MSR's format the other file."""
 
@@ -151,7 +148,7 @@ class OnDeployment(Place):
                 "leave it out"
             )
         if self.held_nodes is None:
-            self._require_no_other_run()
+            require_free(self.deployment)
         prepared = source.prepare(self, config, bars)
         for address in filter(is_s3, (*config.similarity, *config.analogy)):
             self.deployment.readable(
@@ -183,7 +180,7 @@ class OnDeployment(Place):
     @contextmanager
     def held(self, bars: Bars) -> Iterator[Self]:
         """The next training would take a dataset that is left for the newest one, or resume a run that is left."""
-        self._require_no_other_run()
+        require_free(self.deployment)
         with scaled_up(self.deployment, bars) as nodes:
             place = type(self)(self.deployment, held=nodes)
             try:
@@ -210,17 +207,6 @@ class OnDeployment(Place):
     def _new_name(self) -> str:
         """A name for a run: sorted by time, and different for two runs that start at once."""
         return f"{self.name}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
-
-    def _require_no_other_run(self) -> None:
-        """Raise ShoalError while another training uses the nodes: two trainings would end each other's nodes."""
-        if not any(group.desired for group in fleet.groups(self.deployment)):
-            return
-        for found in list_objects(self._s3, self._runs()):
-            if found["Key"].endswith(RECORD) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
-                raise ShoalError(
-                    f"a training uses the nodes of '{self.name}' (s3://{self._bucket}/{found['Key']} has just grown); "
-                    "wait until it ends, or stop it by Ctrl-C where it was started"
-                )
 
     def _unfinished(self, bars: Bars) -> str:
         """The newest run that did not end. Raises ShoalError when there is none."""
@@ -270,7 +256,7 @@ class DeploymentRun(Run):
 
     def wait_for_data(self, bars: Bars) -> None:
         """Wait for all nodes."""
-        wait_for_data(self.launch, self._nodes, bars)
+        wait_for_data(self.launch, bars)
         for node in list(self.launch.statuses().values())[:1]:
             for sentence in describe_left_out(lines=node.lines, malformed=node.malformed, empty=node.empty):
                 bars.note(sentence)
@@ -283,7 +269,7 @@ class DeploymentRun(Run):
         read = ReadingProgress(self._s3, self.launch.folder, readers) if readers else None
         with TensorBoardWriter(self.config.output / FOLDER) as board:
             view = RunView(bars, board, spent=self.spent, read=read)
-            self._followed = FollowedNodes(self.launch, self._nodes, view)
+            self._followed = FollowedNodes(self.launch, view, bars)
             yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
@@ -366,22 +352,22 @@ class DeploymentRun(Run):
     ) -> Exception | None:
         """Why a run came to no end, by its nodes, or else by its logs, in which what it learns from is a path of a
         node."""
-        statuses: Statuses = self._followed.statuses if self._followed else {}
-        for status in statuses.values():
-            if status.error:
-                return ShoalError(f"{printable(status.error)}{self._where(status)}")
+        end = self._followed.end if self._followed else None
+        if end is not None and end.error:
+            return ShoalError(f"{printable(end.error)}{self._where(end.error)}")
         if stopped or (summary is not None and not summary["stopped"]):
             return None
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
         # Logs of more nodes are older: the run had them before it was resumed.
-        output, nodes = self.config.output, of_role(self._nodes, "train")
-        logs = [path for rank in range(len(nodes)) if (path := output / f"node-{rank}.log") in files]
+        output, attempt = self.config.output, self.launch.attempt()
+        trainers = attempt.trainers if attempt else ()
+        logs = [path for rank in range(len(trainers)) if (path := output / f"node-{rank}.log") in files]
         text = "\n".join(path.read_text("utf-8", "replace") for path in logs)
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
         return type(failed)(re.sub(on_nodes, self.prepared.called, str(failed)))
 
-    def _where(self, status: NodeStatus) -> str:
+    def _where(self, error: str) -> str:
         """What follows the sentence of a node that could not go on."""
-        return f"; its log is in {self.launch.folder}{GO_ON}" if status.error.startswith("reader ") else ""
+        return f"; its log is in {self.launch.folder}{GO_ON}" if error.startswith("reader ") else ""

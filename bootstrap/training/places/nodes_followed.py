@@ -5,15 +5,17 @@ fails on other nodes; only here is it seen that a node is gone.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
-from bootstrap.agent.documents import NodeStatus
+from bootstrap.agent.documents import NodeStatus, RunEnd
 from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.nodes.fleet import GpuNode, NodeWatch, of_role
+from bootstrap.nodes import fleet
+from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.run_view import RunView
+from common.display import plural
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, head_if_there, read_from
 from trainer.output.run_files import RECORD
@@ -25,26 +27,27 @@ _LONGEST_STOP_SECONDS = 3 * STOP_SECONDS
 _ANSWER_SECONDS = 120.0
 """How long the agent of a node that is ready may take to tell that it has seen a request."""
 GO_ON = "; type the same command with --resume, which continues from the last checkpoint"
-_AGAIN = "; type the same command again"
+_LOOK_SECONDS = 10.0
 
 Statuses = Mapping[str, NodeStatus]
 
 
-def wait_for_data(launch: NodeLaunch, nodes: Sequence[GpuNode], bars: Bars) -> None:
+def wait_for_data(launch: NodeLaunch, bars: Bars) -> None:
     """Wait until all nodes have their data, or one cannot get it; the bar shows the texts that all of them have read.
 
-    An error or an interrupt stops the launch. Raises ShoalError for a node that is gone or does not answer.
+    An error or an interrupt stops the launch. Raises ShoalError for a node that does not answer.
     """
-    watch, since = NodeWatch(launch.deployment, nodes, _AGAIN), time.monotonic()
+    watch, since = _Watch(launch), time.monotonic()
     try:
         while True:
+            watch.look(bars)
             statuses = launch.statuses()
-            if any(each.over for each in statuses.values()):
+            if launch.end() is not None or any(each.over for each in statuses.values()):
                 return
-            if len(statuses) == len(nodes) and all(each.has_come_to("staged") for each in statuses.values()):
+            attempt = launch.attempt()
+            if attempt and all(name in statuses and statuses[name].has_come_to("staged") for name in attempt.instances):
                 return
-            watch.look()
-            silent = [each.instance_id for each in nodes if each.instance_id not in statuses]
+            silent = [] if attempt else [each for each in launch.started if each not in statuses]
             if silent and time.monotonic() - since > _ANSWER_SECONDS:
                 raise ShoalError(
                     f"the agent of the node {silent[0]} does not answer; if its deployment is of an earlier version of "
@@ -64,50 +67,62 @@ def wait_for_data(launch: NodeLaunch, nodes: Sequence[GpuNode], bars: Bars) -> N
 class FollowedNodes:
     """A launch that is followed."""
 
-    def __init__(self, launch: NodeLaunch, nodes: Sequence[GpuNode], view: RunView) -> None:
+    def __init__(self, launch: NodeLaunch, view: RunView, bars: Bars) -> None:
         """`view` shows what the record has more than now."""
         self.statuses: Statuses = {}
-        self._launch, self._record = launch, RemoteRecord(launch, view)
-        self._trainers = NodeWatch(launch.deployment, of_role(nodes, "train"), f", and the ranks with it{GO_ON}")
-        self._readers = NodeWatch(launch.deployment, of_role(nodes, "read"), f", and the reader with it{GO_ON}")
-        self._lost: ShoalError | None = None
-        """Of a reader's node, the error; the ranks then stop with a checkpoint."""
+        self.end: RunEnd | None = None
+        self._launch, self._record, self._bars = launch, RemoteRecord(launch, view), bars
+        self._watch = _Watch(launch)
         self._deadline: float | None = None
 
     def is_over(self) -> bool:
-        """Whether all nodes have ended what they did. Raises ShoalError when a node is gone, or will not stop."""
+        """Whether the run has ended. Raises ShoalError when no node is left, or the nodes will not stop."""
         self.statuses = self._launch.statuses()
-        request = self._launch.request
-        awaited = request.trainers if self._lost else request.members
-        if all(each.instance in self.statuses and self.statuses[each.instance].over for each in awaited):
+        self.end = self._launch.end()
+        if self.end is not None:
             self._record.look()
-            if self._lost:
-                raise self._lost
             return True
-        if any(each.fails for each in self.statuses.values()):
-            self._deadline = self._deadline or time.monotonic() + _LONGEST_STOP_SECONDS
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise ShoalError(
                 f"the nodes did not stop in time, so they are ended; what they wrote is in {self._launch.folder}"
             )
-        self._look_at_nodes()
+        self._watch.look(self._bars)
         self._record.look()
         return False
-
-    def _look_at_nodes(self) -> None:
-        self._trainers.look()
-        if self._lost is None:
-            try:
-                self._readers.look()
-            except ShoalError as error:
-                self._lost = error
-                self.stop()
 
     def stop(self) -> None:
         """Have the ranks stop with a checkpoint; then their time begins."""
         if not self._launch.request.stop:
             self._launch.ask_to_stop()
             self._deadline = time.monotonic() + _LONGEST_STOP_SECONDS
+
+
+class _Watch:
+    """Shows each new attempt, and notices that no node is left, for which a command would wait for ever."""
+
+    def __init__(self, launch: NodeLaunch) -> None:
+        self._launch, self._shown = launch, launch.attempt()
+        self._looked_at = self._seen = time.monotonic()
+
+    def look(self, bars: Bars) -> None:
+        """Look, unless it was done seconds ago. Raises ShoalError where no node is left, and none comes."""
+        attempt = self._launch.attempt()
+        if attempt is not None and attempt is not self._shown:
+            if attempt.why:
+                bars.note(
+                    f"{attempt.why}; attempt {attempt.number} continues on {plural(len(attempt.members), 'node')}"
+                )
+            self._shown = attempt
+        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        deployment = self._launch.deployment
+        if retrying(partial(fleet.nodes, deployment)):
+            self._seen = time.monotonic()
+        elif not any(group.desired for group in retrying(partial(fleet.groups, deployment))):
+            raise ShoalError(f"somebody has ended the nodes of '{deployment.name}'{GO_ON}")
+        elif time.monotonic() - self._seen > READY_SECONDS:
+            raise ShoalError(f"no node of '{deployment.name}' is left, and AWS starts none{GO_ON}")
 
 
 def unanswered_message(launch: NodeLaunch) -> str:

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.agent.documents import Cancellation, CancellationAnswer, NodeStatus, RunRequest, token_in
+from bootstrap.agent.documents import (
+    Attempt,
+    Cancellation,
+    CancellationAnswer,
+    Member,
+    NodeStatus,
+    RequestQueue,
+    RunEnd,
+    RunRequest,
+    tokens_in,
+)
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
@@ -32,13 +42,37 @@ REQUESTS = (
 )
 STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7, step=3, attempt=1, gpu_use=97)
 CANCELLATION = Cancellation(run="0123456789ab", token="0a1b2c3d")
-DOCUMENTS = (*REQUESTS, STATUS, CANCELLATION, CancellationAnswer(token="0a1b2c3d", applications=2, error="it is slow"))
+ATTEMPT = Attempt(
+    number=2,
+    token="0a1b2c3d",
+    members=tuple(
+        Member(instance=f"i-0000000{number}", address=f"10.0.0.{number + 1}", gpus=int(number < 2))
+        for number in range(4)
+    ),
+    port=20_000,
+    step=7,
+    why="the node i-00000004 is gone",
+)
+DOCUMENTS = (
+    *REQUESTS,
+    RequestQueue(runs=REQUESTS),
+    ATTEMPT,
+    RunEnd(token="0a1b2c3d", outcome="failed", error="the disk is full"),
+    STATUS,
+    CANCELLATION,
+    CancellationAnswer(token="0a1b2c3d", applications=2, error="it is slow"),
+)
 
 
 @pytest.mark.parametrize("written", DOCUMENTS)
 def test_a_document_is_read_as_it_was_written(written: Any) -> None:
     assert type(written).from_json(written.to_json()) == written
-    assert token_in(written.to_json().replace('"version": 1', '"version": 9')) == written.token
+
+
+def test_the_launches_that_are_asked_for_are_known_also_of_another_version() -> None:
+    written = RequestQueue(runs=REQUESTS).to_json().replace('"version": 1', '"version": 9')
+    assert tokens_in(written) == [each.token for each in REQUESTS]
+    assert tokens_in("{") == tokens_in('{"runs": 3}') == tokens_in('{"runs": [{"token": "../x"}]}') == []
 
 
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -93,8 +127,24 @@ def test_no_field_of_what_is_wanted_is_a_path_or_a_word_of_a_shell(wanted: Any, 
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"members": []}, "has 1 to 1,024 nodes"),
+        ({"members": []}, "an attempt has 1 to 2,048 nodes"),
+        ({"members": [3]}, "members is not a list of nodes"),
         ({"port": 80}, "the port 80 cannot be used"),
+        ({"number": 0}, "the number 0 of an attempt cannot be"),
+        ({"step": -1}, "a step cannot be"),
+    ],
+)
+def test_an_attempt_that_cannot_be_is_refused_with_its_fault(changes: dict[str, Any], part: str) -> None:
+    with pytest.raises(DataError) as refused:
+        Attempt.from_json(json.dumps({**json.loads(ATTEMPT.to_json()), **changes}))
+    assert part in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"trainers": 0}, "has 1 to 1,024 nodes"),
+        ({"min_nodes": 3}, "min_nodes must be 1 to 2"),
         ({"dataset": None}, "learns from a dataset, from texts or from a stream"),
         ({"version": 2}, "it is of version 2, and this is Shoal's 1; deploy again"),
         ({"dataset": "s3://data/datasets/../x/dataset.h5"}, "is not the address of a dataset"),
@@ -110,9 +160,10 @@ def test_a_request_that_cannot_be_is_refused_with_its_fault(changes: dict[str, A
 
 def test_readers_take_turns_on_the_nodes_that_read_and_else_on_the_first_that_trains() -> None:
     stream = replace(REQUESTS[1].stream, readers=3)  # type: ignore[type-var]
-    with_readers, without = (replace(request(readers=readers), stream=stream, dataset=None) for readers in (2, 0))
-    assert [with_readers.readers_on(f"i-0000000{number}") for number in range(4)] == [[], [], [0, 2], [1]]
-    assert [without.readers_on(f"i-0000000{number}") for number in range(2)] == [[0, 1, 2], []]
+    wanted = replace(REQUESTS[1], stream=stream)
+    assert [ATTEMPT.readers_on(f"i-0000000{number}", wanted) for number in range(4)] == [[], [], [0, 2], [1]]
+    without = replace(ATTEMPT, members=ATTEMPT.trainers)
+    assert [without.readers_on(f"i-0000000{number}", wanted) for number in range(2)] == [[0, 1, 2], []]
 
 
 def test_prefixes_are_those_that_the_stack_lets_nodes_use() -> None:

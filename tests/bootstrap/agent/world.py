@@ -1,6 +1,6 @@
 """A folder in the place of the data bucket, programs that do what a test says, and a clock of their own."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +20,7 @@ class Folder:
         """As in `Channel`."""
         path = self._root / key
         try:
-            tag = str((path.stat().st_mtime_ns, path.stat().st_ino))
+            tag = _tag(path)
             return known if known and known.tag == tag else Document(path.read_text("utf-8", "replace"), tag)
         except FileNotFoundError:
             return None
@@ -33,11 +33,18 @@ class Folder:
         partial.write_text(text)
         partial.replace(path)
 
-    def list(self, prefix: str) -> Iterator[str]:
+    def write_new(self, key: str, text: str) -> bool:
         """As in `Channel`."""
-        found = (path for path in self._root.rglob("*") if path.is_file())
-        keys = sorted(path.relative_to(self._root).as_posix() for path in found)
-        return (key for key in keys if key.startswith(prefix))
+        if (self._root / key).exists():
+            return False
+        self.write(key, text)
+        return True
+
+    def list(self, prefix: str) -> Mapping[str, str]:
+        """As in `Channel`."""
+        paths = (path for path in sorted((self._root / prefix).parent.rglob("*")) if path.is_file())
+        keys = {path.relative_to(self._root).as_posix(): _tag(path) for path in paths if path.name[0] != "."}
+        return {key: tag for key, tag in keys.items() if key.startswith(prefix)}
 
     def get(self, key: str, path: Path) -> None:
         """As in `Channel`."""
@@ -51,6 +58,10 @@ class Folder:
         """As in `Channel`."""
         with suppress(FileNotFoundError):
             (self._root / key).unlink()
+
+
+def _tag(path: Path) -> str:
+    return str((path.stat().st_mtime_ns, path.stat().st_ino))
 
 
 def _copy(source: Path, path: Path) -> None:
