@@ -26,6 +26,8 @@ REQUESTS, RUNS, NODES, WORK = "requests/", "runs/", "nodes/", "work/"
 passes between the jobs of a preprocessing."""
 REQUEST_NAME = "request.json"
 """The name of a copy of the request beside a run's results."""
+END_NAME, ATTEMPTS = "ended.json", "attempts/"
+"""There, too: how the run has ended, and the folder of its attempts."""
 PHASES = ("wait", "stage", "staged", "run", "end", "done", "failed")
 """Of a node, in their order: it waits for an attempt; it brings the data; it waits for the others; it trains or reads;
 it leaves its results; it has ended; or could not."""
@@ -115,7 +117,7 @@ class RunRequest:
     @property
     def end_key(self) -> str:
         """Where a node writes that the run has ended."""
-        return f"{RUNS}{self.run}/ended.json"
+        return f"{RUNS}{self.run}/{END_NAME}"
 
     def same_work(self, other: "RunRequest") -> bool:
         """Whether both ask for the same training of the same data, as the same command does when it is typed twice."""
@@ -398,7 +400,7 @@ def request_key(deployment: str) -> str:
 
 def attempts_prefix(run: str) -> str:
     """That of the keys of a run's attempts."""
-    return f"{RUNS}{run}/attempts/"
+    return f"{RUNS}{run}/{ATTEMPTS}"
 
 
 def attempt_key(run: str, number: int) -> str:

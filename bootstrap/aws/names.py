@@ -8,7 +8,7 @@ enough, because names are also parts of paths.
 import re
 from ipaddress import AddressValueError, IPv4Address
 
-from bootstrap.agent.documents import INSTANCE, REQUEST_NAME
+from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME
 from common.display import printable
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
@@ -21,10 +21,10 @@ SETS = "sets/"
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
-    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME, STREAM)))}"
+    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME, END_NAME, STREAM)))}"
     rf"|(node|reader)-[0-9]{{1,6}}\.log|reader-[0-9]{{1,6}}\.json|{SETS}[A-Za-z0-9=+@-][A-Za-z0-9.=+@_-]{{0,200}}"
     rf"|{MODEL}/({'|'.join(map(re.escape, {*MODEL_FILES, *VECTOR_FILES}))})"
-    rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
+    rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?|{ATTEMPTS}[0-9]{{6}}\.json"
 )
 _DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}")
 
@@ -73,8 +73,8 @@ def result(name: str) -> str:
         _RESULT,
         name,
         "a file of a training run",
-        f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, {STREAM}, a file of {MODEL}/ or {SETS}, node-N.log, "
-        f"reader-N.log, reader-N.json, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
+        f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, {END_NAME}, {STREAM}, a file of {MODEL}/ or {SETS}, node-N.log, "
+        f"reader-N.log, reader-N.json, {ATTEMPTS}NNNNNN.json, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
     )
 
 

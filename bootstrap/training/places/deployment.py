@@ -25,7 +25,7 @@ from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
-from bootstrap.training.places.launch import NodeLaunch, require_free
+from bootstrap.training.places.launch import NodeLaunch, queue_path, require_free
 from bootstrap.training.places.nodes_followed import GO_ON, FollowedNodes, unanswered_message, wait_for_data
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.readers import ReadingProgress, count_readers, read_so_far
@@ -158,7 +158,8 @@ class OnDeployment(Place):
         if config.resume:
             prepared = prepared.resumed(launch.request_before)
         if self.held_nodes is not None:
-            self.left += [launch.folder, s3.S3Path(self._bucket, f"{topology.FETCHED_PREFIX}{launch.run}.")]
+            marks = s3.S3Path(self._bucket, f"{topology.FETCHED_PREFIX}{launch.run}.")
+            self.left += [launch.folder, marks, queue_path(self.deployment)]
         return DeploymentRun(self, launch, prepared, config)
 
     def nodes(self, *, readers: bool = False) -> list[Node]:

@@ -141,9 +141,9 @@ class NodeLaunch:
         for _ in range(_LAUNCHES_AT_ONCE):
             runs, etag = _queue(self.deployment)
             changed = RequestQueue(runs=tuple(change(runs)))
-            if put_if(self._s3, _queue_path(self.deployment), changed.to_json().encode(), etag=etag):
+            if put_if(self._s3, queue_path(self.deployment), changed.to_json().encode(), etag=etag):
                 return
-        place = _queue_path(self.deployment)
+        place = queue_path(self.deployment)
         raise ShoalError(f"{place} is changed by others again and again; type the command again")
 
 
@@ -164,7 +164,7 @@ def _require_ended(deployment: Deployment, runs: Sequence[RunRequest]) -> None:
 
 def _queue(deployment: Deployment) -> tuple[Sequence[RunRequest], str | None]:
     """The requests to a deployment's nodes, and the tag of the object that has them; None where there is none."""
-    place, client = _queue_path(deployment), deployment.session.client("s3")
+    place, client = queue_path(deployment), deployment.session.client("s3")
     head = head_if_there(client, place)
     text = read_text(client, place) if head else None
     if head is None or text is None:
@@ -177,14 +177,15 @@ def _queue(deployment: Deployment) -> tuple[Sequence[RunRequest], str | None]:
         ) from error
 
 
-def _queue_path(deployment: Deployment) -> S3Path:
+def queue_path(deployment: Deployment) -> S3Path:
+    """Where the requests to a deployment's nodes are."""
     bucket = names.bucket(deployment.output(topology.OUTPUT_DATA_BUCKET))
     return S3Path(bucket, documents.request_key(deployment.name))
 
 
 def _end(deployment: Deployment, request: RunRequest) -> RunEnd | None:
     """How a launch has ended; None while it has not. Others may write there, too: what is none does not count."""
-    place = S3Path(_queue_path(deployment).bucket, request.end_key)
+    place = S3Path(queue_path(deployment).bucket, request.end_key)
     with suppress(DataError):
         text = retrying(partial(read_text, deployment.session.client("s3"), place))
         if text is not None and (found := RunEnd.from_json(text)).token == request.token:
