@@ -5,11 +5,11 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
 from hypothesis import HealthCheck, settings
 
 from embedded.aws import EmbeddedAws
+from tests.aws import asked_aws
 
 TESTS = Path(__file__).parent
 
@@ -79,10 +79,7 @@ def handlers() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
     """An embedded AWS for the tests of one file; clients in this process, and commands that it starts, ask this one."""
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
+    with asked_aws(tmp_path_factory.mktemp("aws")) as running:
         yield running
 
 

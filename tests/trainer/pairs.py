@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from trainer import registry
 
-registry.MODELS["pairs"] = registry.Model(task=("tests.trainer.pairs", "Pairs"))  # type: ignore[index]
+registry.MODELS["pairs"] = registry.Model(about="pairs", task=("tests.trainer.pairs", "Pairs"))  # type: ignore[index]
 
 from trainer.__main__ import main
 from trainer.balancing.split import Lengths

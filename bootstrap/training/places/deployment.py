@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
-from bootstrap.aws.retry import retrying
+from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
@@ -249,11 +249,16 @@ class DeploymentRun(Run):
         """Ask the nodes for the run."""
         bars.stage(*self.prepared.staging)
         self.launch.start(self._nodes, self._with_sets(bars), self.prepared.request(), bars)
+        abandoned = False
         try:
             yield
+        except Abandoned:  # AWS does not answer, and the run continues
+            abandoned = True
+            raise
         finally:
-            with suppress(BotoCoreError, ClientError, ShoalError):
-                self.launch.forget()
+            if not abandoned:
+                with suppress(BotoCoreError, ClientError, ShoalError):
+                    self.launch.forget()
 
     def wait_for_data(self, bars: Bars) -> None:
         """Wait for all nodes."""

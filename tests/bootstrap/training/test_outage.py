@@ -18,6 +18,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.places import nodes_followed
 from bootstrap.training.places.deployment import OnDeployment
 from embedded.aws import EmbeddedAws
+from tests.aws import asked_aws
 from tests.fleet import BUCKET, Fleet, boot_agent
 from tests.trained import train_on
 from trainer.config import TrainConfig
@@ -67,11 +68,14 @@ class Person:
             self.then()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def bucket(aws: EmbeddedAws) -> None:
-    s3 = boto3.client("s3")
-    s3.create_bucket(Bucket=BUCKET)
-    s3.put_object(Bucket=BUCKET, Key=DATASET.removeprefix(f"s3://{BUCKET}/"), Body=b"not read by anyone")
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
+    """One for each test, which takes it away."""
+    with asked_aws(tmp_path / "aws") as running:
+        s3 = boto3.client("s3")
+        s3.create_bucket(Bucket=BUCKET)
+        s3.put_object(Bucket=BUCKET, Key=DATASET.removeprefix(f"s3://{BUCKET}/"), Body=b"not read by anyone")
+        yield running
 
 
 @pytest.fixture
