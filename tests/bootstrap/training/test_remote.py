@@ -15,6 +15,7 @@ import pytest
 
 from bootstrap.aws import fetched
 from bootstrap.cli.train import rows as summary_rows
+from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
 from bootstrap.training import calibration
 from bootstrap.training.places.deployment import OnDeployment
@@ -217,6 +218,40 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
     assert note.endswith(f"; resuming from step {starts[1]}")
+
+
+class Taker(Bars):
+    """Takes the first node away, which serves the folder that all share, when a checkpoint is in the bucket."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        super().__init__()
+        self._fleet, self.taken, self.notes = fleet, "", list[str]()
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if not self.taken and checkpoints():
+            self.taken = nodes(self._fleet.deployment)[0].instance_id
+            boto3.client("ec2").terminate_instances(InstanceIds=[self.taken])
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.slow
+def test_the_others_go_on_without_the_first_node_from_the_newest_checkpoint_in_the_bucket(aws, tmp_path: Path) -> None:
+    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
+    slow = {0: Slowdown(30.0), 1: Slowdown(30.0)}
+    config = TrainConfig(
+        data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.02
+    )
+    with Taker(two) as bars:
+        finished = train_on(two.deployment, config, DATASET, bars)
+    assert any(note.startswith(f"the node {bars.taken} is gone; attempt 2 continues on ") for note in bars.notes)
+    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
+    starts = [line for line in map(json.loads, (tmp_path / "record.jsonl").open()) if line["kind"] == "start"]
+    assert len(starts) >= 2
+    assert starts[1]["from_step"] > 0
+    assert two.desired() == {"pair": 0}
 
 
 class KilledAgents:
