@@ -114,7 +114,7 @@ def options_for(*, words: bool) -> list[Option]:
     others -= set(_SHARED) if words else set()
     models = tuple(name for name, model in MODELS.items() if model.learns_words == words)
     presets = tuple(name for name, values in PRESETS.items() if values["model"] in models)
-    defaults = {**MODEL_DEFAULTS[models[0]], "model": models[0]}
+    defaults = {**MODEL_DEFAULTS.get(models[0], {}), "model": models[0]}
     choices = {"model": models, "preset": presets}
     systems = "; ".join(f"{name}, {SYSTEMS[name]}" for name in presets)
     texts = {
@@ -136,8 +136,9 @@ def options_for(*, words: bool) -> list[Option]:
 def _described(models: Sequence[str]) -> str:
     """What `--model` chooses from, and the defaults of all models but the first, whose defaults the options show."""
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
-    own = "; ".join(f"of {name}, {shown_options(MODEL_DEFAULTS[name])}" for name in models[1:] if MODEL_DEFAULTS[name])
-    return f"the kind of model: {kinds}. Other defaults {own}"
+    own = {name: MODEL_DEFAULTS.get(name) for name in models[1:]}
+    others = "; ".join(f"of {name}: {shown_options(values)}" for name, values in own.items() if values)
+    return f"the kind of model: {kinds}. Other defaults {others}"
 
 
 def _any_of(holds: Callable[[Model], object]) -> str:

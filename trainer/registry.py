@@ -57,7 +57,7 @@ MODELS: Mapping[str, Model] = {
         rows_follow_texts=True,
     ),
     "both": Model(
-        about="these two, which learn from rows in turn, and classify by the mean of their outputs",
+        about="an LSTM and fasttext, which learn from rows in turn, and classify by the mean of their outputs",
         module="trainer.classification.models.both",
         settings=(*_OF_THE_LSTM, "ngrams", "buckets"),
     ),

@@ -7,8 +7,9 @@ import pytest
 from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
-from trainer.config import TrainConfig, configured
+from trainer.config import TrainConfig, configured, options_for
 from trainer.options.optimisation_options import notes_of_mode
+from trainer.registry import MODELS, Model
 
 FILES = ["--data", "d.h5", "--output", "out"]
 
@@ -139,3 +140,14 @@ def test_a_configuration_made_in_code_is_checked_too() -> None:
         TrainConfig(data=Path("d"), output=Path("o"), pooling="max")
     with pytest.raises(TrainingError, match="--global-batch and --rank-batch contradict each other"):
         TrainConfig(data=Path("d"), output=Path("o"), global_batch=64, rank_batch=32)
+
+
+def test_a_model_that_is_added_to_the_registry_is_a_choice_with_its_description(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
+    (model,) = (each for each in options_for(words=False) if each.name == "model")
+    assert model.choices == ("lstm", "fasttext", "both", "gru")
+    assert "gru, a GRU" in model.text
+    (model,) = (each for each in options_for(words=True) if each.name == "model")
+    assert model.choices == ("skipgram", "char-lstm")
