@@ -62,7 +62,7 @@ class Loss:
         low, high, positive_from = scale
         if not 0 <= low < positive_from <= high <= 255:
             raise ValueError("its ratings are not a scale of two classes")
-        if type(weight) not in (int, float) or not 0 < weight <= _MOST:
+        if not isinstance(weight, (int, float)) or not 0 < weight <= _MOST:
             raise ValueError("its weight of positive rows is not a number above 0")
         classes = plain.get("classes", 2)  # older files have two
         if type(classes) is not int or classes < 2:
