@@ -24,6 +24,8 @@ Floats = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[np.unsignedinteger[Any]]
 
 BCE, CROSS_ENTROPY, MSE, SOFTMAX = "bce", "cross-entropy", "mse", "softmax"
+_MOST = 2.0**63
+"""No larger number of a model's file is a weight or a temperature; torch takes no larger integers."""
 
 
 class Scale(NamedTuple):
@@ -60,7 +62,7 @@ class Loss:
         low, high, positive_from = scale
         if not 0 <= low < positive_from <= high <= 255:
             raise ValueError("its ratings are not a scale of two classes")
-        if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
+        if not isinstance(weight, (int, float)) or not 0 < weight <= _MOST:
             raise ValueError("its weight of positive rows is not a number above 0")
         classes = plain.get("classes", 2)  # older files have two
         if type(classes) is not int or classes < 2:
@@ -68,16 +70,16 @@ class Loss:
         if classes > 2 and (kind, weight) != (SOFTMAX, 1):
             raise ValueError(f"its loss is {kind} with a weight of {weight}, which is not one of {classes} classes")
         temperature, threshold = plain.get("temperature", 1.0), plain.get("threshold", 0.5)  # older files have neither
-        if type(temperature) not in (int, float) or not 0 < temperature < math.inf:
+        if type(temperature) not in (int, float) or not 1 / _MOST <= temperature <= _MOST:
             raise ValueError("its temperature is not a number above 0")
         if type(threshold) not in (int, float) or not 0 < threshold < 1:
             raise ValueError("its threshold is not a number between 0 and 1")
         return cls(
             kind=kind,
             scale=Scale(*scale),
-            positive_weight=weight,
+            positive_weight=float(weight),
             classes=classes,
-            temperature=temperature,
+            temperature=float(temperature),
             threshold=threshold,
         )
 
