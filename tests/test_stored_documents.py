@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bootstrap.agent.documents import Attempt, NodeStatus, RequestQueue, RunEnd, RunRequest, tokens_in
+from bootstrap.agent.documents import RequestQueue, RunRequest, tokens_in
+from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.nodes import boot_report
 from common.errors import DataError, ExperimentError, ShoalError, TrainingError
 from common.json_values import parse_json_object
@@ -30,8 +31,8 @@ from infra.handlers.guard import parameters
 from infra.handlers.guard.rules import GuardState, SentNotice
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.merge import MergeResult, read_merge_result
-from tests.bootstrap.agent.test_agent import STREAM
 from tests.bootstrap.agent.test_documents import ATTEMPT, REQUESTS, STATUS
+from tests.bootstrap.agent.world import STREAM
 from tests.bootstrap.cli.known_model import save
 from tests.bootstrap.training.test_local import FINISHED
 from tests.experiments import made_records as records

@@ -12,8 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent import documents
 from bootstrap.agent.channel import Document
-from bootstrap.agent.documents import Attempt, NodeStatus, RequestQueue, RunEnd, RunRequest
+from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.membership import Heard, decide
+from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import Node, NodeRun
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY

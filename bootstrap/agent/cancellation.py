@@ -16,7 +16,8 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.agent.channel import Bucket, Document
-from bootstrap.agent.documents import MOST_ERROR, Cancellation, CancellationAnswer, step_name
+from bootstrap.agent.documents import MOST_ERROR, Cancellation, step_name
+from bootstrap.agent.node_documents import CancellationAnswer
 from common.display import printable
 from common.errors import DataError
 

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from ipaddress import AddressValueError, IPv4Address
 from typing import Any, Self, TypeVar
 
 from common.errors import DataError
@@ -40,34 +39,15 @@ INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 """The name of a run of the jobs."""
-_TOKEN = re.compile(r"[0-9a-f]{8}")
+TOKEN = re.compile(r"[0-9a-f]{8}")
 _DATASET = re.compile(rf"datasets/{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}")
 _TEXTS = re.compile(r"[0-9a-f]{12}")
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_MOST_BYTES, _MOST_NODES, _MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
-_MOST_COUNTED = 1 << 60
+_MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
+MOST_COUNTED = 1 << 60
 _PORTS = range(1024, 65_000)
 
 _Kind = TypeVar("_Kind")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """A node of a run. Raises DataError for values that cannot be."""
-
-    instance: str
-    address: str
-    """Its private IPv4 address."""
-    gpus: int
-    """A rank each; 0 of a node that only reads."""
-
-    def __post_init__(self) -> None:
-        _require(INSTANCE.fullmatch(self.instance), f"{self.instance!r} is not the id of an instance")
-        try:
-            IPv4Address(self.address)
-        except AddressValueError:
-            raise DataError(f"{self.address!r} is not the address of a node") from None
-        _require(0 <= self.gpus <= _MOST_GPUS, f"gpus is {self.gpus}, but must be 0 to {_MOST_GPUS}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,20 +79,20 @@ class RunRequest:
     """Whether the nodes stay when the run has ended, and nobody ends them before they were idle for long."""
 
     def __post_init__(self) -> None:
-        _require(RUN.fullmatch(self.run), f"{self.run!r} is not the name of a run")
-        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        _require(0 < self.trainers <= _MOST_NODES, f"a run has 1 to {_MOST_NODES:,} nodes")
-        _require(0 <= self.readers <= _MOST_NODES, f"a run has at most {_MOST_NODES:,} nodes that read")
-        _require(0 < self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
-        _require(self.share in ("efs", "nfs", None), f"share is {self.share!r}, but must be efs or nfs")
-        _require(all(map(_OPTION.fullmatch, self.options)), "an option has no valid name")
+        require(RUN.fullmatch(self.run), f"{self.run!r} is not the name of a run")
+        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        require(0 < self.trainers <= MOST_NODES, f"a run has 1 to {MOST_NODES:,} nodes")
+        require(0 <= self.readers <= MOST_NODES, f"a run has at most {MOST_NODES:,} nodes that read")
+        require(0 < self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
+        require(self.share in ("efs", "nfs", None), f"share is {self.share!r}, but must be efs or nfs")
+        require(all(map(_OPTION.fullmatch, self.options)), "an option has no valid name")
         learnt = [each for each in (self.dataset, self.texts, self.stream) if each is not None]
-        _require(len(learnt) == 1, "a run learns from a dataset, from texts or from a stream")
+        require(len(learnt) == 1, "a run learns from a dataset, from texts or from a stream")
         if self.dataset is not None:
             there = is_s3(self.dataset) and _DATASET.fullmatch(place_of(self.dataset).key)
-            _require(there, f"{self.dataset!r} is not the address of a dataset")
+            require(there, f"{self.dataset!r} is not the address of a dataset")
         named = self.texts_name is None if self.texts is None else _TEXTS.fullmatch(self.texts_name or "")
-        _require(named, f"{self.texts_name!r} cannot name these texts")
+        require(named, f"{self.texts_name!r} cannot name these texts")
 
     @property
     def end_key(self) -> str:
@@ -136,7 +116,7 @@ class RunRequest:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. Raises DataError for anything else."""
-        return cls.from_plain(_read(text))
+        return cls.from_plain(read_document(text))
 
     @classmethod
     def from_plain(cls, written: Mapping[str, Any]) -> Self:
@@ -148,7 +128,7 @@ class RunRequest:
         for name, kind in (("texts", TextRequest), ("stream", StreamSettings)):
             if (held := values.get(name)) is not None:
                 values[name] = kind.from_json(json.dumps(held))
-        _require_all(cls, values)
+        require_all(cls, values)
         require_fields(cls, {name: value for name, value in values.items() if name != "options"})
         return cls(**values)
 
@@ -166,7 +146,7 @@ class RequestQueue:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. Raises DataError for anything else."""
-        written = _read(text)
+        written = read_document(text)
         runs = written.pop("runs", None)
         if not isinstance(runs, list) or written or not all(isinstance(each, dict) for each in runs):
             raise DataError("it is not a list of runs")
@@ -174,79 +154,7 @@ class RequestQueue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """Which nodes run a launch together, until one of them is lost or another one comes.
-
-    The nodes agree on it by a conditional write. Ranks of an older attempt are stopped. Raises DataError for values
-    that cannot be.
-    """
-
-    number: int
-    """From 1, over all launches of the run."""
-    token: str
-    """Of the launch."""
-    members: tuple[Member, ...]
-    """Those that train, the first of which serves NFS and copies the results, and then those that read."""
-    port: int
-    """Of the first node, where ranks meet."""
-    step: int = 0
-    """That of the newest checkpoint when it began."""
-    fruitless: int = 0
-    """How many attempts before it began at the same step."""
-    why: str = ""
-    """What ended the one before: a sentence."""
-
-    def __post_init__(self) -> None:
-        _require(0 < self.number <= MOST_ATTEMPTS, f"the number {self.number} of an attempt cannot be")
-        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        _require(0 < len(self.members) <= 2 * _MOST_NODES, f"an attempt has 1 to {2 * _MOST_NODES:,} nodes")
-        _require(self.members[0].gpus > 0, "the first node has no GPU")
-        _require(len({each.instance for each in self.members}) == len(self.members), "a node is named twice")
-        _require(self.port in _PORTS, f"the port {self.port} cannot be used")
-        _require(0 <= self.step < _MOST_COUNTED, "a step cannot be")
-        _require(0 <= self.fruitless <= self.number, "a count cannot be")
-        _require(len(self.why) <= MOST_ERROR, "its reason is too long")
-
-    @property
-    def trainers(self) -> tuple[Member, ...]:
-        """The nodes that train."""
-        return tuple(each for each in self.members if each.gpus)
-
-    @property
-    def instances(self) -> tuple[str, ...]:
-        """The ids of its nodes."""
-        return tuple(each.instance for each in self.members)
-
-    @property
-    def name(self) -> str:
-        """The folder of its programs on a node."""
-        return f"{self.token}-{self.number}"
-
-    def readers_on(self, instance: str, request: RunRequest) -> list[int]:
-        """The numbers of the readers of a node: those that only read share them, or else the first that trains."""
-        where = [each.instance for each in self.members if not each.gpus] or [self.members[0].instance]
-        count = request.stream.readers if request.stream else 0
-        return [reader for reader in range(count) if where[reader % len(where)] == instance]
-
-    def to_json(self) -> str:
-        """As JSON."""
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. Raises DataError for anything else."""
-        written = _read(text)
-        members = written.get("members")
-        if not isinstance(members, list) or not all(isinstance(each, dict) for each in members):
-            raise DataError("members is not a list of nodes")
-        values = {**written, "members": tuple(_made(Member, each) for each in members)}
-        require_fields(cls, {name: value for name, value in values.items() if name != "members"})
-        _require_all(cls, values)
-        return cls(**values)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FlatDocument:
+class FlatDocument:
     """A document of plain values."""
 
     def to_json(self) -> str:
@@ -256,90 +164,11 @@ class _FlatDocument:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. Raises DataError for anything else."""
-        return _made(cls, _read(text))
+        return made(cls, read_document(text))
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeStatus(_FlatDocument):
-    """What a node has done of a request. Raises DataError for values that cannot be."""
-
-    token: str
-    """Of the request."""
-    phase: str
-    """One of PHASES."""
-    attempt: int = 0
-    """The number of the attempt that it is in; 0: it waits for one."""
-    address: str = ""
-    """Its private IPv4 address."""
-    gpus: int = 0
-    """A rank each; 0 of a node that only reads."""
-    error: str = ""
-    """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
-    ranks: int | None = None
-    """The exit status of its ranks, if they failed."""
-    read: int = 0
-    """Bytes of the texts that it has read, decompressed."""
-    lines: int = 0
-    """When all texts are read: the lines, how many of them are malformed, and how many have a text without words."""
-    malformed: int = 0
-    empty: int = 0
-    step: int | None = None
-    """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
-    starts: int | None = None
-    """How often the ranks of the run were started, resumed trainings included."""
-    gpu_use: int | None = None
-    """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
-
-    def __post_init__(self) -> None:
-        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        _require(self.phase in PHASES, f"{self.phase!r} is not a phase")
-        _require(len(self.error) <= MOST_ERROR, "its error is too long")
-        read = (self.read, self.lines, self.malformed, self.empty)
-        counts = (*read, self.step or 0, self.starts or 0, self.attempt, self.gpus)
-        _require(all(0 <= each < _MOST_COUNTED for each in counts), "a count cannot be")
-        _require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
-
-    @property
-    def fails(self) -> bool:
-        """Whether it cannot go on, so that no other node can."""
-        return bool(self.error) or self.ranks is not None
-
-    @property
-    def over(self) -> bool:
-        """Whether the node does nothing more for the request."""
-        return self.phase in ("done", "failed")
-
-    def member(self, instance: str) -> Member | None:
-        """The node as a member of an attempt; None where it has told no address."""
-        try:
-            return Member(instance=instance, address=self.address, gpus=self.gpus)
-        except DataError:
-            return None
-
-    def has_come_to(self, phase: str) -> bool:
-        """Whether it is in this phase, or was before; one that failed has come nowhere."""
-        return self.phase != "failed" and PHASES.index(self.phase) >= PHASES.index(phase)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunEnd(_FlatDocument):
-    """That a launch of a run has ended. Raises DataError for values that cannot be."""
-
-    token: str
-    """Of the launch."""
-    outcome: str
-    """One of OUTCOMES."""
-    error: str = ""
-    """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
-
-    def __post_init__(self) -> None:
-        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        _require(self.outcome in OUTCOMES, f"{self.outcome!r} is not an outcome")
-        _require(len(self.error) <= MOST_ERROR, "its error is too long")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cancellation(_FlatDocument):
+class Cancellation(FlatDocument):
     """That a launch of the jobs is to end. Raises DataError for values that cannot be."""
 
     run: str
@@ -347,8 +176,8 @@ class Cancellation(_FlatDocument):
     """8 hexadecimal digits, others for each launch of a run."""
 
     def __post_init__(self) -> None:
-        _require(FINGERPRINT.fullmatch(self.run), f"{self.run!r} is not the name of a run")
-        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        require(FINGERPRINT.fullmatch(self.run), f"{self.run!r} is not the name of a run")
+        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
 
     @property
     def key(self) -> str:
@@ -361,23 +190,6 @@ class Cancellation(_FlatDocument):
         return f"{WORK}{self.run}/cancelled.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CancellationAnswer(_FlatDocument):
-    """What a step has done of a cancellation. Raises DataError for values that cannot be."""
-
-    token: str
-    """Of the launch."""
-    applications: int = 0
-    """How many applications of YARN it has ended."""
-    error: str = ""
-    """Why some may go on: a sentence."""
-
-    def __post_init__(self) -> None:
-        _require(_TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
-        _require(0 <= self.applications < _MOST_COUNTED, "a count cannot be")
-        _require(len(self.error) <= MOST_ERROR, "its error is too long")
-
-
 def tokens_in(text: str) -> list[str]:
     """The tokens of a queue of requests of any version."""
     try:
@@ -385,7 +197,7 @@ def tokens_in(text: str) -> list[str]:
     except DataError:
         return []
     tokens = [str(each.get("token")) for each in runs if isinstance(each, dict)] if isinstance(runs, list) else []
-    return list(filter(_TOKEN.fullmatch, tokens))
+    return list(filter(TOKEN.fullmatch, tokens))
 
 
 def step_name(run: str, name: str) -> str:
@@ -424,7 +236,7 @@ def status_key(instance: str) -> str:
     return f"{NODES}{instance}.run"
 
 
-def _read(text: str) -> dict[str, Any]:
+def read_document(text: str) -> dict[str, Any]:
     """A document's fields, without its version."""
     if len(text) > _MOST_BYTES:
         raise DataError(f"it has more than {_MOST_BYTES:,} characters")
@@ -435,13 +247,14 @@ def _read(text: str) -> dict[str, Any]:
     return written
 
 
-def _made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
+def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
+    """What these fields describe. Raises DataError for others."""
     require_fields(kind, written)
-    _require_all(kind, written)
+    require_all(kind, written)
     return kind(**written)
 
 
-def _require_all(kind: type[Any], values: Mapping[str, Any]) -> None:
+def require_all(kind: type[Any], values: Mapping[str, Any]) -> None:
     """Raise DataError where a field without a default is missing."""
     for field in fields(kind):
         if field.default is MISSING and field.name not in values:
@@ -452,6 +265,7 @@ def _are_words(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
-def _require(holds: object, sentence: str) -> None:
+def require(holds: object, sentence: str) -> None:
+    """Raise DataError with a sentence unless something holds."""
     if not holds:
         raise DataError(sentence)

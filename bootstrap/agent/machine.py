@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bootstrap.agent.documents import Attempt, Member, RunRequest
+from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.node_documents import Attempt, Member
 from common.errors import DataError
 from corpus.reading.s3 import place_of
 

@@ -9,7 +9,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bootstrap.agent.documents import Attempt, Member, NodeStatus, RunEnd, RunRequest
+from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 
 GONE_SECONDS = 20.0
 """How long a node may not be heard."""

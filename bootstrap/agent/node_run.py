@@ -15,8 +15,9 @@ from pathlib import Path
 
 from bootstrap.agent import documents
 from bootstrap.agent.channel import Channel
-from bootstrap.agent.documents import Attempt, Member, NodeStatus, RunRequest
+from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine
+from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.agent.processes import Processes
 from bootstrap.agent.progress import RecordedProgress
 from bootstrap.agent.supervisor import Restarts

@@ -10,7 +10,7 @@ from bootstrap.cli.target import Target, target_options
 from common.display import plural, printable
 
 if TYPE_CHECKING:
-    from bootstrap.agent.documents import NodeStatus
+    from bootstrap.agent.node_documents import NodeStatus
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.status import GroupStatus, Status
 

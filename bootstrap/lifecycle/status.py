@@ -11,7 +11,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import NodeStatus
+from bootstrap.agent.node_documents import NodeStatus
 from bootstrap.aws import clusters, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.documents import MOST_ERROR, Cancellation, CancellationAnswer
+from bootstrap.agent.documents import MOST_ERROR, Cancellation
+from bootstrap.agent.node_documents import CancellationAnswer
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying

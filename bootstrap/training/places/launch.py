@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import REQUEST_NAME, Attempt, NodeStatus, RequestQueue, RunEnd, RunRequest
+from bootstrap.agent.documents import REQUEST_NAME, RequestQueue, RunRequest
+from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 
-from bootstrap.agent.documents import NodeStatus, RunEnd
+from bootstrap.agent.node_documents import NodeStatus, RunEnd
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scale_up import READY_SECONDS

@@ -8,24 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.agent.documents import (
-    Attempt,
-    Cancellation,
-    CancellationAnswer,
-    Member,
-    NodeStatus,
-    RequestQueue,
-    RunEnd,
-    RunRequest,
-    tokens_in,
-)
+from bootstrap.agent.documents import Cancellation, RequestQueue, RunRequest, tokens_in
+from bootstrap.agent.node_documents import Attempt, CancellationAnswer, Member, NodeStatus, RunEnd
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.sources import Source
 from corpus.text_request import TextRequest
 from infra import topology
-from tests.bootstrap.agent.test_agent import request
+from tests.bootstrap.agent.world import request
 from tests.bootstrap.test_shell import HOSTILE
 
 TEXTS = TextRequest(

@@ -13,9 +13,8 @@ from bootstrap.agent.stage import stage
 from common.errors import DataError
 from corpus.stream.stream_settings import read_settings
 from corpus.text_request import TextProgress, TextRequest
-from tests.bootstrap.agent.test_agent import DATASET, RUN, STREAM, request
 from tests.bootstrap.agent.test_documents import TEXTS
-from tests.bootstrap.agent.world import Folder
+from tests.bootstrap.agent.world import DATASET, RUN, STREAM, Folder, request
 
 NAMED = {"dataset": None, "texts": TEXTS, "texts_name": "0123456789ab"}
 

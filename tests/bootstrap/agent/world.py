@@ -3,11 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bootstrap.agent import documents
+from bootstrap.agent.agent import Agent
 from bootstrap.agent.channel import Document
+from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.machine import Machine
+from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import LOST, State
+from corpus.stream.stream_settings import StreamSettings
 
 
 class Folder:
@@ -119,3 +127,129 @@ class AtOnce(Executor):
         except Exception as error:
             done.set_exception(error)
         return done
+
+
+RUN = "demo.20260102T030405-0a1b"
+KEY = documents.request_key("demo")
+DATASET = f"s3://data/datasets/{'0a' * 16}/dataset.h5"
+STREAM = StreamSettings(sources=("s3://texts/",), readers=2, follow=True)
+
+
+def request(*, trainers: int = 2, readers: int = 0, **more: object) -> RunRequest:
+    options = {"model": ("skipgram",)} if readers else {}
+    learnt = {"stream": STREAM} if readers else {"dataset": DATASET}
+    made = {"run": RUN, "token": "0a1b2c3d", "share": "efs", "options": options, **learnt, **more}
+    return RunRequest(trainers=trainers, readers=readers, **made)  # type: ignore[arg-type]
+
+
+class World:
+    """The nodes of a run, each with its programs and its agent, and the bucket."""
+
+    def __init__(self, root: Path, wanted: RunRequest) -> None:
+        self.root, self.wanted, self.now = root, wanted, 0.0
+        self.channel = Folder(root / "bucket")
+        self.said: list[str] = []
+        self.programs: dict[str, Programs] = {}
+        self.agents: dict[str, Agent] = {}
+        self.gone: set[str] = set()
+        for number in range(wanted.trainers + wanted.readers):
+            self.add(f"i-0000000{number}", gpus=int(number < wanted.trainers))
+        self.ask()
+
+    def add(self, instance: str, *, gpus: int = 1) -> None:
+        """A node that has booted."""
+        self.programs[instance] = Programs()
+        self.agents[instance] = self._agent(instance, gpus)
+
+    def _agent(self, instance: str, gpus: int) -> Agent:
+        node = Node(
+            instance=instance,
+            address=f"10.0.0.{int(instance[-1]) + 1}",
+            gpus=gpus,
+            bucket="data",
+            machine=Machine(root=self.root / instance),
+            processes=self.programs[instance],
+            channel=self.channel,
+            clock=lambda: self.now,
+            pool=AtOnce(),
+            say=lambda text: self.said.append(text),
+        )
+        return Agent("demo", node)
+
+    def ask(self, **changes: object) -> None:
+        """Write the request, with these changes."""
+        self.wanted = replace(self.wanted, **changes)  # type: ignore[arg-type]
+        self.channel.write(KEY, RequestQueue(runs=(self.wanted,)).to_json())
+
+    def tick(self, instance: str) -> None:
+        self.now += 1
+        if instance not in self.gone:
+            self.agents[instance].tick()
+
+    def pass_by(self, seconds: int) -> None:
+        """Let all nodes that are there work for so many seconds."""
+        for _ in range(seconds // len(self.programs) + 1):
+            for instance in self.programs:
+                self.tick(instance)
+
+    def crash(self, instance: str) -> None:
+        """End an agent, and start it again; its programs go on."""
+        self.agents[instance] = self._agent(instance, self.agents[instance]._node.gpus)
+
+    def lose(self, instance: str) -> None:
+        """End a node, with all of its programs."""
+        self.gone.add(instance)
+        for name in self.programs[instance].running():
+            self.programs[instance].states[name] = LOST
+
+    @property
+    def latest(self) -> Attempt | None:
+        """The latest attempt."""
+        keys = list(self.channel.list(documents.attempts_prefix(RUN)))
+        found = self.channel.read(keys[-1]) if keys else None
+        return Attempt.from_json(found.text) if found else None
+
+    def end(self) -> RunEnd | None:
+        found = self.channel.read(self.wanted.end_key)
+        return RunEnd.from_json(found.text) if found else None
+
+    def finish(self, instance: str, program: str, status: int = 0) -> None:
+        """End a program of the latest attempt, if it runs."""
+        name = f"{self.latest.name if self.latest else ''}/{program}"
+        if self.programs[instance].states.get(name) == "running":
+            self.programs[instance].states[name] = status
+
+    def train(self) -> None:
+        """Until all ranks have begun."""
+        for _ in range(20):
+            for instance in self.programs:
+                self.tick(instance)
+                self.finish(instance, "stage")
+        here = [instance for instance in self.programs if instance not in self.gone]
+        running = [any(name.endswith("train") for name in self.programs[each].running()) for each in here]
+        assert running == [self.agents[each]._node.gpus > 0 for each in here]
+
+    def status(self, instance: str) -> NodeStatus | None:
+        found = self.channel.read(documents.status_key(instance))
+        return NodeStatus.from_json(found.text) if found else None
+
+    def settle(self) -> None:
+        """Let every program end as it should, until nothing more happens."""
+        for _ in range(100):
+            for instance, programs in self.programs.items():
+                self.tick(instance)
+                for name in programs.running():
+                    kind = name.partition("/")[2]
+                    if not kind.startswith("reader") or name in programs.stopped:  # text without an end
+                        programs.states[name] = 0 if name not in programs.stopped else 143
+            if self.end() is not None and not any(each.running() for each in self.programs.values()):
+                return
+
+    def phases(self) -> list[str]:
+        return [found.phase if (found := self.status(instance)) else "" for instance in self.programs]
+
+    def started(self, program: str) -> list[bool]:
+        return [any(name.endswith(program) for name in each.started) for each in self.programs.values()]
+
+
+FIRST, SECOND = "i-00000000", "i-00000001"

@@ -12,7 +12,8 @@ import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from bootstrap.agent.documents import Cancellation, CancellationAnswer
+from bootstrap.agent.documents import Cancellation
+from bootstrap.agent.node_documents import CancellationAnswer
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing import cluster
 from bootstrap.preprocessing.cluster import EmrCluster

@@ -8,7 +8,8 @@ import boto3
 import pytest
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import Attempt, Member, NodeStatus, RequestQueue, RunEnd, RunRequest
+from bootstrap.agent.documents import RequestQueue, RunRequest
+from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account, read_tags
 from bootstrap.cli.status import describe_work
 from bootstrap.lifecycle.status import groups_now

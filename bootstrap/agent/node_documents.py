@@ -1,0 +1,219 @@
+"""The documents in which nodes tell what they do: who takes part in an attempt, what each has done, how a run ended.
+
+Whoever took over a node can write them, so all are checked when they are read.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from ipaddress import AddressValueError, IPv4Address
+from typing import Self
+
+from bootstrap.agent.documents import (
+    INSTANCE,
+    MOST_COUNTED,
+    MOST_ERROR,
+    MOST_GPUS,
+    MOST_NODES,
+    OUTCOMES,
+    PHASES,
+    TOKEN,
+    VERSION,
+    FlatDocument,
+    RunRequest,
+    made,
+    read_document,
+    require,
+    require_all,
+)
+from common.errors import DataError
+from common.json_values import require_fields
+
+MOST_ATTEMPTS = 999_999
+_PORTS = range(1024, 65_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A node of a run. Raises DataError for values that cannot be."""
+
+    instance: str
+    address: str
+    """Its private IPv4 address."""
+    gpus: int
+    """A rank each; 0 of a node that only reads."""
+
+    def __post_init__(self) -> None:
+        require(INSTANCE.fullmatch(self.instance), f"{self.instance!r} is not the id of an instance")
+        try:
+            IPv4Address(self.address)
+        except AddressValueError:
+            raise DataError(f"{self.address!r} is not the address of a node") from None
+        require(0 <= self.gpus <= MOST_GPUS, f"gpus is {self.gpus}, but must be 0 to {MOST_GPUS}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """Which nodes run a launch together, until one of them is lost or another one comes.
+
+    The nodes agree on it by a conditional write. Ranks of an older attempt are stopped. Raises DataError for values
+    that cannot be.
+    """
+
+    number: int
+    """From 1, over all launches of the run."""
+    token: str
+    """Of the launch."""
+    members: tuple[Member, ...]
+    """Those that train, the first of which serves NFS and copies the results, and then those that read."""
+    port: int
+    """Of the first node, where ranks meet."""
+    step: int = 0
+    """That of the newest checkpoint when it began."""
+    fruitless: int = 0
+    """How many attempts before it began at the same step."""
+    why: str = ""
+    """What ended the one before: a sentence."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.number <= MOST_ATTEMPTS, f"the number {self.number} of an attempt cannot be")
+        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        require(0 < len(self.members) <= 2 * MOST_NODES, f"an attempt has 1 to {2 * MOST_NODES:,} nodes")
+        require(self.members[0].gpus > 0, "the first node has no GPU")
+        require(len({each.instance for each in self.members}) == len(self.members), "a node is named twice")
+        require(self.port in _PORTS, f"the port {self.port} cannot be used")
+        require(0 <= self.step < MOST_COUNTED, "a step cannot be")
+        require(0 <= self.fruitless <= self.number, "a count cannot be")
+        require(len(self.why) <= MOST_ERROR, "its reason is too long")
+
+    @property
+    def trainers(self) -> tuple[Member, ...]:
+        """The nodes that train."""
+        return tuple(each for each in self.members if each.gpus)
+
+    @property
+    def instances(self) -> tuple[str, ...]:
+        """The ids of its nodes."""
+        return tuple(each.instance for each in self.members)
+
+    @property
+    def name(self) -> str:
+        """The folder of its programs on a node."""
+        return f"{self.token}-{self.number}"
+
+    def readers_on(self, instance: str, request: RunRequest) -> list[int]:
+        """The numbers of the readers of a node: those that only read share them, or else the first that trains."""
+        where = [each.instance for each in self.members if not each.gpus] or [self.members[0].instance]
+        count = request.stream.readers if request.stream else 0
+        return [reader for reader in range(count) if where[reader % len(where)] == instance]
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. Raises DataError for anything else."""
+        written = read_document(text)
+        members = written.get("members")
+        if not isinstance(members, list) or not all(isinstance(each, dict) for each in members):
+            raise DataError("members is not a list of nodes")
+        values = {**written, "members": tuple(made(Member, each) for each in members)}
+        require_fields(cls, {name: value for name, value in values.items() if name != "members"})
+        require_all(cls, values)
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeStatus(FlatDocument):
+    """What a node has done of a request. Raises DataError for values that cannot be."""
+
+    token: str
+    """Of the request."""
+    phase: str
+    """One of PHASES."""
+    attempt: int = 0
+    """The number of the attempt that it is in; 0: it waits for one."""
+    address: str = ""
+    """Its private IPv4 address."""
+    gpus: int = 0
+    """A rank each; 0 of a node that only reads."""
+    error: str = ""
+    """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
+    ranks: int | None = None
+    """The exit status of its ranks, if they failed."""
+    read: int = 0
+    """Bytes of the texts that it has read, decompressed."""
+    lines: int = 0
+    """When all texts are read: the lines, how many of them are malformed, and how many have a text without words."""
+    malformed: int = 0
+    empty: int = 0
+    step: int | None = None
+    """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
+    starts: int | None = None
+    """How often the ranks of the run were started, resumed trainings included."""
+    gpu_use: int | None = None
+    """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
+
+    def __post_init__(self) -> None:
+        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        require(self.phase in PHASES, f"{self.phase!r} is not a phase")
+        require(len(self.error) <= MOST_ERROR, "its error is too long")
+        read = (self.read, self.lines, self.malformed, self.empty)
+        counts = (*read, self.step or 0, self.starts or 0, self.attempt, self.gpus)
+        require(all(0 <= each < MOST_COUNTED for each in counts), "a count cannot be")
+        require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
+
+    @property
+    def fails(self) -> bool:
+        """Whether it cannot go on, so that no other node can."""
+        return bool(self.error) or self.ranks is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether the node does nothing more for the request."""
+        return self.phase in ("done", "failed")
+
+    def member(self, instance: str) -> Member | None:
+        """The node as a member of an attempt; None where it has told no address."""
+        try:
+            return Member(instance=instance, address=self.address, gpus=self.gpus)
+        except DataError:
+            return None
+
+    def has_come_to(self, phase: str) -> bool:
+        """Whether it is in this phase, or was before; one that failed has come nowhere."""
+        return self.phase != "failed" and PHASES.index(self.phase) >= PHASES.index(phase)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEnd(FlatDocument):
+    """That a launch of a run has ended. Raises DataError for values that cannot be."""
+
+    token: str
+    """Of the launch."""
+    outcome: str
+    """One of OUTCOMES."""
+    error: str = ""
+    """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
+
+    def __post_init__(self) -> None:
+        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        require(self.outcome in OUTCOMES, f"{self.outcome!r} is not an outcome")
+        require(len(self.error) <= MOST_ERROR, "its error is too long")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CancellationAnswer(FlatDocument):
+    """What a step has done of a cancellation. Raises DataError for values that cannot be."""
+
+    token: str
+    """Of the launch."""
+    applications: int = 0
+    """How many applications of YARN it has ended."""
+    error: str = ""
+    """Why some may go on: a sentence."""
+
+    def __post_init__(self) -> None:
+        require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
+        require(0 <= self.applications < MOST_COUNTED, "a count cannot be")
+        require(len(self.error) <= MOST_ERROR, "its error is too long")

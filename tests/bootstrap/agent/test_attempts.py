@@ -1,0 +1,167 @@
+"""Nodes that come, go and return: attempts follow each other, and the run ends whole."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.agent.documents import RequestQueue
+from bootstrap.agent.node_documents import RunEnd
+from tests.bootstrap.agent.world import (
+    FIRST,
+    KEY,
+    RUN,
+    SECOND,
+    World,
+    request,
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path, request())
+
+
+def test_all_nodes_are_waited_for_but_not_for_ever(tmp_path: Path) -> None:
+    world = World(tmp_path, request(min_nodes=1))
+    world.gone.add(SECOND)
+    world.pass_by(500)
+    assert world.latest is None
+    world.pass_by(900)
+    assert world.latest is not None
+    assert world.latest.instances == (FIRST,)
+
+
+def test_too_few_nodes_end_the_run_in_a_sentence(tmp_path: Path) -> None:
+    world = World(tmp_path, request(min_nodes=2))
+    world.gone.add(SECOND)
+    world.pass_by(1400)
+    end = world.end()
+    assert end is not None
+    assert end.error == "not all nodes came, and in 10 minutes no more than 1 of at least 2 could train"
+
+
+def test_a_node_that_is_lost_ends_an_attempt_and_no_run(world: World) -> None:
+    world.train()
+    world.lose(FIRST)  # which serves the others, and copies the results
+    world.pass_by(60)
+    assert world.latest is not None
+    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))
+    assert world.latest.why == f"the node {FIRST} is gone"
+    assert world.programs[SECOND].stopped == {"0a1b2c3d-1/train"}
+    world.programs[SECOND].states["0a1b2c3d-1/train"] = 143
+    world.train()
+    assert world.programs[SECOND].running() == ["0a1b2c3d-2/train"]
+    world.settle()
+    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+
+
+def test_ranks_that_fail_with_a_lost_node_go_on_without_it(world: World) -> None:
+    world.train()
+    world.lose(SECOND)
+    world.finish(FIRST, "train", 1)
+    world.pass_by(100)
+    assert world.end() is None
+    assert world.latest is not None
+    assert world.latest.instances == (FIRST,)
+    world.settle()
+    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+
+
+def test_a_node_that_comes_in_the_place_of_a_lost_one_joins(world: World) -> None:
+    world.train()
+    world.lose(SECOND)
+    world.pass_by(60)
+    world.programs[FIRST].states["0a1b2c3d-1/train"] = 143
+    world.train()
+    world.add(third := "i-00000003")
+    world.pass_by(200)
+    assert world.latest is not None
+    assert (world.latest.instances, world.latest.why) == ((FIRST, third), f"the node {third} has come")
+    world.programs[FIRST].states["0a1b2c3d-2/train"] = 143
+    world.train()
+    world.settle()
+    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+
+
+def test_attempts_that_come_no_further_end_the_run(world: World) -> None:
+    for number in range(4):
+        world.train()
+        attempt = world.latest
+        assert attempt is not None
+        assert (attempt.number, attempt.fruitless) == (number + 1, number)
+        world.lose(attempt.instances[1])
+        world.programs[attempt.instances[0]].states[f"{attempt.name}/train"] = 143
+        world.add(f"i-0000000{number + 2}")
+        world.pass_by(300)
+        if world.end() is not None:
+            break
+    end = world.end()
+    assert end is not None
+    assert end.error.endswith("is gone, and 3 attempts in turn have come no further than step 0")
+
+
+def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
+    later = replace(world.wanted, run=RUN.replace("0a1b", "ffff"), token="ffffffff")
+    world.channel.write(KEY, RequestQueue(runs=(world.wanted, later)).to_json())
+    world.train()
+    world.settle()
+    world.pass_by(30)
+    assert any(name.startswith("ffffffff-1/") for name in world.programs[FIRST].started)
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["tick", "tick", "tick", "crash", "stage", "train", "reader", "fail", "stop", "lose", "pass"]),
+    st.integers(0, 3),
+)
+
+
+def happen(world: World, event: str, instance: str) -> None:
+    running = [] if instance in world.gone else world.programs[instance].running()
+    match event:
+        case "tick":
+            before = world.started("train")
+            world.tick(instance)
+            if world.started("train") != before:
+                assert world.latest is not None
+                name = f"{world.latest.name}/stage"
+                ended = [world.programs[each].states.get(name) for each in world.latest.instances]
+                assert ended == [0] * len(ended)
+        case "pass":
+            world.pass_by(20)
+        case "crash":
+            world.crash(instance)
+        case "stop":
+            world.ask(stop=True)
+        case "lose" if len(world.programs) - len(world.gone) > 1 and instance != FIRST:
+            world.lose(instance)
+        case "fail" if running:
+            world.programs[instance].states[running[0]] = 1
+        case "stage" | "train":
+            world.finish(instance, event)
+
+
+@given(st.lists(EVENTS, max_size=60), st.sampled_from(["efs", None]), st.integers(0, 1))
+def test_in_every_order_of_stops_crashes_losses_and_ends_an_attempt_begins_together_and_the_run_ends(
+    events: list[tuple[str, int]], share: str | None, readers: int
+) -> None:
+    share = "efs" if readers else share
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), request(readers=readers, share=share))
+        failed = stopped = False
+        for event, number in events:
+            instance = list(world.programs)[number % len(world.programs)]
+            running = [] if instance in world.gone else world.programs[instance].running()
+            failed |= event == "fail" and bool(running) and "reader" not in running[0]
+            stopped |= event == "stop"
+            happen(world, event, instance)
+        for _ in range(8):
+            world.settle()
+        end = world.end()
+        assert end is not None
+        assert not any(each.running() for each in world.programs.values())
+        if not failed:
+            assert end.outcome == ("stopped" if stopped else "finished"), end

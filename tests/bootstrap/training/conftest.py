@@ -1,0 +1,33 @@
+"""A bucket with a dataset, for nodes of the embedded AWS."""
+
+import zipfile
+
+import boto3
+import pytest
+
+from corpus.dataset import write_dataset
+from corpus.dataset_settings import Settings
+from corpus.reading.s3 import place_of
+from embedded.aws import EmbeddedAws
+from tests.bootstrap.training.on_nodes import DATASET, ROOT, rows
+from tests.fleet import BUCKET, pack_code
+
+
+@pytest.fixture(scope="module")
+def node_bucket(aws: EmbeddedAws) -> None:
+    """A bucket with a dataset, and with what nodes install."""
+    s3 = boto3.Session().client("s3")
+    s3.create_bucket(Bucket=BUCKET)
+    write_dataset(
+        aws.folder / "dataset.h5",
+        train=rows(2000),
+        test=rows(200),
+        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
+        settings=Settings(row_length=10, vocabulary_size=20),
+    )
+    s3.upload_file(str(aws.folder / "dataset.h5"), BUCKET, place_of(DATASET).key)
+    with zipfile.ZipFile(aws.folder / "code.zip", "w") as archive:
+        pack_code(archive)
+    s3.upload_file(str(aws.folder / "code.zip"), BUCKET, "code.zip")
+    s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
+    s3.upload_file(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), BUCKET, "boot.sh")

@@ -1,0 +1,35 @@
+"""What nodes of the embedded AWS boot with, and what they train on."""
+
+from pathlib import Path
+
+import boto3
+import numpy as np
+
+from corpus.dataset import RowBlock
+from tests.fleet import BUCKET
+
+ROOT = Path(__file__).parents[3]
+DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
+
+
+def rows(count: int) -> RowBlock:
+    generator = np.random.default_rng(count)
+    labels = (generator.random(count) < 0.5).astype(np.uint8)
+    tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (count, 10))).astype(np.uint16)
+    return RowBlock(tokens, np.full(count, 10, np.uint16), labels, labels * 4 + 1)
+
+
+def boot(share: str | None) -> str:
+    variables = {
+        "DATA_BUCKET": BUCKET,
+        "SHARE_KIND": share or "none",
+        "CODE_URL": f"s3://{BUCKET}/code.zip",
+        "WHEELS_URL": f"s3://{BUCKET}/wheels.zip",
+    }
+    exports = [f"export {name}={value}" for name, value in variables.items()]
+    return "\n".join([*exports, f"aws s3 cp s3://{BUCKET}/boot.sh boot.sh", "exec bash boot.sh"])
+
+
+def checkpoints() -> list[str]:
+    found = boto3.Session().client("s3").list_objects_v2(Bucket=BUCKET, Prefix="runs/").get("Contents", [])
+    return [each["Key"] for each in found if "/checkpoints/" in each["Key"]]
