@@ -33,6 +33,10 @@ class Interrupt(KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
 
+class Detached(Exception):
+    """The command ends, and leaves to itself what it has started; the text says why, where the user did not ask."""
+
+
 def mark_handled(interrupt: KeyboardInterrupt) -> None:
     """Call this when the interrupt is caught and the program continues: it is then not raised again."""
     if isinstance(interrupt, Interrupt):

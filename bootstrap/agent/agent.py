@@ -66,13 +66,13 @@ class Agent:
         return self._launch is not None and not self._launch.ended
 
     def _look(self) -> None:
-        """Read what is wanted: the first run that has not ended."""
+        """Read what is wanted: the first run that has not ended, and whose nodes have booted."""
         found = self._channel.read(self._key, self._queue)
         if found is not self._queue:
             self._queue = found
             self._runs = self._read(found) if found else ()
         wanted = next((each for each in self._runs if each.token not in self._ended), None)
-        if wanted is None:
+        if wanted is None or not wanted.ready:
             self._launch = None
         elif self._launch is None or self._launch.request.token != wanted.token:
             if _end_of(self._channel.read(wanted.end_key), wanted) is not None:

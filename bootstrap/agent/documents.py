@@ -32,7 +32,6 @@ PHASES = ("wait", "stage", "staged", "run", "end", "done", "failed")
 it leaves its results; it has ended; or could not."""
 OUTCOMES = ("finished", "stopped", "failed")
 """Of a run."""
-MOST_ATTEMPTS = 999_999
 _NUMBER_DIGITS = 6
 
 INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
@@ -45,7 +44,10 @@ _TEXTS = re.compile(r"[0-9a-f]{12}")
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
 MOST_COUNTED = 1 << 60
-_PORTS = range(1024, 65_000)
+_OF_A_COMMAND = ("resume", "force")
+"""Options that say only what an output may hold."""
+_OF_A_LAUNCH = ("run", "token", "stop", "keep", "ready", "min_nodes")
+"""Fields that say nothing of the work."""
 
 _Kind = TypeVar("_Kind")
 
@@ -77,6 +79,8 @@ class RunRequest:
     """Whether the ranks are to stop with a checkpoint."""
     keep: bool = False
     """Whether the nodes stay when the run has ended, and nobody ends them before they were idle for long."""
+    ready: bool = False
+    """Whether its nodes have booted; before that the request only says whom they are for."""
 
     def __post_init__(self) -> None:
         require(RUN.fullmatch(self.run), f"{self.run!r} is not the name of a run")
@@ -101,7 +105,11 @@ class RunRequest:
 
     def same_work(self, other: "RunRequest") -> bool:
         """Whether both ask for the same training of the same data, as the same command does when it is typed twice."""
-        return replace(self, run=other.run, token=other.token, stop=other.stop, keep=other.keep) == other
+        here = {name: words for name, words in self.options.items() if name not in _OF_A_COMMAND}
+        options = {name: tuple(word.replace(self.run, other.run) for word in words) for name, words in here.items()}
+        options |= {name: words for name, words in other.options.items() if name in _OF_A_COMMAND}
+        state = {name: getattr(other, name) for name in _OF_A_LAUNCH}
+        return replace(self, options=options, **state) == other
 
     def plain(self) -> dict[str, Any]:
         """As `from_plain` reads it."""

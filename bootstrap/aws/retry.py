@@ -16,8 +16,12 @@ from typing import TypeVar
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     HTTPClientError,
+    NoCredentialsError,
     ReadTimeoutError,
+    SSOError,
+    TokenRetrievalError,
 )
 from botocore.exceptions import (
     ConnectionError as NoConnectionError,
@@ -29,6 +33,18 @@ from bootstrap.progress import note
 Result = TypeVar("Result")
 
 THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
+NOT_ACCEPTED = (
+    "AuthFailure",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "RequestExpired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+)
+"""Codes of errors of credentials."""
 
 
 class Abandoned(Interrupt):
@@ -117,6 +133,13 @@ def is_transient(error: BotoCoreError | ClientError) -> bool:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= 500 or error.response["Error"]["Code"] in THROTTLED
     return isinstance(error, NoConnectionError | HTTPClientError)
+
+
+def is_not_accepted(error: BotoCoreError | ClientError) -> bool:
+    """Whether the credentials are at fault, as after a session has expired."""
+    if isinstance(error, ClientError):
+        return error.response["Error"].get("Code") in NOT_ACCEPTED
+    return isinstance(error, NoCredentialsError | CredentialRetrievalError | SSOError | TokenRetrievalError)
 
 
 def _in_background(call: Callable[[], Result]) -> "Future[Result]":

@@ -16,21 +16,10 @@ from botocore.exceptions import (
 )
 
 from bootstrap.aws import loopback
-from bootstrap.aws.retry import THROTTLED
+from bootstrap.aws.retry import NOT_ACCEPTED, THROTTLED
 
 AwsError = BotoCoreError | ClientError | Boto3Error
 
-_NOT_ACCEPTED = (
-    "AuthFailure",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "IncompleteSignature",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "RequestExpired",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-)
 _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
 
 
@@ -49,7 +38,7 @@ def sentence(error: AwsError) -> str:
         return f"AWS cannot be reached ({_words(error)}); check the network, and the proxy if there is one"
     if isinstance(error, ClientError):
         code = error.response["Error"].get("Code", "")
-        if code in _NOT_ACCEPTED:
+        if code in NOT_ACCEPTED:
             return f"AWS does not accept your credentials ({_words(error)}); renew them, or set AWS_PROFILE to others"
         if code in _NOT_ALLOWED:
             return f"your AWS credentials do not allow that ({_words(error)}); ask your administrator, or use others"

@@ -7,7 +7,7 @@ A reader is no rank: never take all nodes for those that train. Whoever scaled g
 import shlex
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -108,8 +108,13 @@ def role_of(tags: Mapping[str, str]) -> str:
     return tags.get(topology.TAG_ROLE, "train")
 
 
-def scale_to_zero(deployment: Deployment, scaled: Sequence[GpuGroup]) -> None:
+def scale_to_zero(
+    deployment: Deployment, scaled: Sequence[GpuGroup], *, unless: Callable[[], bool] = lambda: False
+) -> None:
     """Scale these groups to zero, except those that stay; does not wait until their nodes have ended.
+
+    `unless` tells whether they are needed for something else, and none is scaled then; where AWS does not answer that
+    in time, all are.
 
     Raises ShoalError with the commands to type for groups that could not be scaled to zero. When the user leaves before
     AWS has answered, prints the same and raises Abandoned.
@@ -119,6 +124,9 @@ def scale_to_zero(deployment: Deployment, scaled: Sequence[GpuGroup]) -> None:
     with _ignoring_signals():
         try:
             client = deployment.session.client("autoscaling")
+            with suppress(BotoCoreError, ClientError):
+                if retrying(unless, seconds=_TO_ZERO_SECONDS):
+                    return
             for group in tuple(running):
                 with suppress(BotoCoreError, ClientError):
                     retrying(partial(_set_to_zero, client, group), seconds=max(0.0, until - time.monotonic()))

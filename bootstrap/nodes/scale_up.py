@@ -5,7 +5,7 @@ capacity, or with a node that never reports, would otherwise wait for ever, whil
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.interrupt import Detached
 from bootstrap.nodes import boot_report, capacity, fleet, scaling_group
 from bootstrap.nodes.capacity import GroupState
 from bootstrap.nodes.fleet import GpuNode
@@ -29,26 +30,38 @@ _PAUSE_SECONDS = 1.0
 
 
 @contextmanager
-def scaled_up(deployment: Deployment, bars: Bars, *, readers: bool = False) -> Iterator[list[GpuNode]]:
-    """All nodes of the deployment that train, ready, and with `readers` those that read, after them.
+def scaled_up(
+    deployment: Deployment,
+    bars: Bars,
+    *,
+    readers: bool = False,
+    start: bool = True,
+    stays: Callable[[], bool] = lambda: False,
+) -> Iterator[list[GpuNode]]:
+    """All nodes of the deployment that train, ready, and with `readers` those that read, after them; without `start`
+    those that run already.
 
-    At the end all groups are scaled to zero, except those that stay; also a group that a killed command left. Missing
-    spot instances are replaced by on demand, and a zone without capacity by the next; a stage of `bars` shows that.
-    Raises ShoalError when no zone is left, when AWS names a quota, when a node fails to boot (with the last line of its
-    log), or when not all nodes are ready after 15 minutes. A user who leaves while AWS does not answer (Abandoned) sees
-    what still runs.
+    At the end all groups are scaled to zero, except those that stay; also a group that a killed command left. Where
+    `stays()` is true then, or the block is left by Detached, none is. Missing spot instances are replaced by on demand,
+    and a zone without capacity by the next; a stage of `bars` shows that. Raises ShoalError when no zone is left, when
+    AWS names a quota, when a node fails to boot (with the last line of its log), or when not all nodes are ready after
+    15 minutes. A user who leaves while AWS does not answer (Abandoned) sees what still runs.
     """
     groups = fleet.groups(deployment, readers=True)
-    abandoned = False
+    left = False
     try:
-        yield _ScaleUp(deployment, bars, readers=readers).run()
+        scale_up = _ScaleUp(deployment, bars, readers=readers)
+        yield scale_up.run() if start else scale_up.running()
+    except Detached:
+        left = True
+        raise
     except Abandoned:
-        abandoned = True
+        left = True
         bars.note(fleet.running_nodes_warning(groups))
         raise
     finally:
-        if not abandoned:
-            fleet.scale_to_zero(deployment, groups)
+        if not left:
+            fleet.scale_to_zero(deployment, groups, unless=stays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +89,7 @@ class _ScaleUp:
         self._stage("")
         self._request_nodes()
         while True:
-            running = self._running()
+            running = self.running()
             if self._all_ready(running):
                 return running
             self._refresh()
@@ -96,7 +109,7 @@ class _ScaleUp:
                 case capacity.Wait():
                     self._wait(lambda: _late(running, self._ready, self._seen, states))  # noqa: B023
 
-    def _running(self) -> list[GpuNode]:
+    def running(self) -> list[GpuNode]:
         """The running nodes of these groups; readers that stay may run, too."""
         names = {group.name for group in self._groups}
         return [node for node in retrying(partial(fleet.nodes, self._deployment)) if node.group in names]

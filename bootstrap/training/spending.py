@@ -4,35 +4,49 @@ A node is paid for from its launch on, and counts from there. A node that ran be
 deploy`, counts from the training's start.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
+from infra.catalog import PriceList
 from infra.topology_error import TopologyError
 
 
 class Spending:
-    """Counts the dollars of nodes that run."""
+    """Counts the dollars of nodes that run, and of those that have ended until they were seen last."""
 
-    def __init__(self, nodes: Sequence[GpuNode], *, region: str, since: datetime) -> None:
-        self._nodes, self._since = nodes, since
+    def __init__(self, *, region: str, since: datetime) -> None:
+        self._since = since
+        self._seen: dict[str, tuple[GpuNode, datetime | None]] = {}
+        """Nodes, and when each was seen last; None of one that runs."""
+        self._at: datetime | None = None
         try:
-            prices = catalog.prices(region)
-            self._rates = [cost.training_node(node.instance_type, prices) for node in nodes]
+            self._prices: PriceList | None = catalog.prices(region)
         except TopologyError:
-            self._rates = []
+            self._prices = None
+
+    def see(self, running: Iterable[GpuNode]) -> None:
+        """Note which nodes run now."""
+        known, now = {each.instance_id: each for each in running}, datetime.now(UTC)
+        for name, (node, ended) in self._seen.items():
+            self._seen[name] = node, None if name in known else ended or self._at
+        self._seen |= {name: (node, None) for name, node in known.items() if name not in self._seen}
+        self._at = now
 
     def so_far(self) -> float | None:
         """Dollars so far, as an upper bound: spot nodes count at on-demand prices. None where a price is not known."""
-        if not self._rates:
+        if self._prices is None or not self._seen:
             return None
-        now = datetime.now(UTC)
-        return sum(rate * self._hours(node, now) for node, rate in zip(self._nodes, self._rates, strict=True))
-
-    def _hours(self, node: GpuNode, now: datetime) -> float:
-        return max(timedelta(), now - max(node.launched, self._since)) / timedelta(hours=1)
+        now, dollars = datetime.now(UTC), 0.0
+        for node, ended in self._seen.values():
+            try:
+                rate = cost.training_node(node.instance_type, self._prices)
+            except TopologyError:
+                return None
+            dollars += rate * (max(timedelta(), (ended or now) - max(node.launched, self._since)) / timedelta(hours=1))
+        return dollars
 
 
 class Stages:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bootstrap.aws.retry import Abandoned, retrying
-from bootstrap.interrupt import mark_handled, name_of
+from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Place, Run
 from bootstrap.training.saved_options import write_options
@@ -49,14 +49,25 @@ def train(
     run = place.prepare(source, config, bars)
     predicted = forecast(place, run) if forecast else None
     write_options(config, run.prepared, given or place.options)
-    stages = Stages(datetime.now(UTC), run.spent)
-    with run.resources(bars):
-        stages.end("start the nodes")
-        with run.started(bars):
-            run.wait_for_data(bars)
-            stages.end("copy the data")
-            stop_request = _follow(place, run, bars)
-        stages.end("train")
+    return carry_out(place, run, bars, predicted)
+
+
+def carry_out(place: Place, run: Run, bars: Bars, predicted: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Start a run that is prepared, or follow it where it goes on, to its results. Returns and raises what `train`
+    does; of a run that is left to itself only `detached` true, and what the place tells of it."""
+    stages, config = Stages(datetime.now(UTC), run.spent), run.config
+    try:
+        with run.resources(bars):
+            stages.end("start the nodes")
+            with run.started(bars):
+                run.wait_for_data(bars)
+                stages.end("copy the data")
+                stop_request = _follow(place, run, bars)
+            stages.end("train")
+    except Detached as left:
+        if str(left):
+            bars.note(str(left))
+        return {"detached": True, "stopped": False, **run.left()}
     stages.end("end the nodes")
     ended = run.collect(bars, stopped=stop_request is not None)
     launched: dict[str, Any] = {"began": stages.began.timestamp(), "seconds": stages.seconds}
@@ -96,6 +107,8 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
                     time.sleep(place.pause)
                 return stop_request
             except KeyboardInterrupt as interrupt:
+                if run.leaves(interrupt):
+                    raise
                 if stop_request:
                     raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
                 stop_request = interrupt

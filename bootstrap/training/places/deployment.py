@@ -5,27 +5,29 @@ Whatever needs nodes must happen inside `resources`, because otherwise a failure
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import filterfalse
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
-from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.aws.retry import Abandoned, is_not_accepted, retrying
+from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
-from bootstrap.training.places.launch import NodeLaunch, queue_path, require_free
+from bootstrap.training.places.launch import NodeLaunch, Wishes, queue_path, require_free
 from bootstrap.training.places.nodes_followed import GO_ON, FollowedNodes, unanswered_message, wait_for_data
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.readers import ReadingProgress, count_readers, read_so_far
@@ -33,7 +35,7 @@ from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
 from bootstrap.training.spending import Spending
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
-from common.display import printable
+from common.display import plural, printable
 from common.errors import ShoalError, TrainingError
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
@@ -45,7 +47,7 @@ from corpus.text_request import describe_left_out
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.rates import Node
 from experiments.records.summaries import read_summary
-from infra import catalog, cost, topology
+from infra import catalog, cost, parts, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
 from trainer.output.run_files import SUMMARY, finished_model, require_free_output, was_stopped
@@ -53,6 +55,7 @@ from trainer.rank_processes import failure_in
 
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 """The names of datasets on nodes (bootstrap/agent/machine.py)."""
+_ROLES = get_args(parts.Role)
 _ANSWERS = {".questions": ".answers"}
 """Of a set of analogies in MSR's format the other file."""
 
@@ -63,8 +66,11 @@ class OnDeployment(Place):
     pause = 1.0
     reads_s3_alone = True
 
-    def __init__(self, deployment: Deployment, *, held: Sequence[GpuNode] | None = None) -> None:
+    def __init__(
+        self, deployment: Deployment, wishes: Wishes = Wishes(), *, held: Sequence[GpuNode] | None = None
+    ) -> None:
         """`held`: nodes that run already, and go on after a run, which then leaves nothing in the bucket."""
+        self.wishes = wishes
         self.deployment, self.name, self.held_nodes = deployment, deployment.name, held
         self.options = {"deployment": (self.name,)}
         self.topology, self.shares = deployment.topology, deployment.share is not None
@@ -147,8 +153,6 @@ class OnDeployment(Place):
                 "--embeddings goes with --local: the nodes of a deployment cannot read those vectors; train here, or "
                 "leave it out"
             )
-        if self.held_nodes is None:
-            require_free(self.deployment)
         prepared = source.prepare(self, config, bars)
         for address in filter(is_s3, (*config.similarity, *config.analogy)):
             self.deployment.readable(
@@ -183,7 +187,7 @@ class OnDeployment(Place):
         """The next training would take a dataset that is left for the newest one, or resume a run that is left."""
         require_free(self.deployment)
         with scaled_up(self.deployment, bars) as nodes:
-            place = type(self)(self.deployment, held=nodes)
+            place = type(self)(self.deployment, Wishes(keep=True, alone=True), held=nodes)
             try:
                 yield place
             finally:
@@ -234,38 +238,102 @@ class DeploymentRun(Run):
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
-        """The nodes that train, and those that read where there is a stream."""
-        deployment, held, began = self._place.deployment, self._place.held_nodes, datetime.now(UTC)
-        if held is not None:
-            self._nodes = held
-            yield
-            return
-        with scaled_up(deployment, bars, readers=self.prepared.readers > 0) as self._nodes:
-            self._spending = Spending(self._nodes, region=str(deployment.session.region_name), since=began)
-            yield
+        """The nodes that train, and those that read where there is a stream; none where the run has ended."""
+        place, launch = self._place, self.launch
+        deployment, readers = place.deployment, self.prepared.readers > 0
+        if not launch.is_claimed:
+            self._claim(bars)
+        with self._forgotten_after_errors():
+            if place.held_nodes is not None:
+                self._nodes = place.held_nodes
+                yield
+                return
+            if launch.end() is not None:
+                yield
+                return
+            running = launch.found and launch.request.ready and any(each.desired for each in fleet.groups(deployment))
+            self._spending = Spending(region=str(deployment.session.region_name), since=launch.began)
+            with scaled_up(deployment, bars, readers=readers, start=not running, stays=launch.keeps_nodes) as nodes:
+                self._spending.see(nodes)
+                self._nodes = nodes
+                yield
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
-        """Ask the nodes for the run."""
+        """Have the nodes begin. A closed terminal and expired credentials leave the run to itself."""
         bars.stage(*self.prepared.staging)
-        self.launch.start(self._nodes, self._with_sets(bars), self.prepared.request(), bars)
-        abandoned = False
+        self.launch.begin(self._nodes)
         try:
             yield
-        except Abandoned:  # AWS does not answer, and the run continues
-            abandoned = True
-            raise
-        finally:
-            if not abandoned:
-                with suppress(BotoCoreError, ClientError, ShoalError):
-                    self.launch.forget()
+        except KeyboardInterrupt as interrupt:
+            if not self.leaves(interrupt):
+                raise
+            mark_handled(interrupt)
+            raise Detached from None
+        except (BotoCoreError, ClientError) as error:
+            if self._place.held_nodes is not None or not is_not_accepted(error):
+                raise
+            raise Detached(f"AWS does not accept your credentials any more ({error})") from error
+
+    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
+        """Whether this interrupt ends the command alone."""
+        return self._place.held_nodes is None and name_of(interrupt) == signal.SIGHUP.name
+
+    def left(self) -> Mapping[str, Any]:
+        """The run, and where it is."""
+        return {"run": self.launch.run, "deployment": self._place.name}
 
     def wait_for_data(self, bars: Bars) -> None:
         """Wait for all nodes."""
-        wait_for_data(self.launch, bars)
+        wait_for_data(self.launch, bars, detach=self._place.wishes.detach)
         for node in list(self.launch.statuses().values())[:1]:
             for sentence in describe_left_out(lines=node.lines, malformed=node.malformed, empty=node.empty):
                 bars.note(sentence)
+
+    def _claim(self, bars: Bars) -> None:
+        """Claim the nodes, and bring them the sets of this machine, which a launch that is found has already."""
+        place, launch = self._place, self.launch
+        if (held := place.held_nodes) is not None:
+            counts = [len(of_role(held, role)) for role in _ROLES]
+        else:
+            groups = fleet.groups(place.deployment, readers=self.prepared.readers > 0)
+            counts = [sum(each.size for each in groups if each.role == role) for role in _ROLES]
+        if place.wishes.min_nodes > counts[0]:
+            raise ShoalError(
+                f"--min-nodes is {place.wishes.min_nodes}, but '{place.name}' has {plural(counts[0], 'node')} that train"
+            )
+        sets = [each for each in (*self.config.similarity, *self.config.analogy) if not is_s3(each)]
+        folder = s3.S3Path(launch.bucket, f"{launch.folder.key}{SETS}")
+        launch.claim(
+            replace(
+                self.config,
+                similarity=tuple(_brought(each, folder) for each in self.config.similarity),
+                analogy=tuple(_brought(each, folder) for each in self.config.analogy),
+            ),
+            self.prepared.request(),
+            trainers=counts[0],
+            readers=counts[1],
+            wishes=place.wishes,
+            bars=bars,
+        )
+        if not launch.found:
+            for address in sets:
+                path = Path(address)
+                beside = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
+                files = [path, beside] if beside != path and beside.exists() else [path]
+                objects.upload(self._s3, files, folder, bars)
+
+    @contextmanager
+    def _forgotten_after_errors(self) -> Iterator[None]:
+        """Have nodes that stay end what they do after an error, unless the run is left to itself."""
+        try:
+            yield
+        except (Abandoned, Detached):
+            raise
+        except BaseException:
+            with suppress(BotoCoreError, ClientError, ShoalError):
+                self.launch.forget()
+            raise
 
     @contextmanager
     def view(self, bars: Bars) -> Iterator[RunView]:
@@ -275,7 +343,8 @@ class DeploymentRun(Run):
         read = ReadingProgress(self._s3, self.launch.folder, readers) if readers else None
         with TensorBoardWriter(self.config.output / FOLDER) as board:
             view = RunView(bars, board, spent=self.spent, read=read)
-            self._followed = FollowedNodes(self.launch, view, bars)
+            seen = self._spending.see if self._spending else lambda _: None
+            self._followed = FollowedNodes(self.launch, view, bars, seen)
             yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
@@ -300,6 +369,7 @@ class DeploymentRun(Run):
         files, refused = objects.download(self._s3, folder, output, check=names.result)
         if not refused:
             fetched.mark(self._s3, self.launch.bucket, {self.launch.run: etags}, bars.note)
+        self.launch.forget()
         summary = read_summary(output) if output / SUMMARY in files else None
         train, read_nodes = of_role(self._nodes, "train"), of_role(self._nodes, "read")
         kept = {
@@ -313,6 +383,7 @@ class DeploymentRun(Run):
                 "nodes": [vars(node) for node in train],
                 "readers": [vars(node) for node in read_nodes],
                 "run": str(folder),
+                **({"kept": True} if self.launch.request.keep and self._place.held_nodes is None else {}),
                 **({"inputs": list(self.prepared.inputs)} if self.prepared.inputs else {}),
                 **read,
                 "refused": refused,
@@ -324,22 +395,6 @@ class DeploymentRun(Run):
     def _following(self) -> FollowedNodes:
         assert self._followed is not None
         return self._followed
-
-    def _with_sets(self, bars: Bars) -> TrainConfig:
-        """The configuration with its sets where nodes can read them: those of this machine are uploaded."""
-        bring = partial(self._brought, bars)
-        similarity, analogy = map(bring, self.config.similarity), map(bring, self.config.analogy)
-        return replace(self.config, similarity=tuple(similarity), analogy=tuple(analogy))
-
-    def _brought(self, bars: Bars, address: str) -> str:
-        if is_s3(address):
-            return address
-        path = Path(address)
-        beside = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
-        files = [path, beside] if beside != path and beside.exists() else [path]
-        return objects.upload(self._s3, files, s3.S3Path(self.launch.bucket, f"{self.launch.folder.key}{SETS}"), bars)[
-            0
-        ]
 
     def _what_was_read(self, bars: Bars) -> dict[str, Any]:
         found = read_so_far(self._s3, self.launch.folder, self.prepared.readers)
@@ -361,7 +416,13 @@ class DeploymentRun(Run):
         end = self._followed.end if self._followed else None
         if end is not None and end.error:
             return ShoalError(f"{printable(end.error)}{self._where(end.error)}")
-        if stopped or (summary is not None and not summary["stopped"]):
+        if end is not None and end.outcome == "stopped" and summary is None and not stopped:
+            return ShoalError(f"run {self.launch.run} was stopped before its first checkpoint; start it again")
+        if (
+            stopped
+            or (end is not None and end.outcome == "stopped")
+            or (summary is not None and not summary["stopped"])
+        ):
             return None
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
@@ -377,3 +438,10 @@ class DeploymentRun(Run):
     def _where(self, error: str) -> str:
         """What follows the sentence of a node that could not go on."""
         return f"; its log is in {self.launch.folder}{GO_ON}" if error.startswith("reader ") else ""
+
+
+def _brought(address: str, folder: s3.S3Path) -> str:
+    """Where nodes find a set of words: one of this machine in a folder of their bucket."""
+    return (
+        address if is_s3(address) else str(s3.S3Path(folder.bucket, folder.key + objects.safe_name(Path(address).name)))
+    )

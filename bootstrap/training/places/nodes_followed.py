@@ -5,12 +5,14 @@ fails on other nodes; only here is it seen that a node is gone.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from bootstrap.agent.node_documents import NodeStatus, RunEnd
-from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.agent.node_documents import RunEnd
+from bootstrap.aws.retry import retrying
+from bootstrap.interrupt import Detached
 from bootstrap.nodes import fleet
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import NodeLaunch
@@ -29,55 +31,55 @@ _ANSWER_SECONDS = 120.0
 GO_ON = "; type the same command with --resume, which continues from the last checkpoint"
 _LOOK_SECONDS = 10.0
 
-Statuses = Mapping[str, NodeStatus]
 
-
-def wait_for_data(launch: NodeLaunch, bars: Bars) -> None:
+def wait_for_data(launch: NodeLaunch, bars: Bars, *, detach: bool = False) -> None:
     """Wait until all nodes have their data, or one cannot get it; the bar shows the texts that all of them have read.
 
-    An error or an interrupt stops the launch. Raises ShoalError for a node that does not answer.
+    Raises ShoalError for a node that does not answer, and with `detach` Detached once the nodes have agreed on who
+    does it.
     """
-    watch, since = _Watch(launch), time.monotonic()
-    try:
-        while True:
-            watch.look(bars)
-            statuses = launch.statuses()
-            if launch.end() is not None or any(each.over for each in statuses.values()):
-                return
-            attempt = launch.attempt()
-            if attempt and all(name in statuses and statuses[name].has_come_to("staged") for name in attempt.instances):
-                return
-            silent = [] if attempt else [each for each in launch.started if each not in statuses]
-            if silent and time.monotonic() - since > _ANSWER_SECONDS:
-                raise ShoalError(
-                    f"the agent of the node {silent[0]} does not answer; if its deployment is of an earlier version of "
-                    "Shoal, deploy it again"
-                )
-            if read := min((each.read for each in statuses.values()), default=0):
-                bars.at(read)
-            bars.tick()
-            time.sleep(_PAUSE_SECONDS)
-    except Abandoned:
-        raise
-    except BaseException:
-        launch.ask_to_stop()  # on a node that stays it would go on
-        raise
+    watch, since, waiting = _Watch(launch), time.monotonic(), False
+    while True:
+        watch.look(bars)
+        statuses, attempt = launch.statuses(), launch.attempt()
+        if launch.end() is not None or any(each.over for each in statuses.values()):
+            return
+        if attempt is None and (before := launch.before()):
+            if detach:
+                raise Detached
+            if not waiting:
+                bars.note(f"waiting for run {before[0].run}")
+            waiting, since = True, time.monotonic()
+        if attempt and detach:
+            raise Detached
+        if attempt and all(name in statuses and statuses[name].has_come_to("staged") for name in attempt.instances):
+            return
+        silent = [] if attempt else [each for each in launch.started if each not in statuses]
+        if silent and time.monotonic() - since > _ANSWER_SECONDS:
+            raise ShoalError(
+                f"the agent of the node {silent[0]} does not answer; if its deployment is of an earlier version of "
+                "Shoal, deploy it again"
+            )
+        if read := min((each.read for each in statuses.values()), default=0):
+            bars.at(read)
+        bars.tick()
+        time.sleep(_PAUSE_SECONDS)
 
 
 class FollowedNodes:
     """A launch that is followed."""
 
-    def __init__(self, launch: NodeLaunch, view: RunView, bars: Bars) -> None:
-        """`view` shows what the record has more than now."""
-        self.statuses: Statuses = {}
+    def __init__(
+        self, launch: NodeLaunch, view: RunView, bars: Bars, seen: Callable[[Sequence[GpuNode]], None]
+    ) -> None:
+        """`view` shows what the record has more than now, and `seen` is told which nodes run."""
         self.end: RunEnd | None = None
         self._launch, self._record, self._bars = launch, RemoteRecord(launch, view), bars
-        self._watch = _Watch(launch)
+        self._watch = _Watch(launch, seen)
         self._deadline: float | None = None
 
     def is_over(self) -> bool:
         """Whether the run has ended. Raises ShoalError when no node is left, or the nodes will not stop."""
-        self.statuses = self._launch.statuses()
         self.end = self._launch.end()
         if self.end is not None:
             self._record.look()
@@ -100,8 +102,8 @@ class FollowedNodes:
 class _Watch:
     """Shows each new attempt, and notices that no node is left, for which a command would wait for ever."""
 
-    def __init__(self, launch: NodeLaunch) -> None:
-        self._launch, self._shown = launch, launch.attempt()
+    def __init__(self, launch: NodeLaunch, seen: Callable[[Sequence[GpuNode]], None] = lambda _: None) -> None:
+        self._launch, self._shown, self._tell = launch, launch.attempt(), seen
         self._looked_at = self._seen = time.monotonic()
 
     def look(self, bars: Bars) -> None:
@@ -117,7 +119,9 @@ class _Watch:
             return
         self._looked_at = time.monotonic()
         deployment = self._launch.deployment
-        if retrying(partial(fleet.nodes, deployment)):
+        running = retrying(partial(fleet.nodes, deployment))
+        self._tell(running)
+        if running:
             self._seen = time.monotonic()
         elif not any(group.desired for group in retrying(partial(fleet.groups, deployment))):
             raise ShoalError(f"somebody has ended the nodes of '{deployment.name}'{GO_ON}")
@@ -137,10 +141,11 @@ class RemoteRecord:
     """Follows the record of a run in S3."""
 
     def __init__(self, launch: NodeLaunch, view: RunView) -> None:
-        """Call this before the run begins: what the record has by then was written before the run was resumed."""
+        """Call this before the run begins: what the record has by then was written before the run was resumed. Of one
+        that an earlier command has begun all is shown."""
         self._s3, self._view = launch.deployment.session.client("s3"), view
         self._place = S3Path(launch.folder.bucket, launch.folder.key + RECORD)
-        self._known = self._state()
+        self._known = None if launch.found else self._state()
 
     def look(self) -> None:
         """Show what was added to the record."""

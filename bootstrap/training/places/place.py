@@ -43,7 +43,7 @@ class Run(ABC):
 
     @abstractmethod
     def started(self, bars: Bars) -> AbstractContextManager[object]:
-        """Start it; at the end of the block nothing of it runs."""
+        """Start it; at the end of the block nothing of it runs. Raises Detached where it is left to itself."""
 
     def wait_for_data(self, bars: Bars) -> None:  # noqa: B027
         """Wait until its ranks have what they learn from. An error or an interrupt stops it."""
@@ -59,6 +59,14 @@ class Run(ABC):
     @abstractmethod
     def stop(self, bars: Bars) -> None:
         """Ask it, however often, to stop with a checkpoint."""
+
+    def leaves(self, interrupt: KeyboardInterrupt) -> bool:  # noqa: ARG002
+        """Whether this interrupt ends the command alone, and the run goes on."""
+        return False
+
+    def left(self) -> Mapping[str, Any]:
+        """What its command tells of a run that it leaves to itself."""
+        return {}
 
     @abstractmethod
     def spent(self) -> float | None:
