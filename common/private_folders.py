@@ -51,11 +51,10 @@ def make_users_folder(name: str, alternative: str) -> Path:
 def locked(folder: Path) -> Iterator[bool]:
     """Hold the lock of a folder, which ends with the process; gives whether it was free."""
     path = folder.with_name(f"{folder.name}.lock")
+    handle = None
     try:
-        handle = lock(path)
-    except BlockingIOError:
-        handle = None
-    try:
+        with suppress(BlockingIOError):
+            handle = lock(path)
         yield handle is not None
     finally:
         if handle is not None:

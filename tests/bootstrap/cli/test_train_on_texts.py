@@ -161,17 +161,17 @@ def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repe
     command = (*OPTIONS, *TWO_EPOCHS, "--cache", "cache")
     for number in (signal.SIGINT, signal.SIGTERM):
         run = Run(*command)
-        run.until(lambda: list(Path("cache").glob("**/.texts-*")))
+        run.until(lambda: list(Path("cache").glob("**/.texts-*/*")))
         assert run.stopped_by(number) == (128 + number, "shoal: interrupted\n")
         assert files_below("cache", "in/model") == []
-        assert list(Path("cache").glob("**/.texts-*")) == []
+        assert list(Path("cache").glob("**/.texts-*/*")) == []
     killed = Run(*command, "--test-share", "0.2")  # which makes another dataset
-    killed.until(lambda: list(Path("cache").glob("**/.texts-*")))
+    killed.until(lambda: list(Path("cache").glob("**/.texts-*/*")))
     killed.stopped_by(signal.SIGKILL)
-    assert list(Path("cache").glob("**/.texts-*")) != []
+    assert list(Path("cache").glob("**/.texts-*/*")) != []
     done = shoal(*command, "--json")
     assert (done.returncode, json.loads(done.stdout)["rows_seen"] > 50_000) == (0, True)
-    assert list(Path("cache").glob("**/.texts-*")) == []
+    assert list(Path("cache").glob("**/.texts-*/*")) == []
 
 
 @pytest.mark.slow

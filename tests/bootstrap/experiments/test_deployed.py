@@ -15,14 +15,16 @@ from experiments.plans.parts import Experiment
 from experiments.plans.prices import require_price
 from experiments.results.arm_results import read_experiment
 from infra import topology
-from tests.bootstrap.training.test_remote import DATASET, Impatient, boot, bucket  # noqa: F401
+from tests.bootstrap.training.conftest import node_bucket  # noqa: F401
+from tests.bootstrap.training.on_nodes import DATASET, boot
+from tests.bootstrap.training.test_remote import Impatient
 from tests.fleet import Fleet
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("bucket")
+@pytest.mark.usefixtures("node_bucket")
 def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path: Path) -> None:
     fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot(None))
     experiment = Experiment.model_validate(
