@@ -33,7 +33,7 @@ class Interrupt(KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
 
-class Detached(Exception):
+class Detached(Exception):  # noqa: N818
     """The command ends, and leaves to itself what it has started; the text says why, where the user did not ask."""
 
 

@@ -48,6 +48,7 @@ class Guard(Construct):
         """Build the guard; `data` is the bucket to which the nodes write when they last worked."""
         super().__init__(scope, construct_id)
         self._deployment, self._data = deployment, data
+        self._requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
         self.topic = self._topic(spec.guard.mail) if spec.guard.mail else None
         self.function, self._role = function(
             self,
@@ -77,6 +78,8 @@ class Guard(Construct):
             "bucket": self._data.bucket_name,
             **({} if keep is None else {"keep": keep}),
             "nodes_prefix": topology.NODES_PREFIX,
+            "requests": self._requests,
+            "start_tag": topology.TAG_START,
             "account": topology.guard_parameter(self._deployment),
             "extension": topology.extension_parameter(self._deployment),
             "max_hours": spec.guard.max_hours,
@@ -141,7 +144,11 @@ class Guard(Construct):
         self._grant("ssm", "GetParameters", on=account)
         self._grant("ssm", "GetParameters", on=extension)
         self._grant("ssm", "PutParameter", on=account)
-        self._grant("s3", "ListBucket", on=self._data.bucket_arn, where={"s3:prefix": topology.NODES_PREFIX})
+        runs = f"{topology.RUNS_PREFIX}{self._deployment}.*/{topology.END_NAME}"
+        listed = [topology.NODES_PREFIX, self._requests, runs]
+        self._grant("s3", "ListBucket", on=self._data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
+        self._grant("s3", "GetObject", on=self._data.arn_for_objects(self._requests))
+        self._grant("s3", "GetObject", on=self._data.arn_for_objects(runs))
         self._grant(
             "elasticmapreduce",
             *("DescribeCluster", "ListInstances", "ListSteps", "TerminateJobFlows"),
@@ -165,12 +172,19 @@ class Guard(Construct):
             self._grant("sns", "Publish", on=self.topic.topic_arn)
         self._accept_findings(stack)
 
-    def _grant(self, service: str, *actions: str, on: str, where: Mapping[str, str] | None = None) -> None:
+    def _grant(
+        self,
+        service: str,
+        *actions: str,
+        on: str,
+        where: Mapping[str, object] | None = None,
+        operator: str = "StringEquals",
+    ) -> None:
         self._role.add_to_policy(
             iam.PolicyStatement(
                 actions=[f"{service}:{action}" for action in actions],
                 resources=[on],
-                conditions={"StringEquals": where} if where else None,
+                conditions={operator: where} if where else None,
             )
         )
 

@@ -55,6 +55,8 @@ only read here: who may write here can have them do any training."""
 RUNS_PREFIX = "runs/"
 """Where training writes in the data bucket. Nodes of node groups may write here and below `NODES_PREFIX` only, and read
 here and below `DATASETS_PREFIX` only."""
+END_NAME = "ended.json"
+"""There, in a run's folder: how it has ended."""
 FETCHED_PREFIX = "runs_fetched/"
 """Where `RUN.json` says in the data bucket which objects of a run were fetched: the ETag of each, by its name. It sorts
 after `RUNS_PREFIX`, so that an interrupted deletion, which is in this order, leaves no fetched run without it."""

@@ -5,7 +5,8 @@ from typing import Any
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
 from bootstrap.training.forecast import forecast_by, forecast_run
-from bootstrap.training.places.deployment import DeploymentRun, OnDeployment
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
@@ -30,4 +31,4 @@ def forecast_on(
     """What is expected of a training there."""
     place = OnDeployment(deployment)
     launch = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
-    return forecast_run(place, DeploymentRun(place, launch, prepared, config), rates=rates, bars=bars)
+    return forecast_run(place, DeploymentRun(launch, prepared, config), rates=rates, bars=bars)

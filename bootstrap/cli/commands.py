@@ -28,6 +28,8 @@ COMMANDS = (
     "preprocess",
     "train",
     "embed",
+    "attach",
+    "stop",
     "calibrate",
     "predict",
     "export",

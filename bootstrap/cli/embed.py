@@ -8,7 +8,7 @@ import click
 from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.input_options import INPUT, require_s3
 from bootstrap.cli.output import json_option, show, summary
-from bootstrap.cli.target import Target, local_ranks_option, where_options
+from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
 from bootstrap.cli.training_rows import (
     cost_rows,
     node_rows,
@@ -19,7 +19,7 @@ from bootstrap.cli.training_rows import (
     speed_rows,
     time_rows,
 )
-from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
+from bootstrap.cli.training_run import config_of, detached_rows, exit_status, place_of, run_training
 from bootstrap.cli.word_options import GROUP, refuse_reading_options, stream_settings, word_options
 from common.errors import TrainingError, UsageError
 from jobs.choose import LIMITS
@@ -57,6 +57,7 @@ Examples:
     notes={INPUT: _NOTE},
 )
 @where_options
+@launch_options
 @local_ranks_option
 @option("--input", group=INPUT, several=True, type=click.Path(), metavar="PATH_OR_S3...", help="the text")
 @option(
@@ -76,6 +77,7 @@ def run(
     /,
     *,
     target: Target | None,
+    wishes: dict[str, Any],
     nodes: int | None,
     dry_run: bool,
     as_json: bool,
@@ -86,7 +88,7 @@ def run(
     require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
     config = config_of(ctx, endless=source.endless, **({} if options.get("preset") else {"model": "skipgram"}))
     _check_before_reading(config, endless=source.endless)
-    place = place_of(target, nodes)
+    place = place_of(target, nodes, wishes)
     if dry_run:
         from bootstrap.cli import stream_preview
 
@@ -135,6 +137,8 @@ def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
 
 def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
+    if result.get("detached"):
+        return detached_rows(result)
     model = ("model", str(finished_model(output) or output / MODEL))
     if result.get("finished_before"):
         return [model, ("finished", "before this command; to train anew, type --force instead of --resume")]

@@ -13,6 +13,7 @@ import click
 
 from bootstrap.cli.command import MOST_RANKS, option
 from common.errors import UsageError
+from common.options import flag
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
@@ -115,3 +116,34 @@ def connect_account(region: str | None) -> "Account":
 
     region = region or os.environ.get("AWS_REGION") or connect().region_name
     return Account(connect(region or Topology.model_fields["region"].default))
+
+
+def launch_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Declare what is wanted of a launch on a deployment; the function gets what was given as `wishes`."""
+
+    @option("--detach", is_flag=True, group=_WHERE, help="with --deployment: end as soon as the nodes have begun")
+    @option("--queue", is_flag=True, group=_WHERE, help="with --deployment: wait for the training that uses its nodes")
+    @option(
+        "--keep",
+        is_flag=True,
+        group=_WHERE,
+        advanced=True,
+        help="with --deployment: leave the nodes running afterwards, until they were idle for long",
+    )
+    @option(
+        "--min-nodes",
+        type=click.IntRange(1),
+        group=_WHERE,
+        advanced=True,
+        metavar="N",
+        help="with --deployment: where nodes are lost, go on with no fewer than N that train (default: 1)",
+    )
+    @wraps(function)
+    def with_wishes(*, detach: bool, queue: bool, keep: bool, min_nodes: int | None, **options: Any) -> int:
+        typed = {"detach": detach, "queue": queue, "keep": keep, "min_nodes": min_nodes}
+        given = {name: value for name, value in typed.items() if value}
+        if given and options["target"] is None:
+            raise UsageError(f"{flag(next(iter(given)))} goes with --deployment")
+        return function(wishes=given, **options)
+
+    return with_wishes

@@ -20,7 +20,7 @@ from bootstrap.cli.input_options import (
     scale_suggested,
 )
 from bootstrap.cli.output import json_option, percent, show, summary
-from bootstrap.cli.target import Target, local_ranks_option, where_options
+from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
 from bootstrap.cli.training_rows import (
     cost_rows,
     node_rows,
@@ -31,7 +31,7 @@ from bootstrap.cli.training_rows import (
     speed_rows,
     time_rows,
 )
-from bootstrap.cli.training_run import config_of, exit_status, place_of, run_training
+from bootstrap.cli.training_run import config_of, detached_rows, exit_status, place_of, run_training
 from common.errors import DataError, UsageError
 from common.options import flag
 from corpus.dataset_settings import Settings
@@ -56,11 +56,14 @@ _NOTES = {
     short_help="train a model on a dataset",
     help="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in proportion to their "
     "measured speed. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: 143); --resume continues. With "
-    "--deployment its GPU nodes are started for the training, and paid for until it ends.",
+    "--deployment its GPU nodes are started for the training, and paid for until it ends. There a training needs no "
+    "terminal: with --detach, and when the terminal is closed, it goes on; the same command, or shoal attach, follows "
+    "it again.",
     epilog="""\
 \b
 Examples:
   shoal train --deployment starter --output results/model
+  shoal train --deployment starter --output results/model --detach
   shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
       --output results/model
   shoal train --local --model fasttext --input train.csv \\
@@ -74,6 +77,7 @@ Examples:
     notes=_NOTES,
 )
 @where_options
+@launch_options
 @local_ranks_option
 @option(
     "--rates",
@@ -104,6 +108,7 @@ def run(
     /,
     *,
     target: Target | None,
+    wishes: dict[str, Any],
     nodes: int | None,
     data: str | None,
     rates: tuple[Path, ...],
@@ -120,7 +125,7 @@ def run(
         with scale_suggested(ctx.obj):
             _show_preview(source, config, as_json=as_json)
         return 0
-    place = place_of(target, nodes)
+    place = place_of(target, nodes, wishes)
     with scale_suggested(ctx.obj):
         result = run_training(ctx, source, config, place, rates)
     summary(result, rows(result, config.output), as_json=as_json)
@@ -180,6 +185,8 @@ def _show_preview(source: "Source", config: TrainConfig, *, as_json: bool) -> No
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
+    if result.get("detached"):
+        return detached_rows(result)
     model = (
         "model",
         "none, because the ranks slept" if result.get("slept") else str(finished_model(output) or output / MODEL),

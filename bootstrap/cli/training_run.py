@@ -1,8 +1,9 @@
 """What `shoal train`, `shoal embed` and `shoal calibrate` have in common: the configuration, the place, and the run."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,9 +38,9 @@ def config_of(ctx: click.Context, *, endless: bool = False, **defaults: str) -> 
     return config
 
 
-def place_of(target: Target | None, ranks: int | None) -> "Place":
-    """Where it runs: on the deployment that is named, or on this machine. Raises UsageError for a deployment with a
-    number of ranks."""
+def place_of(target: Target | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})) -> "Place":
+    """Where it runs: on the deployment that is named, or on this machine; `wishes`: of a launch on a deployment. Raises
+    UsageError for a deployment with a number of ranks."""
     if target is None:
         from bootstrap.training.places.this_machine import ThisMachine
 
@@ -48,8 +49,9 @@ def place_of(target: Target | None, ranks: int | None) -> "Place":
         raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.places.deployment import OnDeployment
+    from bootstrap.training.places.launch import Wishes
 
-    return OnDeployment(find_deployment(target.name, target.account))
+    return OnDeployment(find_deployment(target.name, target.account), Wishes(**wishes))
 
 
 def run_training(
@@ -66,8 +68,21 @@ def run_training(
         return train(source, config, place, bars, forecast=forecast, given=given_words(ctx))
 
 
+def detached_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """The summary of a run that is left to itself, for a person."""
+    name, run = result["deployment"], result["run"]
+    return [
+        ("run", f"{run} goes on without this command; its nodes end by themselves"),
+        ("to follow it", f"shoal attach {name} {run}"),
+        ("to stop it", f"shoal stop {name} {run}"),
+        ("its results", f"shoal fetch {name} --run {run} --output results"),
+    ]
+
+
 def exit_status(result: dict[str, Any]) -> int:
     """The command's, by the summary of its training."""
+    if result.get("detached"):
+        return 0
     if result["stopped"]:
         return status_of(result.get("stopped_by", "SIGINT"))
     return 1 if result.get("refused") else 0

@@ -333,6 +333,7 @@ def test_a_stack_that_is_gone_is_left_in_peace(
 ) -> None:
     gone = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-gone/0"
     settings = {"deployment": "gone", "stack": gone, "bucket": "b", "keep": False, "nodes_prefix": "nodes/"}
+    settings |= {"requests": "requests/gone.json", "start_tag": "shoal:start"}
     settings |= {"account": "/shoal/gone/guard", "extension": "/shoal/gone/extension", "max_hours": 1}
     monkeypatch.setenv("SETTINGS", json.dumps({**settings, "idle_minutes": 5, "gpu": {}, "emr": {}, "standing": 1}))
     main.handler({"time": "2030-01-01T00:00:00Z"}, None)

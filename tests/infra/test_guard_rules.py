@@ -31,6 +31,8 @@ SETTINGS = GuardSettings(
     bucket="the-bucket",
     keep=False,
     nodes_prefix="nodes/",
+    requests="requests/mine.json",
+    start_tag="shoal:start",
     account="/shoal/mine/guard",
     extension="/shoal/mine/extension",
     max_hours=12,
@@ -60,6 +62,8 @@ sights = st.builds(
     extension=st.sampled_from([0.0, 0.0, 0.5, 8.0]),
     groups=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
     nodes=st.lists(nodes, max_size=3),
+    staying=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
+    over=st.sampled_from(["", "mine.20260102T030405-0a1b"]),
     clusters=st.lists(clusters, max_size=1),
     complete=st.booleans(),
 )
@@ -294,6 +298,18 @@ def test_groups_are_lowered_all_together_and_only_when_every_node_is_idle(
     _, actions = decide(using, now, None, seen)
     lowered = [action.subject for action in actions if action.kind == "lower"]
     assert lowered == (["fast", "slow"] if all(node_is_idle(using, now, node) for node in running) else [])
+
+
+def test_nodes_whose_run_has_ended_are_ended_at_once_but_for_those_that_stay() -> None:
+    working = ObservedNode(price=1, since=CREATED, sign=hours(5))
+    over = replace(
+        NOTHING, groups=["fast", "slow"], staying=["slow"], nodes=[working], over="mine.20260102T030405-0a1b"
+    )
+    _, actions = decide(SETTINGS, hours(5), None, over)
+    assert [action.subject for action in actions if action.kind == "lower"] == ["fast"]
+    assert "--run mine.20260102T030405-0a1b" in next(action.text for action in actions if action.kind == "tell")
+    _, actions = decide(SETTINGS, hours(5), None, replace(over, over=""))
+    assert actions == []
 
 
 def test_groups_that_ask_for_nodes_and_have_none_yet_go_on_asking() -> None:

@@ -106,14 +106,17 @@ def test_it_may_delete_its_own_stack_and_end_what_carries_its_deployments_tag(
         ("elasticmapreduce:TerminateJobFlows", "elasticmapreduce:ResourceTag/shoal:deployment"),
     ):
         assert allowed(template, action)["Condition"] == {"StringEquals": {tag: "mine"}}
-    assert allowed(template, "s3:ListBucket")["Condition"] == {"StringEquals": {"s3:prefix": "nodes/"}}
+    assert allowed(template, "s3:ListBucket")["Condition"] == {
+        "StringLike": {"s3:prefix": ["nodes/", "requests/mine.json", "runs/mine.*/ended.json"]}
+    }
     anywhere = {action for each in statements(template) if each["Resource"] == "*" for action in actions(each)}
     assert anywhere == {
         "autoscaling:DescribeAutoScalingGroups",
         "cloudwatch:GetMetricStatistics",
         "ec2:DescribeInstances",
     }
-    assert "s3:GetObject" not in json.dumps(statements(template))
+    read = [json.dumps(each["Resource"]) for each in statements(template) if "s3:GetObject" in actions(each)]
+    assert [each.count("/requests/mine.json") + each.count("/runs/mine.*/ended.json") for each in read] == [1, 1]
 
 
 def test_without_a_mail_address_nobody_is_told(synthesise: Synthesise, tmp_path: Path) -> None:

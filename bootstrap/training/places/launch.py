@@ -43,6 +43,11 @@ class Wishes:
     """Whether it is another launch than one that the same command has begun."""
     detach: bool = False
     """Whether the command ends as soon as the nodes have agreed on the first attempt."""
+    leave: bool = False
+    """Whether Ctrl-C ends the command alone, and not the run."""
+
+
+DEFAULT = Wishes()
 
 
 class NodeLaunch:

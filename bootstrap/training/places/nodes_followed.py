@@ -24,7 +24,7 @@ from trainer.output.run_files import RECORD
 from trainer.rank_processes import STOP_SECONDS
 
 _PAUSE_SECONDS = 1.0
-_LONGEST_STOP_SECONDS = 3 * STOP_SECONDS
+LONGEST_STOP_SECONDS = 3 * STOP_SECONDS
 """How long nodes may take to stop: their agents hear of it, their ranks end, or are ended, and results are copied."""
 _ANSWER_SECONDS = 120.0
 """How long the agent of a node that is ready may take to tell that it has seen a request."""
@@ -96,7 +96,7 @@ class FollowedNodes:
         """Have the ranks stop with a checkpoint; then their time begins."""
         if not self._launch.request.stop:
             self._launch.ask_to_stop()
-            self._deadline = time.monotonic() + _LONGEST_STOP_SECONDS
+            self._deadline = time.monotonic() + LONGEST_STOP_SECONDS
 
 
 class _Watch:

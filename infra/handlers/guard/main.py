@@ -7,6 +7,7 @@ what cannot be read counts as busy.
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -33,6 +34,8 @@ _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
 # A service that does not answer must leave time for the others; the next run asks it again.
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
+_MOST_BYTES = 1 << 20
+_RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
 Found = TypeVar("Found")
@@ -138,11 +141,15 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
     resources = this.attempt(partial(_resources, settings), nothing)
     names = [name for kind, name in resources if kind == "AWS::AutoScaling::AutoScalingGroup"]
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
+    none: dict[str, bool] = {}
+    groups = this.attempt(partial(_groups_with_nodes, settings, names), none)
     observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,
         extension=extension,
-        groups=this.attempt(partial(_groups_with_nodes, names), []),
+        groups=list(groups),
+        staying=[name for name, stays in groups.items() if stays],
+        over=this.attempt(partial(_over, settings), "") if groups else "",
         nodes=this.attempt(partial(_nodes, settings, now, this, names), []),
         clusters=[cluster for cluster in observations if cluster],
         complete=not this.failures,
@@ -160,17 +167,51 @@ def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
     ]
 
 
-def _groups_with_nodes(groups: Sequence[str]) -> list[str]:
-    """The groups that have or start nodes."""
+def _groups_with_nodes(settings: GuardSettings, groups: Sequence[str]) -> dict[str, bool]:
+    """The groups that have or start nodes, and whether these run between trainings, too."""
     if not groups:  # without names AWS would return all groups
-        return []
+        return {}
     pages = _client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=groups)
-    return [
-        group["AutoScalingGroupName"]
+    return {
+        group["AutoScalingGroupName"]: any(
+            (tag["Key"], tag.get("Value")) == (settings.start_tag, "deploy") for tag in group.get("Tags", ())
+        )
         for page in pages
         for group in page["AutoScalingGroups"]
         if group["DesiredCapacity"] or group["MinSize"]
-    ]
+    }
+
+
+def _over(settings: GuardSettings) -> str:
+    """The last of the runs that were wanted of the nodes, where all have ended and none keeps them; else nothing.
+
+    Whoever took over a node may write there that a run has ended, but then its nodes end, which is what the guard is
+    for. What cannot be read has not ended.
+    """
+    runs = (_read(settings.bucket, settings.requests) or {}).get("runs")
+    last = ""
+    for each in runs if isinstance(runs, list) else ():
+        run, token = str(each.get("run")), str(each.get("token"))
+        if each.get("keep") or not _RUN.fullmatch(run):
+            return ""
+        if (_read(settings.bucket, f"runs/{run}/ended.json") or {}).get("token") != token:
+            return ""
+        last = run
+    return last
+
+
+def _read(bucket: str, key: str) -> dict[str, Any] | None:
+    """A document of the data bucket; None where there is none. Without the right to list the whole bucket S3 answers
+    to a missing key as to one that may not be read, so it is listed first."""
+    s3 = _client("s3")
+    if all(each["Key"] != key for each in s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", ())):
+        return None
+    with s3.get_object(Bucket=bucket, Key=key)["Body"] as body:
+        try:
+            found = json.loads(body.read(_MOST_BYTES))
+        except (ValueError, RecursionError):
+            return None
+    return found if isinstance(found, dict) else None
 
 
 def _nodes(settings: GuardSettings, now: datetime, this: Round, groups: Sequence[str]) -> list[ObservedNode]:

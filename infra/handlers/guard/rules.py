@@ -31,6 +31,10 @@ class GuardSettings:
     """The stack's id, not its name, because a later stack with the same name has its own guard."""
     bucket: str
     nodes_prefix: str
+    requests: str
+    """The key of the runs that are wanted of the nodes."""
+    start_tag: str
+    """The tag of a group that says when its nodes start."""
     account: str
     """The parameter of Systems Manager in which the guard keeps its account."""
     extension: str
@@ -94,6 +98,10 @@ class Observation:
     extension: float = 0.0
     groups: Sequence[str] = ()
     """The auto scaling groups that have or start nodes."""
+    staying: Sequence[str] = ()
+    """Those of them whose nodes run from the deployment on, between trainings, too."""
+    over: str = ""
+    """The last of the runs that were wanted of the nodes, where all have ended and none keeps them."""
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
     complete: bool = True
@@ -243,10 +251,21 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> list[Action]:
-    """End idle nodes and clusters. All node groups end together, because a training needs the nodes of all of them."""
+    """End idle nodes and clusters, and nodes whose run has ended. All node groups end together, because a training
+    needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     actions = []
-    if observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
+    ended = [each for each in observed.groups if each not in observed.staying] if observed.over else []
+    if ended:
+        text = (
+            f"The run {observed.over} of the deployment '{name}' has ended, and its nodes are being ended. To copy its "
+            f"results: shoal fetch {name} --run {observed.over} --output FOLDER"
+        )
+        actions += [
+            _tell(f"a run of {name} has ended", text),
+            *(Action(kind="lower", subject=group) for group in ended),
+        ]
+    elif observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
         text = (
             f"The training nodes of the deployment '{name}' were idle for {minutes} and are being ended. `shoal train` "
             "starts new ones. Files that were only on their disks are lost."

@@ -163,3 +163,4 @@ def test_prefixes_are_those_that_the_stack_lets_nodes_use() -> None:
     assert documents.REQUESTS == topology.REQUESTS_PREFIX
     assert documents.RUNS == topology.RUNS_PREFIX
     assert documents.NODES == topology.NODES_PREFIX
+    assert documents.END_NAME == topology.END_NAME

@@ -138,7 +138,7 @@ STREAM = StreamSettings(sources=("s3://texts/",), readers=2, follow=True)
 def request(*, trainers: int = 2, readers: int = 0, **more: object) -> RunRequest:
     options = {"model": ("skipgram",)} if readers else {}
     learnt = {"stream": STREAM} if readers else {"dataset": DATASET}
-    made = {"run": RUN, "token": "0a1b2c3d", "share": "efs", "options": options, **learnt, **more}
+    made = {"run": RUN, "token": "0a1b2c3d", "share": "efs", "ready": True, "options": options, **learnt, **more}
     return RunRequest(trainers=trainers, readers=readers, **made)  # type: ignore[arg-type]
 
 

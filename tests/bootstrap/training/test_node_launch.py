@@ -1,6 +1,7 @@
 """A launch as its nodes tell of it, which a test writes in their place: what is shown, waited for, and ends it."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from bootstrap.aws.account import Account, read_tags
 from bootstrap.cli.status import describe_work
 from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
-from bootstrap.nodes.fleet import GpuNode
+from bootstrap.nodes.fleet import GpuGroup, GpuNode
 from bootstrap.progress import Bars
 from bootstrap.training.places import nodes_followed
-from bootstrap.training.places.launch import NodeLaunch
+from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, wanted_runs
 from bootstrap.training.places.nodes_followed import wait_for_data
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
@@ -33,6 +34,9 @@ from trainer.options.run_options import Slowdown
 
 DATASET = PreparedDataset(f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5")
 CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"), epochs=3, slow={1: Slowdown(2.0)})
+
+
+OTHER = replace(CONFIG, epochs=4)
 
 
 class Watching(Bars):
@@ -72,16 +76,29 @@ def launch(nodes: list[GpuNode]) -> NodeLaunch:
     return begun(nodes, DATASET)
 
 
+@pytest.fixture
+def on_their_group(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the group of the nodes were of the launch's deployment."""
+    name = launch.deployment.name
+    group = GpuGroup(name="pair", scaling_group=name, size=2, desired=2, gpus=1, spot=False, stays=False)
+    monkeypatch.setattr(fleet, "groups", lambda _: [group])
+
+
 def begun(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeLaunch:
-    deployment = replace(Fleet(share="nfs").deployment)
+    deployment = Fleet(share="nfs").deployment
     for each in boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="runs/").get("Contents", []):
         boto3.client("s3").delete_object(Bucket=BUCKET, Key=each["Key"])
     made = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
-    with Bars() as bars:
-        made.start(nodes, CONFIG, data.request(), bars)
+    claim(made, data)
+    made.begin(nodes)
     if agreed:
         agree(made, nodes)
     return made
+
+
+def claim(launch: NodeLaunch, data: Prepared = DATASET, wishes: Wishes = DEFAULT, config: TrainConfig = CONFIG) -> None:
+    with Bars() as bars:
+        launch.claim(config, data.request(), trainers=2, readers=0, wishes=wishes, bars=bars)
 
 
 def agree(launch: NodeLaunch, nodes: Sequence[GpuNode], number: int = 1, why: str = "") -> None:
@@ -118,7 +135,8 @@ def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
     assert launch.request.options["slow"] == ("1:2.0",)
     assert not {"data", "output", "cache", "trust_network"} & {*launch.request.options}
     copy = S3Path(BUCKET, launch.folder.key + documents.REQUEST_NAME)
-    assert RunRequest.from_json(str(read_text(boto3.client("s3"), copy))) == launch.request
+    kept = RunRequest.from_json(str(read_text(boto3.client("s3"), copy)))
+    assert (launch.request.ready, replace(kept, ready=True)) == (True, launch.request)
     launch.ask_to_stop()
     assert asked(launch).stop
     launch.forget()
@@ -171,20 +189,11 @@ def test_a_node_that_cannot_bring_its_data_is_not_waited_for(launch: NodeLaunch,
         wait_for_data(launch, bars)
 
 
-def test_an_interrupt_of_the_waiting_stops_the_launch(launch: NodeLaunch) -> None:
-    with Watching(interrupt=True) as bars, pytest.raises(KeyboardInterrupt):
-        wait_for_data(launch, bars)
-    assert asked(launch).stop
-
-
-def test_agents_that_do_not_answer_are_an_error_and_stop_the_launch(
-    nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_agents_that_do_not_answer_are_an_error(nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch) -> None:
     launch = begun(nodes, DATASET, agreed=False)
     monkeypatch.setattr(nodes_followed, "_ANSWER_SECONDS", -1)
     with Watching() as bars, pytest.raises(ShoalError, match=f"^the agent of the node {nodes[0].instance_id} does not"):
         wait_for_data(launch, bars)
-    assert asked(launch).stop
 
 
 def test_nodes_that_somebody_has_ended_are_not_waited_for(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,15 +219,75 @@ def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
-def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
+def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, on_their_group: None) -> None:
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    with Bars() as bars:
-        with pytest.raises(
-            ShoalError, match=f"^a training uses the nodes of '{launch.deployment.name}': {launch.run};"
-        ):
-            other.start(nodes, CONFIG, DATASET.request(), bars)
-        end = RunEnd(token=launch.request.token, outcome="finished")
-        boto3.client("s3").put_object(Bucket=BUCKET, Key=launch.request.end_key, Body=end.to_json().encode())
-        assert launch.end() == end
-        other.start(nodes, CONFIG, DATASET.request(), bars)
+    with pytest.raises(ShoalError, match=rf"^a training uses the nodes of '\S+': {launch.run}; .*--queue"):
+        claim(other, config=OTHER)
+    end(launch)
+    claim(other, config=OTHER)
     assert asked(other) == other.request
+
+
+def test_a_run_may_wait_for_another_one(launch: NodeLaunch, on_their_group: None) -> None:
+    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    assert [each.run for each, _ in wanted_runs(launch.deployment)] == [launch.run, other.run]
+    assert [each.run for each in other.before()] == [launch.run]
+    assert launch.keeps_nodes()
+    end(launch)
+    assert (other.before(), other.keeps_nodes()) == ([], False)
+
+
+def test_a_run_without_nodes_gives_way_and_hears_of_it(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "groups", lambda _: [])
+    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(other, config=OTHER)
+    ended = launch.end()
+    assert ended is not None
+    assert ended.error == "no node ran for it, and another training has begun"
+    assert asked(other) == other.request
+
+
+def test_the_same_command_follows_what_it_finds_until_that_is_fetched(launch: NodeLaunch) -> None:
+    again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(again)
+    assert (again.found, again.run, again.request) == (True, launch.run, launch.request)
+    claim(again, config=replace(CONFIG, resume=True))
+    assert again.run == launch.run
+    end(launch)
+    third = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
+    claim(third)
+    assert (third.found, third.run) == (True, launch.run)
+    third.forget()
+    anew = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "dddd"))
+    claim(anew)
+    assert (anew.found, anew.run) == (False, launch.run.replace("0a1b", "dddd"))
+
+
+def test_what_was_stopped_or_is_to_be_trained_anew_is_not_followed(launch: NodeLaunch) -> None:
+    end(launch, "stopped")
+    again = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(again)
+    assert not again.found
+    end(again)
+    forced = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
+    claim(forced, config=replace(CONFIG, force=True))
+    assert not forced.found
+
+
+def test_of_two_launchers_at_once_one_begins_the_run_and_the_other_follows_it(nodes: list[GpuNode]) -> None:
+    for number in range(50):
+        deployment = Fleet().deployment
+        run = f"{deployment.name}.20260102T030405-{number:04x}"
+        both = [NodeLaunch(deployment, run), NodeLaunch(deployment, run.replace("-0", "-f"))]
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(claim, both))
+        assert sorted(each.found for each in both) == [False, True]
+        assert both[0].request == both[1].request
+        assert len(wanted_runs(deployment)) == 1
+
+
+def end(launch: NodeLaunch, outcome: str = "finished") -> None:
+    made = RunEnd(token=launch.request.token, outcome=outcome)
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=launch.request.end_key, Body=made.to_json().encode())
+    assert launch.end() == made

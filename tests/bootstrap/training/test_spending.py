@@ -12,9 +12,9 @@ HOUR = timedelta(hours=1)
 VOLUME = 150 * 0.08 / 730
 
 
-def node(instance_type: str, launched: datetime) -> GpuNode:
+def node(instance_type: str, launched: datetime, name: str = "i-00000001") -> GpuNode:
     return GpuNode(
-        instance_id="i-00000001",
+        instance_id=name,
         group="g",
         instance_type=instance_type,
         market="spot",
@@ -25,30 +25,57 @@ def node(instance_type: str, launched: datetime) -> GpuNode:
     )
 
 
+def dollars(nodes: list[GpuNode], *, region: str, since: datetime) -> float | None:
+    spending = Spending(region=region, since=since)
+    spending.see(nodes)
+    return spending.so_far()
+
+
+def test_a_node_that_was_replaced_counts_until_it_was_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.now(UTC)
+    first, second = node("g5.xlarge", now - 3 * HOUR), node("g5.xlarge", now - HOUR, "i-00000002")
+    clock = FakeClock([now - 2 * HOUR, now - HOUR, now])
+    monkeypatch.setattr("bootstrap.training.spending.datetime", clock)
+    spending = Spending(region="us-east-1", since=now - 3 * HOUR)
+    spending.see([first])
+    spending.see([second])
+    assert spending.so_far() == pytest.approx(2 * (catalog.prices("us-east-1").hourly("g5.xlarge") + VOLUME), rel=1e-3)
+
+
+class FakeClock:
+    """Says these times, one after the other."""
+
+    def __init__(self, times: list[datetime]) -> None:
+        self._times = iter(times)
+
+    def now(self, _zone: object) -> datetime:
+        return next(self._times)
+
+
 def test_each_node_is_paid_for_from_its_launch() -> None:
     now = datetime.now(UTC)
-    nodes = [node("g5.xlarge", now - 2 * HOUR), node("g4dn.xlarge", now - HOUR)]
-    spent = Spending(nodes, region="us-east-1", since=now - 3 * HOUR).so_far()
+    nodes = [node("g5.xlarge", now - 2 * HOUR), node("g4dn.xlarge", now - HOUR, "i-00000002")]
+    found = dollars(nodes, region="us-east-1", since=now - 3 * HOUR)
     prices = catalog.prices("us-east-1")
     by_hand = 2 * (prices.hourly("g5.xlarge") + VOLUME) + prices.hourly("g4dn.xlarge") + VOLUME
-    assert spent == pytest.approx(by_hand, rel=1e-3)
+    assert found == pytest.approx(by_hand, rel=1e-3)
 
 
 def test_a_node_that_ran_before_counts_from_the_start_of_the_training() -> None:
     now = datetime.now(UTC)
-    spent = Spending([node("g5.xlarge", now - 9 * HOUR)], region="us-east-1", since=now - HOUR).so_far()
-    assert spent == pytest.approx(catalog.prices("us-east-1").hourly("g5.xlarge") + VOLUME, rel=1e-3)
+    found = dollars([node("g5.xlarge", now - 9 * HOUR)], region="us-east-1", since=now - HOUR)
+    assert found == pytest.approx(catalog.prices("us-east-1").hourly("g5.xlarge") + VOLUME, rel=1e-3)
 
 
 def test_a_clock_that_is_behind_makes_no_negative_cost() -> None:
     now = datetime.now(UTC)
-    assert Spending([node("g5.xlarge", now + HOUR)], region="us-east-1", since=now).so_far() == 0
+    assert dollars([node("g5.xlarge", now + HOUR)], region="us-east-1", since=now) == 0
 
 
 @pytest.mark.parametrize(("instance_type", "region"), [("g5.xlarge", "nowhere-1"), ("g99.xlarge", "us-east-1")])
 def test_without_a_price_no_cost_is_shown(instance_type: str, region: str) -> None:
     now = datetime.now(UTC)
-    assert Spending([node(instance_type, now)], region=region, since=now).so_far() is None
+    assert dollars([node(instance_type, now)], region=region, since=now) is None
 
 
 def test_a_stage_costs_what_was_spent_since_the_one_before() -> None:

@@ -1,0 +1,33 @@
+"""`shoal stop`: a training on a deployment, stopped with a checkpoint."""
+
+import click
+
+from bootstrap.cli.command import command
+from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.target import Target, target_options
+from bootstrap.progress import Bars
+
+
+@command(
+    short_help="stop a training with a checkpoint",
+    help="Stop a training on a deployment with a checkpoint, from any machine, and end its nodes. RUN is its name "
+    "(default: the first that has not ended). The command that began it continues it with --resume.",
+    epilog="Example: shoal stop starter",
+)
+@target_options
+@click.argument("run", required=False, metavar="[RUN]")
+@json_option
+def run(target: Target, run: str | None, as_json: bool) -> int:
+    """Run `shoal stop`."""
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.training.attaching import stop
+
+    with Bars() as bars:
+        name, end = stop(find_deployment(target.name, target.account), run, bars)
+    rows = [
+        ("run", f"{name}: {end.outcome}{f', {end.error}' if end.error else ''}"),
+        ("its results", f"shoal fetch {target.name} --run {name} --output results"),
+        *([("to continue", "the command that began it, with --resume")] if end.outcome == "stopped" else []),
+    ]
+    summary({"run": name, "outcome": end.outcome, "error": end.error}, rows, as_json=as_json)
+    return 0

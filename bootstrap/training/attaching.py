@@ -1,0 +1,101 @@
+"""A training on a deployment that another command has begun: followed to its results from any machine, or stopped."""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.node_documents import RunEnd
+from bootstrap.aws.deployment import Deployment
+from bootstrap.nodes import fleet
+from bootstrap.progress import Bars
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.deployment_run import DeploymentRun
+from bootstrap.training.places.launch import NodeLaunch, Wishes, wanted_runs
+from bootstrap.training.places.nodes_followed import LONGEST_STOP_SECONDS
+from bootstrap.training.sources.dataset import PreparedDataset
+from bootstrap.training.sources.source import Prepared
+from bootstrap.training.sources.stream import PreparedStream
+from bootstrap.training.sources.texts import PreparedTexts
+from bootstrap.training.train import carry_out
+from common.display import printable
+from common.errors import ShoalError
+from trainer.command_line import from_words
+from trainer.config import TrainConfig
+
+_PAUSE_SECONDS = 1.0
+
+
+def attach(
+    deployment: Deployment, run: str | None, output: Path | None, bars: Bars
+) -> tuple[dict[str, Any], TrainConfig]:
+    """Follow a run, by default the first that has not ended, to its results, by default in `results/RUN`; returns what
+    `train` does, and the configuration.
+
+    An interrupt ends this command alone. Raises ShoalError where no such run is wanted of the nodes.
+    """
+    request, _ = _chosen(deployment, run)
+    place = OnDeployment(deployment, Wishes(leave=True))
+    output = output or Path("results") / request.run
+    places = {"data": Path("dataset"), "output": output, "cache": output}
+    config = from_words(request.options, endless=request.stream is not None and request.stream.endless, **places)
+    place.finished_before(replace(config, resume=False, force=False))
+    launch = NodeLaunch(deployment, request.run)
+    launch.follow(request)
+    run_there = DeploymentRun(launch, _prepared(request), config, wishes=place.wishes)
+    return carry_out(place, run_there, bars), config
+
+
+def stop(deployment: Deployment, run: str | None, bars: Bars) -> tuple[str, RunEnd]:
+    """Stop a run, by default the first that has not ended, with a checkpoint, and scale its nodes to zero unless they
+    are to stay or are wanted for another run; returns the run's name, and how it ended.
+
+    Raises ShoalError where no such run is wanted of the nodes, or where they do not stop.
+    """
+    request, end = _chosen(deployment, run)
+    if end is not None:
+        return request.run, end
+    launch, groups = NodeLaunch(deployment, request.run), fleet.groups(deployment, readers=True)
+    launch.follow(request)
+    bars.stage("stop", 0)
+    if launch.before() or not request.ready or not any(group.desired for group in groups):
+        launch.end_by_hand()
+        launch.forget()
+    else:
+        launch.ask_to_stop()
+    deadline = time.monotonic() + LONGEST_STOP_SECONDS
+    while (end := launch.end()) is None and time.monotonic() < deadline:
+        bars.tick()
+        time.sleep(_PAUSE_SECONDS)
+    if end is None:
+        with suppress(ShoalError):
+            launch.forget()
+    fleet.scale_to_zero(deployment, groups, unless=launch.keeps_nodes)
+    if end is None:
+        raise ShoalError(f"the nodes did not stop in time, so they are ended; what they wrote is in {launch.folder}")
+    return request.run, end
+
+
+def _chosen(deployment: Deployment, run: str | None) -> tuple[RunRequest, RunEnd | None]:
+    """The run of this name, or else the first that has not ended, or else the last."""
+    wanted = wanted_runs(deployment)
+    named = [each for each in wanted if run in (None, each[0].run)]
+    if not named:
+        which = f"the run {printable(run)}" if run else "a run"
+        known = f"; there are: {', '.join(each.run for each, _ in wanted)}" if wanted else ""
+        raise ShoalError(
+            f"{which} is not wanted of the nodes of '{deployment.name}'{known}; `shoal fetch {deployment.name}` copies "
+            "the results of those that have ended"
+        )
+    return next((each for each in named if each[1] is None), named[-1])
+
+
+def _prepared(request: RunRequest) -> Prepared:
+    """What a run learns from."""
+    if request.texts is not None:
+        return PreparedTexts(request.texts, tuple(each.address for each in request.texts.sources))
+    if request.stream is not None:
+        return PreparedStream(request.stream)
+    return PreparedDataset(str(request.dataset))
