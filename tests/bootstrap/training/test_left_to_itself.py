@@ -1,0 +1,176 @@
+"""Trainings on nodes of the embedded AWS whose command ends, or is killed, before them: they go on, and are found."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from bootstrap.interrupt import Interrupt
+from bootstrap.nodes import scale_up
+from bootstrap.progress import Bars
+from bootstrap.training import attaching
+from bootstrap.training.attaching import attach, stop
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.launch import DEFAULT, Wishes, wanted_runs
+from bootstrap.training.sources.dataset import DatasetSource
+from bootstrap.training.train import train
+from common.errors import ShoalError
+from embedded.aws import EmbeddedAws
+from tests.bootstrap.training.on_nodes import DATASET, checkpoints
+from tests.fleet import BUCKET, Fleet, boot_agent
+from trainer.config import TrainConfig
+from trainer.options.run_options import Slowdown
+
+pytestmark = pytest.mark.usefixtures("node_bucket")
+ROOT = Path(__file__).parents[3]
+_LAUNCH = """\
+import sys
+from pathlib import Path
+import boto3
+from bootstrap.aws.deployment import Deployment
+from bootstrap.progress import Bars
+from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.sources.dataset import DatasetSource
+from bootstrap.training.train import train
+from tests.bootstrap.training.on_nodes import DATASET
+from tests.bootstrap.training.test_left_to_itself import configuration
+import json
+name, outputs, output = sys.argv[1:]
+deployment = Deployment(name=name, topology="demo", session=boto3.Session(), outputs=json.loads(outputs))
+with Bars() as bars:
+    train(DatasetSource(DATASET), configuration(Path(output)), OnDeployment(deployment), bars)
+"""
+
+
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (scale_up, attaching):
+        monkeypatch.setattr(module, "_PAUSE_SECONDS", 0.1)
+
+
+@pytest.fixture
+def one(aws: EmbeddedAws) -> Iterator[Fleet]:
+    fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent())
+    yield fleet
+    assert fleet.desired() == {"one": 0}
+
+
+def configuration(output: Path, **more: Any) -> TrainConfig:
+    values = {"epochs": 6, "slow": {0: Slowdown(10.0)}, "threads": 1, "seed": 3, "checkpoint_minutes": 0.02, **more}
+    return TrainConfig(data=Path("dataset"), output=output, **values)
+
+
+def trained(fleet: Fleet, config: TrainConfig, wishes: Wishes = DEFAULT, bars: Bars | None = None) -> dict[str, Any]:
+    with bars or Bars() as shown:
+        return train(DatasetSource(DATASET), config, OnDeployment(fleet.deployment, wishes), shown)
+
+
+def runs(fleet: Fleet) -> list[str]:
+    found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=f"runs/{fleet.name}.", Delimiter="/")
+    return [each["Prefix"] for each in found.get("CommonPrefixes", [])]
+
+
+class At(Bars):
+    """Does something once the ranks train."""
+
+    def __init__(self, what: Callable[[], None]) -> None:
+        super().__init__()
+        self._what, self._stage, self.notes = what, "", list[str]()
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self._stage = name
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def at(self, done: int) -> None:
+        if self._stage == "train" and done:
+            self._stage = "over"
+            self._what()
+
+
+@pytest.mark.slow
+def test_a_detached_training_is_followed_from_elsewhere_to_its_results(one: Fleet, tmp_path: Path) -> None:
+    left = trained(one, configuration(tmp_path / "here"), Wishes(detach=True))
+    assert (left["detached"], left["deployment"]) == (True, one.name)
+    assert one.desired() == {"one": 1}
+    with Bars() as bars:
+        found, config = attach(one.deployment, None, tmp_path / "there", bars)
+    assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
+    assert (tmp_path / "there" / "model" / "config.json").exists()
+    assert config.seed == 3
+    assert wanted_runs(one.deployment) == []
+
+
+def hang_up() -> None:
+    raise Interrupt(signal.SIGHUP)
+
+
+def expire() -> None:
+    raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "it has expired"}}, "HeadObject")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [hang_up, expire])
+def test_a_closed_terminal_and_expired_credentials_end_the_command_alone(
+    one: Fleet, tmp_path: Path, ends: Callable[[], None]
+) -> None:
+    bars = At(ends)
+    left = trained(one, configuration(tmp_path), bars=bars)
+    assert left["detached"] is True
+    assert any("does not accept your credentials" in note for note in bars.notes) == (ends is expire)
+    found = trained(one, configuration(tmp_path))  # the same command
+    assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
+    assert len(runs(one)) == 1
+
+
+@pytest.mark.slow
+def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet, tmp_path: Path) -> None:
+    config = configuration(tmp_path / "out", epochs=60)
+    left = trained(one, config, Wishes(detach=True))
+    while not any(left["run"] in each for each in checkpoints()):
+        time.sleep(0.1)
+    with Bars() as bars:
+        assert stop(one.deployment, None, bars)[1].outcome == "stopped"
+        assert stop(one.deployment, left["run"], bars)[1].outcome == "stopped"
+        with pytest.raises(ShoalError, match=r"^the run demo\.x is not wanted .*; there are: "):
+            stop(one.deployment, "demo.x", bars)
+    assert one.desired() == {"one": 0}
+    stopped, _ = attach(one.deployment, None, tmp_path / "attached", Bars())
+    assert stopped["stopped"] is True
+    found = trained(one, configuration(tmp_path / "out", epochs=6, resume=True))
+    assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
+    assert len(runs(one)) == 1
+
+
+@pytest.mark.slow
+def test_a_launcher_that_is_killed_and_typed_again_makes_one_run(one: Fleet, tmp_path: Path) -> None:
+    undisturbed = trained(one, configuration(tmp_path / "undisturbed"))
+    chance, output, before = random.Random(5), tmp_path / "out", len(runs(one))
+    outputs = json.dumps(one.deployment.outputs)
+    for _ in range(6):
+        command = [sys.executable, "-c", _LAUNCH, one.name, outputs, str(output)]
+        launcher = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT)
+        time.sleep(chance.uniform(1.0, 8.0))
+        launcher.send_signal(signal.SIGKILL)
+        launcher.wait()
+        if (output / "model").exists():
+            break
+    if not (output / "model").exists():
+        trained(one, configuration(output))
+    summary = json.loads((output / "summary.json").read_text())
+    assert (summary["stopped"], summary["log_loss"]) == (False, undisturbed["log_loss"])
+    assert len(runs(one)) == before + 1
+    if one.desired() == {"one": 1}:  # killed after it had the results
+        attach(one.deployment, None, tmp_path / "left", Bars())
