@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -56,6 +57,38 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Callable[..., Deploye
         assert line in small.log()
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
     assert small.client("s3").list_objects_v2(Bucket=small.bucket)["KeyCount"] == 2
+
+
+def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(deploy: Callable[..., Deployed]) -> None:
+    small = deploy()
+    newest = max(small.sign(node, "json") for node in small.raise_groups()) + timedelta(minutes=1)
+    run, token, client = f"{small.name}.20260102T030405-0a1b", "0a1b2c3d", small.client("s3")
+
+    def wanted(*runs: dict[str, Any]) -> None:
+        queue = json.dumps({"version": 1, "runs": runs})
+        client.put_object(Bucket=small.bucket, Key=f"requests/{small.name}.json", Body=queue.encode())
+
+    def ended(token: str) -> None:
+        end = json.dumps({"version": 1, "token": token, "outcome": "finished", "error": ""})
+        client.put_object(Bucket=small.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
+
+    one = {"run": run, "token": token, "keep": False}
+    for runs, end in (
+        ((), token),
+        ((one,), "ffffffff"),  # of an earlier launch
+        (({**one, "keep": True},), token),
+        ((one, {**one, "run": run.replace("0a1b", "ffff")}), token),
+        (("no request",), token),
+        (({**one, "run": "../x"},), token),
+    ):
+        wanted(*runs)  # type: ignore[arg-type]
+        ended(end)
+        small.wake(newest)
+        assert small.desired() == [1, 1]
+    wanted(one)
+    assert small.wake(newest + timedelta(minutes=5)) == {}
+    assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
+    assert small.mails() == [f"Shoal: a run of {small.name} has ended"]
 
 
 def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy: Callable[..., Deployed]) -> None:

@@ -191,6 +191,8 @@ def _over(settings: GuardSettings) -> str:
     runs = (_read(settings.bucket, settings.requests) or {}).get("runs")
     last = ""
     for each in runs if isinstance(runs, list) else ():
+        if not isinstance(each, dict):
+            return ""
         run, token = str(each.get("run")), str(each.get("token"))
         if each.get("keep") or not _RUN.fullmatch(run):
             return ""
