@@ -32,6 +32,7 @@ def main() -> int:
         processes=OwnProcesses(machine.programs),
         channel=Bucket(bucket),
         clock=time.monotonic,
+        time=time.time,
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
         say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
     )

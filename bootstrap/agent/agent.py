@@ -79,9 +79,9 @@ class Agent:
                 self._ended.add(wanted.token)
                 self._launch = None
                 return
-            self._launch = _Launch(wanted, self._node)
+            self._launch = _Launch(wanted.at(self._node.time()), self._node)
         else:
-            self._launch.request = wanted
+            self._launch.request = wanted.at(self._node.time())
 
     def _read(self, document: Document) -> tuple[RunRequest, ...]:
         """The requests; none, and a status that says why, where they cannot be used."""

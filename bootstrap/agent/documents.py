@@ -46,7 +46,7 @@ _MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
 MOST_COUNTED = 1 << 60
 _OF_A_COMMAND = ("resume", "force")
 """Options that say only what an output may hold."""
-_OF_A_LAUNCH = ("run", "token", "stop", "keep", "ready", "min_nodes")
+_OF_A_LAUNCH = ("run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
 """Fields that say nothing of the work."""
 
 _Kind = TypeVar("_Kind")
@@ -79,6 +79,10 @@ class RunRequest:
     """Whether the ranks are to stop with a checkpoint."""
     keep: bool = False
     """Whether the nodes stay when the run has ended, and nobody ends them before they were idle for long."""
+    max_dollars: float | None = None
+    """The most that its nodes may cost."""
+    until: float | None = None
+    """When its ranks are to stop with a checkpoint, in seconds since 1970, so that its nodes do not cost more."""
     ready: bool = False
     """Whether its nodes have booted; before that the request only says whom they are for."""
 
@@ -88,6 +92,8 @@ class RunRequest:
         require(0 < self.trainers <= MOST_NODES, f"a run has 1 to {MOST_NODES:,} nodes")
         require(0 <= self.readers <= MOST_NODES, f"a run has at most {MOST_NODES:,} nodes that read")
         require(0 < self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
+        for amount in (self.max_dollars, self.until):
+            require(amount is None or 0 < amount < MOST_COUNTED, "an amount of dollars or a time cannot be")
         require(self.share in ("efs", "nfs", None), f"share is {self.share!r}, but must be efs or nfs")
         require(all(map(_OPTION.fullmatch, self.options)), "an option has no valid name")
         learnt = [each for each in (self.dataset, self.texts, self.stream) if each is not None]
@@ -97,6 +103,10 @@ class RunRequest:
             require(there, f"{self.dataset!r} is not the address of a dataset")
         named = self.texts_name is None if self.texts is None else _TEXTS.fullmatch(self.texts_name or "")
         require(named, f"{self.texts_name!r} cannot name these texts")
+
+    def at(self, time: float) -> Self:
+        """As it is wanted at a time in seconds since 1970."""
+        return replace(self, stop=self.stop or (self.until is not None and time >= self.until))
 
     @property
     def end_key(self) -> str:

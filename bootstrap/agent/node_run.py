@@ -57,6 +57,8 @@ class Node:
     channel: Channel
     """The data bucket."""
     clock: Callable[[], float]
+    time: Callable[[], float]
+    """Seconds since 1970."""
     pool: Executor
     """Copies results beside all else."""
     say: Callable[[str], None]

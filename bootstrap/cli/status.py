@@ -8,6 +8,7 @@ from bootstrap.cli.figures import dollars, kept_content, spent, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
 from common.display import plural, printable
+from common.errors import ShoalError
 
 if TYPE_CHECKING:
     from bootstrap.agent.node_documents import NodeStatus
@@ -40,9 +41,39 @@ def run(target: Target, as_json: bool) -> int:
         return 0
     now = status.read_status(name, account)
     read, rows = _reading(now, account)
-    content = {**_content(now), "read": read, "stays": staying}
-    summary(content, [*_rows(now, account.region), *rows, *kept_rows], as_json=as_json)
+    runs, run_rows = _runs(now, account)
+    content = {**_content(now), "runs": runs, "read": read, "stays": staying}
+    summary(content, [*_rows(now, account.region), *run_rows, *rows, *kept_rows], as_json=as_json)
     return 0
+
+
+def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | None, list[tuple[str, str]]]:
+    """The trainings that are wanted of the nodes, for a program (None where that cannot be told) and for a person."""
+    from botocore.exceptions import ClientError
+
+    from bootstrap.aws.deployment import Deployment
+    from bootstrap.training.attaching import overview
+    from infra import topology
+
+    if topology.OUTPUT_DATA_BUCKET not in now.outputs or not now.groups:
+        return [], []
+    deployment = Deployment(name=now.name, topology=now.topology, session=account.session, outputs=now.outputs)
+    try:
+        found = overview(deployment)
+    except ShoalError as error:
+        return None, [("runs", f"unknown: {error}")]
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code")
+        return ([], []) if code == "NoSuchBucket" else (None, [("runs", f"unknown: S3 answers {code}")])
+    rows: list[tuple[str, str]] = []
+    for each in found:
+        rows.append((f"run {each.run}", ": ".join(filter(None, (each.state, each.error)))))
+        for attempt in each.attempts:
+            why = f", as {printable(attempt.why)}" if attempt.why else ""
+            rows.append(
+                (f"  attempt {attempt.number}", f"{plural(len(attempt.members), 'node')}, step {attempt.step:,}{why}")
+            )
+    return [asdict(each) for each in found], rows
 
 
 def _reading(now: "Status", account: "Account") -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:

@@ -138,9 +138,16 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
         metavar="N",
         help="with --deployment: where nodes are lost, go on with no fewer than N that train (default: 1)",
     )
+    @option(
+        "--max-dollars",
+        type=click.FloatRange(0, min_open=True),
+        group=_WHERE,
+        metavar="X",
+        help="with --deployment: stop with a checkpoint before its nodes cost more, at prices on demand",
+    )
     @wraps(function)
-    def with_wishes(*, detach: bool, queue: bool, keep: bool, min_nodes: int | None, **options: Any) -> int:
-        typed = {"detach": detach, "queue": queue, "keep": keep, "min_nodes": min_nodes}
+    def with_wishes(**options: Any) -> int:
+        typed = {name: options.pop(name) for name in ("detach", "queue", "keep", "min_nodes", "max_dollars")}
         given = {name: value for name, value in typed.items() if value}
         if given and options["target"] is None:
             raise UsageError(f"{flag(next(iter(given)))} goes with --deployment")

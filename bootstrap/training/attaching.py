@@ -1,13 +1,14 @@
-"""A training on a deployment that another command has begun: followed to its results from any machine, or stopped."""
+"""Trainings on a deployment that other commands have begun: listed, followed to their results from any machine, or
+stopped."""
 
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.node_documents import RunEnd
+from bootstrap.agent.node_documents import Attempt, RunEnd
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
@@ -26,6 +27,32 @@ from trainer.command_line import from_words
 from trainer.config import TrainConfig
 
 _PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedRun:
+    """A run that is wanted of a deployment's nodes."""
+
+    run: str
+    state: str
+    """`starting` before its nodes have booted, `waiting` for the runs before it, `running`, or how it has ended."""
+    error: str
+    attempts: list[Attempt]
+    """The attempts at its latest launch."""
+
+
+def overview(deployment: Deployment) -> list[WantedRun]:
+    """The runs that are wanted of a deployment's nodes, in their order. Raises ShoalError where they cannot be read."""
+    found: list[WantedRun] = []
+    for request, end in wanted_runs(deployment):
+        launch = NodeLaunch(deployment, request.run)
+        launch.follow(request)
+        state = end.outcome if end else "running" if request.ready else "starting"
+        if end is None and any(each.state in ("starting", "running") for each in found):
+            state = "waiting"
+        error = printable(end.error) if end else ""
+        found.append(WantedRun(run=request.run, state=state, error=error, attempts=launch.attempts()))
+    return found
 
 
 def attach(

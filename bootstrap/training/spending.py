@@ -37,16 +37,23 @@ class Spending:
 
     def so_far(self) -> float | None:
         """Dollars so far, as an upper bound: spot nodes count at on-demand prices. None where a price is not known."""
-        if self._prices is None or not self._seen:
-            return None
         now, dollars = datetime.now(UTC), 0.0
         for node, ended in self._seen.values():
-            try:
-                rate = cost.training_node(node.instance_type, self._prices)
-            except TopologyError:
+            if (rate := self._rate(node)) is None:
                 return None
             dollars += rate * (max(timedelta(), (ended or now) - max(node.launched, self._since)) / timedelta(hours=1))
-        return dollars
+        return dollars if self._seen else None
+
+    def hourly(self) -> float | None:
+        """Dollars an hour of the nodes that run; None where a price is not known."""
+        rates = [self._rate(node) for node, ended in self._seen.values() if ended is None]
+        return None if None in rates else sum(filter(None, rates))
+
+    def _rate(self, node: GpuNode) -> float | None:
+        try:
+            return cost.training_node(node.instance_type, self._prices) if self._prices else None
+        except TopologyError:
+            return None
 
 
 class Stages:

@@ -28,6 +28,7 @@ from corpus.reading import s3
 from corpus.reading.s3 import head_if_there, is_s3, list_objects, read_text
 from corpus.stream.stream_settings import is_socket
 from experiments.forecast.estimate import Estimate
+from experiments.forecast.nodes import NODES_START
 from experiments.forecast.rates import Node
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
@@ -133,6 +134,7 @@ class OnDeployment(Place):
             self.deployment.readable(
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )
+        self._require_paid(self.nodes(readers=prepared.readers > 0))
         launch = NodeLaunch(self.deployment, self._unfinished(bars) if config.resume else self._new_name())
         if config.resume:
             prepared = prepared.resumed(launch.request_before)
@@ -140,6 +142,22 @@ class OnDeployment(Place):
             marks = s3.S3Path(self._bucket, f"{topology.FETCHED_PREFIX}{launch.run}.")
             self.left += [launch.folder, marks, queue_path(self.deployment)]
         return DeploymentRun(launch, prepared, config, wishes=self.wishes, held=self.held_nodes)
+
+    def _require_paid(self, nodes: Sequence[Node]) -> None:
+        """Raise ShoalError where nothing would be left for a training after its nodes have started."""
+        if (most := self.wishes.max_dollars) is None:
+            return
+        starts = self.dollars(NODES_START, nodes)
+        if starts is None:
+            raise ShoalError(
+                f"--max-dollars needs prices, and those of {self.deployment.session.region_name} are not known; "
+                f"`make prices REGION={self.deployment.session.region_name}` makes a list of them"
+            )
+        if starts.middle >= most:
+            raise ShoalError(
+                f"--max-dollars is {most:g}, but only to start the nodes costs about ${starts.middle:.2f}; give a "
+                "higher one"
+            )
 
     def nodes(self, *, readers: bool = False) -> list[Node]:
         """All of its groups that train, and with `readers` of those that read; none where nodes are held. Raises

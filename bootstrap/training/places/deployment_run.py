@@ -6,6 +6,7 @@ Whatever needs nodes must happen inside `resources`, because otherwise a failure
 
 import re
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -23,7 +24,13 @@ from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes
-from bootstrap.training.places.nodes_followed import GO_ON, FollowedNodes, unanswered_message, wait_for_data
+from bootstrap.training.places.nodes_followed import (
+    GO_ON,
+    LONGEST_STOP_SECONDS,
+    FollowedNodes,
+    unanswered_message,
+    wait_for_data,
+)
 from bootstrap.training.places.place import Ended, Run
 from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.run_view import RunView
@@ -94,7 +101,7 @@ class DeploymentRun(Run):
     def started(self, bars: Bars) -> Iterator[None]:
         """Have the nodes begin. A closed terminal and expired credentials leave the run to itself."""
         bars.stage(*self.prepared.staging)
-        self.launch.begin(self._nodes)
+        self.launch.begin(self._nodes, until=self._until())
         try:
             yield
         except KeyboardInterrupt as interrupt:
@@ -111,6 +118,23 @@ class DeploymentRun(Run):
         """Whether this interrupt ends the command alone."""
         leaves = self._wishes.leave or name_of(interrupt) == signal.SIGHUP.name
         return leaves and self._held is None
+
+    def _until(self) -> float | None:
+        """When the ranks are to stop, in seconds since 1970, so that stopping them is paid for, too; None where they
+        may cost what they cost. Raises ShoalError where nothing is left for them."""
+        most, spending = self.launch.request.max_dollars, self._spending
+        if most is None or spending is None:
+            return None
+        spent, hourly = spending.so_far(), spending.hourly()
+        if spent is None or not hourly:
+            raise ShoalError("--max-dollars needs prices; `make prices` makes a list of them for a region")
+        seconds = (most - spent) / hourly * 3600 - LONGEST_STOP_SECONDS
+        if seconds <= 0:
+            raise ShoalError(
+                f"--max-dollars is {most:g}, of which starting the nodes has cost ${spent:.2f}, and they cost "
+                f"${hourly:.2f} an hour; give a higher one"
+            )
+        return time.time() + seconds
 
     def left(self) -> Mapping[str, Any]:
         """The run, and where it is."""
@@ -203,6 +227,8 @@ class DeploymentRun(Run):
             fetched.mark(self._s3, self.launch.bucket, {self.launch.run: etags}, bars.note)
         self.launch.forget()
         summary = read_summary(output) if output / SUMMARY in files else None
+        if summary is not None and summary["stopped"] and not stopped:
+            bars.note(self._what_is_left(summary))
         train, read_nodes = of_role(self._nodes, "train"), of_role(self._nodes, "read")
         kept = {
             name: [{**vars(node), "launched": node.launched.isoformat()} for node in nodes]
@@ -227,6 +253,19 @@ class DeploymentRun(Run):
     def _following(self) -> FollowedNodes:
         assert self._followed is not None
         return self._followed
+
+    def _what_is_left(self, summary: Mapping[str, Any]) -> str:
+        """A sentence on a run that was stopped for its costs, or from elsewhere."""
+        asked = self.launch.request
+        why = "somebody has stopped it"
+        if asked.max_dollars is not None and not asked.stop and asked.at(time.time()).stop:
+            why = f"it would have cost more than ${asked.max_dollars:g}"
+        done, spent = summary["rows_seen"], self.spent()
+        rows = summary.get("rows", 0) * (self.config.epochs or 0)
+        more = (
+            f"; to finish it costs about ${spent * (rows - done) / done:.2f} more" if spent and rows > done > 0 else ""
+        )
+        return f"the run is stopped, because {why}{more}"
 
     def _what_was_read(self, bars: Bars) -> dict[str, Any]:
         found = read_so_far(self._s3, self.launch.folder, self.prepared.readers)

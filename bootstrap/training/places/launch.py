@@ -39,6 +39,8 @@ class Wishes:
     """Whether the nodes stay when it has ended."""
     min_nodes: int = 1
     """The fewest nodes that train, where some are lost."""
+    max_dollars: float | None = None
+    """The most that its nodes may cost."""
     alone: bool = False
     """Whether it is another launch than one that the same command has begun."""
     detach: bool = False
@@ -63,7 +65,7 @@ class NodeLaunch:
         self._s3 = deployment.session.client("s3")
         self._request: RunRequest | None = None
         self._started: tuple[str, ...] = ()
-        self._attempt: Attempt | None = None
+        self._attempts: list[Attempt] = []
         self._number = 0
 
     @property
@@ -116,6 +118,7 @@ class NodeLaunch:
             readers=readers,
             min_nodes=min(wishes.min_nodes, trainers),
             keep=wishes.keep,
+            max_dollars=wishes.max_dollars,
             share=self.deployment.share,
             options={name: words for name, words in as_words(config).items() if name not in _SET_BY_NODES},
             **learnt,
@@ -133,11 +136,12 @@ class NodeLaunch:
         """Follow a launch that an earlier command has begun."""
         self.found, self._request, self.run = True, request, names.run(request.run)
 
-    def begin(self, nodes: Sequence[GpuNode]) -> None:
-        """Have these nodes begin, those that train and those that read."""
+    def begin(self, nodes: Sequence[GpuNode], *, until: float | None = None) -> None:
+        """Have these nodes begin, those that train and those that read; `until`: when their ranks are to stop, in
+        seconds since 1970."""
         self._started = tuple(each.instance_id for each in nodes)
         if not self.request.ready:
-            self._request = replace(self.request, ready=True)
+            self._request = replace(self.request, ready=True, until=until)
             retrying(partial(self._change, self._replaced))
 
     def ask_to_stop(self) -> None:
@@ -175,14 +179,17 @@ class NodeLaunch:
         self._change(self._removed)
 
     def attempt(self) -> Attempt | None:
-        """The latest attempt at this launch; None before the nodes have agreed on the first. Others may write there,
-        too: what is none does not count."""
+        """The latest attempt at this launch; None before the nodes have agreed on the first."""
+        return next(reversed(self.attempts()), None)
+
+    def attempts(self) -> list[Attempt]:
+        """All attempts at this launch so far. Others may write there, too: what is none does not count."""
         while (text := self._read(documents.attempt_key(self.run, self._number + 1))) is not None:
             self._number += 1
             with suppress(DataError):
                 if (found := Attempt.from_json(text)).token == self.request.token:
-                    self._attempt = found
-        return self._attempt
+                    self._attempts.append(found)
+        return self._attempts
 
     def end(self) -> RunEnd | None:
         """How the launch has ended; None while it has not."""

@@ -165,3 +165,16 @@ def test_in_every_order_of_stops_crashes_losses_and_ends_an_attempt_begins_toget
         assert not any(each.running() for each in world.programs.values())
         if not failed:
             assert end.outcome == ("stopped" if stopped else "finished"), end
+
+
+def test_ranks_stop_with_a_checkpoint_when_their_time_is_over(tmp_path: Path) -> None:
+    world = World(tmp_path, request(until=100.0))
+    world.train()
+    world.pass_by(10)
+    assert not any(programs.stopped for programs in world.programs.values())
+    world.now = 100.0
+    world.pass_by(10)
+    assert [any("train" in each for each in programs.stopped) for programs in world.programs.values()] == [True, True]
+    world.settle()
+    assert (end := world.end()) is not None
+    assert end.outcome == "stopped"

@@ -171,6 +171,7 @@ class World:
             processes=self.programs[instance],
             channel=self.channel,
             clock=lambda: self.now,
+            time=lambda: self.now,
             pool=AtOnce(),
             say=lambda text: self.said.append(text),
         )

@@ -3,13 +3,15 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -21,11 +23,15 @@ from bootstrap.progress import Bars
 from bootstrap.training import attaching
 from bootstrap.training.attaching import attach, stop
 from bootstrap.training.places.deployment import OnDeployment
-from bootstrap.training.places.launch import DEFAULT, Wishes, wanted_runs
-from bootstrap.training.sources.dataset import DatasetSource
+from bootstrap.training.places.deployment_run import DeploymentRun
+from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, wanted_runs
+from bootstrap.training.places.nodes_followed import LONGEST_STOP_SECONDS
+from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
+from bootstrap.training.spending import Spending
 from bootstrap.training.train import train
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
+from tests.bootstrap.agent.world import request
 from tests.bootstrap.training.on_nodes import DATASET, checkpoints
 from tests.fleet import BUCKET, Fleet, boot_agent
 from trainer.config import TrainConfig
@@ -174,3 +180,39 @@ def test_a_launcher_that_is_killed_and_typed_again_makes_one_run(one: Fleet, tmp
     assert len(runs(one)) == before + 1
     if one.desired() == {"one": 1}:  # killed after it had the results
         attach(one.deployment, None, tmp_path / "left", Bars())
+
+
+@pytest.mark.slow
+def test_a_training_stops_with_a_checkpoint_before_it_costs_more_and_says_what_is_left(
+    one: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        ShoalError, match=r"^--max-dollars is 0\.001, but only to start the nodes costs about \$0\.\d\d;"
+    ):
+        trained(one, configuration(tmp_path / "poor"), Wishes(max_dollars=0.001))
+    assert runs(one) == []
+    monkeypatch.setattr(DeploymentRun, "_until", lambda _: time.time() + 8)
+    bars = At(lambda: None)
+    stopped = trained(one, configuration(tmp_path / "out", epochs=200), Wishes(max_dollars=9.0), bars)
+    assert stopped["stopped"] is True
+    assert "stopped_by" not in stopped
+    (said,) = (note for note in bars.notes if note.startswith("the run is stopped"))
+    assert re.fullmatch(
+        r"the run is stopped, because it would have cost more than \$9; to finish it costs about \$\S+ more", said
+    )
+
+
+def test_what_is_left_of_the_dollars_is_the_time_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = NodeLaunch(Fleet().deployment, "demo.20260102T030405-0a1b")
+    launch._request = request(max_dollars=10.0)
+    run = DeploymentRun(launch, PreparedDataset(DATASET), configuration(Path("output")))
+    assert run._until() is None  # of nodes that are held
+    run._spending = cast(Spending, SimpleNamespace(so_far=lambda: 4.0, hourly=lambda: 12.0))
+    monkeypatch.setattr(time, "time", lambda: 1_000.0)
+    assert run._until() == 1_000 + 1_800 - LONGEST_STOP_SECONDS
+    run._spending = cast(Spending, SimpleNamespace(so_far=lambda: 9.9, hourly=lambda: 12.0))
+    with pytest.raises(ShoalError, match=r"^--max-dollars is 10, of which starting the nodes has cost \$9\.90"):
+        run._until()
+    run._spending = cast(Spending, SimpleNamespace(so_far=lambda: None, hourly=lambda: None))
+    with pytest.raises(ShoalError, match=r"^--max-dollars needs prices"):
+        run._until()

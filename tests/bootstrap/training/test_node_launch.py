@@ -17,6 +17,7 @@ from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
 from bootstrap.progress import Bars
+from bootstrap.training.attaching import overview
 from bootstrap.training.places import nodes_followed
 from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, wanted_runs
 from bootstrap.training.places.nodes_followed import wait_for_data
@@ -236,6 +237,21 @@ def test_a_run_may_wait_for_another_one(launch: NodeLaunch, on_their_group: None
     assert launch.keeps_nodes()
     end(launch)
     assert (other.before(), other.keeps_nodes()) == ([], False)
+
+
+def test_the_overview_has_all_wanted_runs_with_their_attempts(
+    launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None
+) -> None:
+    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
+    running, waiting = overview(launch.deployment)
+    assert (running.run, running.state, waiting.run, waiting.state) == (launch.run, "running", other.run, "waiting")
+    assert [(each.number, len(each.members)) for each in running.attempts] == [(1, 2), (2, 1)]
+    assert running.attempts[1].why == f"the node {nodes[1].instance_id} is gone"
+    end(launch, "stopped")
+    ended, starting = overview(launch.deployment)
+    assert (ended.state, starting.state, starting.attempts) == ("stopped", "starting", [])
 
 
 def test_a_run_without_nodes_gives_way_and_hears_of_it(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
