@@ -21,6 +21,10 @@ _PART_BYTES = 128 << 20
 _MIN_PART_BITS, _MAX_PART_BITS = 3, 16
 
 
+SUMMARY = "merged.json"
+"""The name of the file of the last step's result."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobStep:
     """A MapReduce job: an MRJob in a module of its own."""
@@ -82,7 +86,7 @@ class Plan:
     @property
     def summary(self) -> str:
         """The file of the last step's result; `merge.read_merge_result` reads it."""
-        return join(self.work, "merged.json")
+        return join(self.work, SUMMARY)
 
     @property
     def side_folders(self) -> tuple[str, str]:

@@ -1,6 +1,7 @@
-"""`shoal attach`: a training on a deployment that another command has begun, followed to its results."""
+"""`shoal attach`: what another command has begun on a deployment, followed to its results."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,12 +11,15 @@ from bootstrap.cli.target import Target, target_options
 from bootstrap.cli.training_run import exit_status
 from bootstrap.progress import Bars
 
+if TYPE_CHECKING:
+    from bootstrap.aws.deployment import Deployment
+
 
 @command(
-    short_help="follow a training that goes on by itself",
+    short_help="follow a training or preprocessing that goes on by itself",
     help="Follow a training on a deployment from any machine: show its progress, and copy its results when it ends. "
-    "RUN is its name (default: the first that has not ended). Ctrl-C ends this command alone, and the training goes "
-    "on; shoal stop stops it.",
+    "RUN is its name (default: the first training that has not ended, or where there is none the preprocessing). "
+    "Ctrl-C ends this command alone, and the run goes on; shoal stop stops it.",
     epilog="Example: shoal attach starter --output results/model",
 )
 @target_options
@@ -28,11 +32,26 @@ def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> 
     """Run `shoal attach`."""
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.cli import embed, train
-    from bootstrap.training.attaching import attach
+    from bootstrap.training.attaching import attach, is_of_jobs
     from trainer.registry import MODELS
 
+    deployment = find_deployment(target.name, target.account)
+    if is_of_jobs(deployment, run):
+        return _attach_to_jobs(deployment, run, as_json=as_json)
     with Bars(unit="row") as bars:
-        result, config = attach(find_deployment(target.name, target.account), run, output, bars)
+        result, config = attach(deployment, run, output, bars)
     rows = embed.word_rows if MODELS[config.model].learns_words else train.rows
     summary(result, rows(result, config.output), as_json=as_json)
     return exit_status(result)
+
+
+def _attach_to_jobs(deployment: "Deployment", run: str | None, *, as_json: bool) -> int:
+    from bootstrap.cli.preprocess import show_made
+    from bootstrap.preprocessing.attaching import attach
+    from bootstrap.training.sources.dataset import opened_dataset
+
+    with Bars() as bars:
+        made = attach(deployment, run, bars)
+    with opened_dataset(made.dataset) as dataset:
+        settings = dataset.settings
+    return show_made(made, settings, as_json=as_json)

@@ -9,9 +9,10 @@ import click
 from bootstrap.cli.command import command, described_options, option
 from bootstrap.cli.dataset_summary import preprocess_summary
 from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3, scale_suggested
-from bootstrap.cli.output import json_option, print_warning, say, show
+from bootstrap.cli.output import json_option, print_warning, say, show, summary
 from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, where_options
+from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
 from common.errors import DataError, UsageError
@@ -107,6 +108,7 @@ class _Request:
     "input); with --deployment: streaming (the default) or spark",
 )
 @option("--dry-run", is_flag=True, help="show how the input is read and what it would take; write nothing")
+@option("--detach", is_flag=True, help="with --deployment: end as soon as the cluster has its steps")
 @described_options(LIMITS)
 @described_options(SETTINGS, group="Settings of the dataset")
 @json_option
@@ -119,10 +121,13 @@ def run(
     output: str | None,
     runner: str | None,
     dry_run: bool,
+    detach: bool,
     as_json: bool,
     **options: Any,
 ) -> int:
     """Run `shoal preprocess`."""
+    if detach and target is None:
+        raise UsageError("--detach goes with --deployment")
     try:
         settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])))
         inputs = read_inputs(
@@ -144,7 +149,28 @@ def run(
         if dry_run:
             _show_preview(request, as_json=as_json)
             return 0
-        made = _preprocess_locally(request) if target is None else _preprocess_on_deployment(request, target)
+        if target is None:
+            made = _preprocess_locally(request)
+        else:
+            try:
+                made = _preprocess_on_deployment(request, target, detach=detach)
+            except Detached as left:
+                return _show_detached(target.name, str(left), as_json=as_json)
+    return show_made(made, settings, as_json=as_json)
+
+
+def _show_detached(deployment: str, run: str, *, as_json: bool) -> int:
+    rows = [
+        ("run", f"{run} goes on without this command"),
+        ("to follow it", f"shoal attach {deployment} {run}"),
+        ("to stop it", f"shoal stop {deployment} {run}"),
+    ]
+    summary({"detached": True, "deployment": deployment, "run": run}, rows, as_json=as_json)
+    return 0
+
+
+def show_made(made: "MergeResult", settings: "Settings", *, as_json: bool) -> int:
+    """Show a dataset that was made; returns the exit status."""
     warnings = dataset_warnings(made, settings)
     content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
     show(
@@ -184,7 +210,7 @@ def _preprocess_locally(request: _Request) -> "MergeResult":
         )
 
 
-def _preprocess_on_deployment(request: _Request, target: Target) -> "MergeResult":
+def _preprocess_on_deployment(request: _Request, target: Target, *, detach: bool) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 
@@ -198,6 +224,7 @@ def _preprocess_on_deployment(request: _Request, target: Target) -> "MergeResult
             runner=request.runner,
             bars=bars,
             say=say,
+            detach=detach,
         )
 
 

@@ -1,4 +1,4 @@
-"""`shoal stop`: a training on a deployment, stopped with a checkpoint."""
+"""`shoal stop`: a training on a deployment, stopped with a checkpoint, or a preprocessing, cancelled."""
 
 import click
 
@@ -9,9 +9,10 @@ from bootstrap.progress import Bars
 
 
 @command(
-    short_help="stop a training with a checkpoint",
+    short_help="stop a training with a checkpoint, or a preprocessing",
     help="Stop a training on a deployment with a checkpoint, from any machine, and end its nodes. RUN is its name "
-    "(default: the first that has not ended). The command that began it continues it with --resume.",
+    "(default: the first training that has not ended, or where there is none the preprocessing). The command that "
+    "began a training continues it with --resume; that of a preprocessing does so by itself.",
     epilog="Example: shoal stop starter",
 )
 @target_options
@@ -20,10 +21,16 @@ from bootstrap.progress import Bars
 def run(target: Target, run: str | None, as_json: bool) -> int:
     """Run `shoal stop`."""
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.attaching import stop
+    from bootstrap.preprocessing.attaching import stop as stop_jobs
+    from bootstrap.training.attaching import is_of_jobs, stop
 
+    deployment = find_deployment(target.name, target.account)
+    if is_of_jobs(deployment, run):
+        name = stop_jobs(deployment, run)
+        summary({"run": name, "outcome": "stopped"}, [("run", f"{name}: its steps are cancelled")], as_json=as_json)
+        return 0
     with Bars() as bars:
-        name, end = stop(find_deployment(target.name, target.account), run, bars)
+        name, end = stop(deployment, run, bars)
     rows = [
         ("run", f"{name}: {end.outcome}{f', {end.error}' if end.error else ''}"),
         ("its results", f"shoal fetch {target.name} --run {name} --output results"),

@@ -4,6 +4,7 @@ Do not rely on a step's log for errors, because EMR copies it to the bucket minu
 lacks the output of streaming tasks. A step writes its error for the user to the object `failure`.
 """
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.agent.documents import MOST_ERROR, Cancellation
+from bootstrap.agent.documents import MOST_ERROR, TOKEN, Cancellation
 from bootstrap.agent.node_documents import CancellationAnswer
 from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import note
 from common.display import printable
@@ -73,6 +75,19 @@ class EmrCluster:
         """Submit steps, which run in this order; returns their ids."""
         return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
+    def running(self, ids: Collection[str]) -> list[str]:
+        """Those of the steps that run."""
+        return self._unfinished(ids, "RUNNING")
+
+    def tokens(self, ids: Collection[str], run: str) -> set[str]:
+        """Those of the launches of a run that have submitted these steps, which are in the steps' arguments."""
+        found = set()
+        for each in ids:
+            step = retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each))["Step"]
+            words = step["Config"]["Args"]
+            found |= {after for before, after in itertools.pairwise(words) if before == run and TOKEN.fullmatch(after)}
+        return found
+
     @contextmanager
     def cancelling(self, ids: Collection[str], cancellation: Cancellation) -> Iterator[None]:
         """Cancel what is left of these steps where the block ends with an error, unless AWS cannot be reached.
@@ -82,7 +97,7 @@ class EmrCluster:
         """
         try:
             yield
-        except (BotoCoreError, ClientError):
+        except (BotoCoreError, ClientError, Detached):
             raise  # the cluster continues, and the next command finds the steps
         except BaseException:
             try:
@@ -90,7 +105,7 @@ class EmrCluster:
                     note(
                         "the steps are cancelled as soon as AWS answers. Ctrl-C again leaves at once, and they continue"
                     )
-                self._cancel(ids, cancellation)
+                self.cancel(ids, cancellation)
             except KeyboardInterrupt as interrupt:
                 raise Abandoned(interrupt) from None
             raise
@@ -151,7 +166,7 @@ class EmrCluster:
             time.sleep(2)
         return None
 
-    def _cancel(self, ids: Collection[str], cancellation: Cancellation) -> None:
+    def cancel(self, ids: Collection[str], cancellation: Cancellation) -> None:
         """End the steps that have not ended, and wait until they write no more.
 
         A step that runs ends its own work first, and then waits to be ended.

@@ -6,6 +6,7 @@ follows steps that still run, and leaves out those that are finished.
 """
 
 import secrets
+import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -17,6 +18,7 @@ from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
+from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.step_arguments import (
     cancellable,
@@ -61,14 +63,16 @@ def preprocess_on_deployment(
     bars: Bars,
     say: Callable[[str], None] = lambda _: None,
     runner: str = "streaming",
+    detach: bool = False,
 ) -> MergeResult:
     """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
 
     Files of this machine are uploaded to the raw bucket first; s3:// addresses must be in the deployment's own buckets,
     or within its topology's inputs. If another call has submitted the same work, and its steps still run, this call
     follows them. Ctrl-C cancels the steps that this call submitted and removes their files; steps of another call
-    continue. `say` takes a sentence for the user. Raises DataError for input that cannot be used, and ShoalError when
-    the cluster cannot do the work; steps that are finished are then kept for the next call.
+    continue. With `detach`, and when the terminal is closed, all of them continue, and Detached is raised with the
+    name of the work. `say` takes a sentence for the user. Raises DataError for input that cannot be used, and
+    ShoalError when the cluster cannot do the work; steps that are finished are then kept for the next call.
     """
     for address in filter(is_s3, inputs.addresses):
         deployment.readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
@@ -107,7 +111,7 @@ def preprocess_on_deployment(
     ids, own = _submit_or_join(cluster, work, configure, say)
     try:
         with cluster.cancelling(ids.values(), cancellation) if own else nullcontext():
-            _wait_for_steps(cluster, work, ids, bars)
+            _wait_for_steps(cluster, work, ids, bars, detach=detach)
         made = read_merge_result(plan.summary)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
@@ -115,8 +119,8 @@ def preprocess_on_deployment(
         else:
             origin = "" if own else ", which another command began,"
             say(
-                f"run {run}{origin} continues; the same command follows it again; to cancel its steps, type: aws emr "
-                f"cancel-steps --cluster-id {cluster.id} --step-ids {' '.join(ids.values())}"
+                f"run {run}{origin} continues; the same command follows it again; to cancel its steps, type: shoal stop "
+                f"{deployment.name} {run}"
             )
         raise
     except (DataError, ShoalError) as error:
@@ -197,13 +201,23 @@ def _submit(
     return {step.name: step_id for step, step_id in zip(steps, submitted, strict=True)}
 
 
-def _wait_for_steps(cluster: EmrCluster, work: ClusterWork, ids: Mapping[str, str], bars: Bars) -> None:
-    """Return when all steps have completed."""
+def _wait_for_steps(
+    cluster: EmrCluster, work: ClusterWork, ids: Mapping[str, str], bars: Bars, *, detach: bool
+) -> None:
+    """Return when all steps have completed. Raises Detached where they are left to themselves."""
+    if detach and ids:
+        raise Detached(work.run)
     for step in work.unfinished():
         if step.name not in ids:
             raise ShoalError(f"the step '{step.name}' of an earlier command has just failed; type the command again")
         bars.stage(step.name, 0)
-        cluster.wait(ids[step.name], work.failure, bars.tick)
+        try:
+            cluster.wait(ids[step.name], work.failure, bars.tick)
+        except KeyboardInterrupt as interrupt:
+            if name_of(interrupt) != signal.SIGHUP.name:
+                raise
+            mark_handled(interrupt)
+            raise Detached(work.run) from None
 
 
 def _upload_local(deployment: Deployment, sources: tuple[Source, ...], bars: Bars) -> tuple[Source, ...]:

@@ -17,6 +17,8 @@ from jobs.steps import CommandStep, JobStep, Plan
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
+FAILURE, FOLLOWED = "failure.txt", "followed"
+"""Names in the folder of a run: what is wrong with its data, and that another command follows it."""
 # The bucket deletes objects after two days, and a step may take a day for its output.
 _MARKER_LIFETIME = timedelta(days=1)
 
@@ -38,7 +40,7 @@ class ClusterWork:
     @property
     def failure(self) -> S3Path:
         """Where a step writes what is wrong with the data."""
-        return self._place("failure.txt")
+        return self._place(FAILURE)
 
     def unfinished(self) -> list[JobStep | CommandStep]:
         """The steps from the first unfinished one on, in order; a marker older than a day does not count."""
@@ -96,7 +98,7 @@ class ClusterWork:
 
     @property
     def _followed(self) -> S3Path:
-        return self._place("followed")
+        return self._place(FOLLOWED)
 
     def _place(self, name: str) -> S3Path:
         return S3Path(self._folder.bucket, f"{self._folder.key}{name}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.documents import FINGERPRINT, RunRequest
 from bootstrap.agent.node_documents import Attempt, RunEnd
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
@@ -23,6 +23,7 @@ from bootstrap.training.sources.texts import PreparedTexts
 from bootstrap.training.train import carry_out
 from common.display import printable
 from common.errors import ShoalError
+from infra import topology
 from trainer.command_line import from_words
 from trainer.config import TrainConfig
 
@@ -39,6 +40,13 @@ class WantedRun:
     error: str
     attempts: list[Attempt]
     """The attempts at its latest launch."""
+
+
+def is_of_jobs(deployment: Deployment, run: str | None) -> bool:
+    """Whether a run is one of the jobs, by its name; without one, where there is a cluster and no training."""
+    if run is not None:
+        return FINGERPRINT.fullmatch(run) is not None
+    return topology.OUTPUT_CLUSTER_ID in deployment.outputs and not wanted_runs(deployment)
 
 
 def overview(deployment: Deployment) -> list[WantedRun]:

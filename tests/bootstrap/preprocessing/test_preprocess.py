@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ import pytest
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
+from bootstrap.interrupt import Detached, Interrupt
+from bootstrap.preprocessing.attaching import attach, stop
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
@@ -95,6 +98,7 @@ class There:
     def preprocess(self, path: Path | str, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
         limit = settings.pop("max_malformed", 0.2)
         allow_damaged = settings.pop("allow_damaged", False)
+        detach = settings.pop("detach", False)
         self.said: list[str] = []
         with bars or Bars() as shown:
             return preprocess_on_deployment(
@@ -105,6 +109,7 @@ class There:
                 allow_damaged=allow_damaged,
                 bars=shown,
                 say=self.said.append,
+                detach=detach,
             )
 
     def begin(self, path: Path) -> "subprocess.Popen[str]":
@@ -190,6 +195,31 @@ def test_a_cluster_reads_another_bucket_where_the_topology_names_it(there, revie
         there.preprocess("s3://theirs/2024/")
     there.deployment.outputs[topology.OUTPUT_INPUTS] = "s3://theirs/2024/"
     assert there.preprocess("s3://theirs/2024/").counts["lines"] == len(reviews.read_bytes().splitlines())
+
+
+def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found_afterwards(there, reviews) -> None:
+    with pytest.raises(Detached) as left:
+        there.preprocess(reviews, detach=True)
+    with Bars() as bars:
+        made = attach(there.deployment, None, bars)
+        assert made.counts["lines"] == len(reviews.read_bytes().splitlines())
+        assert attach(there.deployment, str(left.value), bars) == made
+        with pytest.raises(ShoalError, match=r"^the preprocessing 0123456789ab does not run on the cluster of 'mine'"):
+            attach(there.deployment, "0123456789ab", bars)
+    with pytest.raises(ShoalError, match=r"^a preprocessing does not run on the cluster of 'mine', and has left no"):
+        stop(there.deployment, None)
+
+
+def test_a_closed_terminal_leaves_the_steps_alone_and_they_are_stopped_from_elsewhere(there, reviews) -> None:
+    class HungUp(Bars):
+        def tick(self) -> None:
+            raise Interrupt(signal.SIGHUP)
+
+    with pytest.raises(Detached) as left:
+        there.preprocess(reviews, bars=HungUp())
+    assert stop(there.deployment, None) == str(left.value)
+    assert list(there.steps().values())[-1] == "CANCELLED"
+    assert there.preprocess(reviews).counts["lines"]  # the same command
 
 
 def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:
