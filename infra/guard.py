@@ -22,7 +22,7 @@ from constructs import Construct
 
 from infra import catalog, cost, topology
 from infra.functions import function
-from infra.roles import accept
+from infra.roles import accept, accept_keys
 from infra.topology_error import TopologyError
 
 _EVERY = Duration.minutes(5)
@@ -149,6 +149,7 @@ class Guard(Construct):
         self._grant("s3", "ListBucket", on=self._data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
         self._grant("s3", "GetObject", on=self._data.arn_for_objects(self._requests))
         self._grant("s3", "GetObject", on=self._data.arn_for_objects(runs))
+        accept_keys(self._role, self._data, runs)
         self._grant(
             "elasticmapreduce",
             *("DescribeCluster", "ListInstances", "ListSteps", "TerminateJobFlows"),

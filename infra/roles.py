@@ -81,16 +81,21 @@ def allow_objects(role: iam.Role, bucket: s3.IBucket, actions: Sequence[str], *,
     role.add_to_policy(
         iam.PolicyStatement(actions=list(actions), resources=[bucket.arn_for_objects(f"{prefix}*") for prefix in under])
     )
+    for prefix in under:
+        accept_keys(role, bucket, f"{prefix}*")
+
+
+def accept_keys(role: iam.Role, bucket: s3.IBucket, keys: str) -> None:
+    """Acknowledge that the role is allowed something on objects whose keys are like this."""
     resource = bucket.node.default_child
     name = f"arn:<AWS::Partition>:s3:::{bucket.bucket_name}"
     if isinstance(resource, s3.CfnBucket):
         name = f"<{Stack.of(bucket).get_logical_id(resource)}.Arn>"
-    for prefix in under:
-        accept(
-            role.node.find_child("DefaultPolicy"),
-            f"IAM5[Resource::{name}/{prefix}*]",
-            "The names of objects are not known beforehand; the bucket, or the prefix, belongs to the deployment.",
-        )
+    accept(
+        role.node.find_child("DefaultPolicy"),
+        f"IAM5[Resource::{name}/{keys}]",
+        "The names of objects are not known beforehand; the bucket, or the prefix, belongs to the deployment.",
+    )
 
 
 def allow_inputs(role: iam.Role, named: Sequence[str]) -> None:

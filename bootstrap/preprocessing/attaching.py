@@ -70,7 +70,12 @@ def stop(deployment: Deployment, run: str | None) -> str:
     steps = steps_of(cluster, run)
     if steps is None:
         raise _nothing(deployment.name, run)
-    for token in cluster.tokens(steps.ids.values(), steps.run):
+    tokens = cluster.tokens(steps.ids.values(), steps.run)
+    if not tokens:
+        raise ShoalError(
+            f"the steps of run {steps.run} are of an earlier version of Shoal; cancel them in EMR's console"
+        )
+    for token in tokens:
         cluster.cancel(steps.ids.values(), Cancellation(run=steps.run, token=token))
     return steps.run
 

@@ -119,8 +119,8 @@ def preprocess_on_deployment(
         else:
             origin = "" if own else ", which another command began,"
             say(
-                f"run {run}{origin} continues; the same command follows it again; to cancel its steps, type: shoal stop "
-                f"{deployment.name} {run}"
+                f"run {run}{origin} continues; the same command follows it again; to cancel its steps, type: "
+                f"shoal stop {deployment.name} {run}"
             )
         raise
     except (DataError, ShoalError) as error:
