@@ -14,7 +14,7 @@ from embedded.emr import api, metrics
 from embedded.emulator_error import EmulatorError
 from embedded.faults import quotas, refusals
 from embedded.faults.file import Faults
-from embedded.nodes import filters, instance_types, scaling, security_groups
+from embedded.nodes import filters, instance_types, metadata, scaling, security_groups
 from embedded.nodes.machine import Machines
 from embedded.seams import routing
 from embedded.services import functions, storage
@@ -42,6 +42,7 @@ def main() -> None:
     registry.install(faults)
     lifecycle.install()
     deletion.install()
+    metadata.install(faults)
     origin_check.install()
     routing.main()
 

@@ -13,6 +13,7 @@ from bootstrap.agent.agent import BEAT_SECONDS, Agent
 from bootstrap.agent.channel import Bucket
 from bootstrap.agent.machine import this_machine
 from bootstrap.agent.node_run import Node
+from bootstrap.agent.notices import spot_notice
 from bootstrap.agent.processes import OwnProcesses
 
 _TICK_SECONDS = 1.0
@@ -33,6 +34,7 @@ def main() -> int:
         channel=Bucket(bucket),
         clock=time.monotonic,
         time=time.time,
+        notice=spot_notice,
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
         say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
     )

@@ -137,6 +137,7 @@ class _Launch:
         self._looked = -_NEVER
         self._failed: float | None = None
         self._looked_for_attempts = False
+        self._leaves = ""
 
     def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         """Do what can be done now."""
@@ -147,6 +148,7 @@ class _Launch:
                 return
         self._beat()
         if due:
+            self._leaves = self._notice()
             self._hear()
         own = self._latest is not None and self._instance in self._latest.instances
         patience = _LOST_STOP_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
@@ -155,11 +157,11 @@ class _Launch:
             if self._run is None and ended:
                 self._run = NodeRun(self.request, self._latest, self._node, self._told_of(self._latest))
             if self._run is not None:
-                self._run.step(self.request, self._others())
+                self._run.step(self.request, self._others(), leaves=self._leaves)
                 self._tell(self._run.status)
         elif ended:
-            machine = self._node
-            self._tell(NodeStatus(token=self.request.token, phase="wait", address=machine.address, gpus=machine.gpus))
+            waits = NodeStatus(token=self.request.token, phase="wait", leaves=self._leaves)
+            self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))
         if due:
             self._decide()
 
@@ -237,12 +239,17 @@ class _Launch:
         told = [each for name in members if (each := statuses.get(name)) and each.attempt == self._number]
         if any(each.fails for each in told):
             self._failed = now if self._failed is None else self._failed
+        leaves = any(each.leaves == "now" for each in told)
+        if leaves and len(told) == len(members) and all(each.over for each in told) and self._is_finished():
+            self._end(RunEnd(token=self.request.token, outcome="finished"))
+            return
+        unheard_of = any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
         heard = Heard(
             statuses=statuses,
             unheard=unheard,
             waited=now - self._since,
             failed=now - self._failed if self._failed is not None else 0.0,
-            step=self._newest_step() if any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members) else 0,
+            step=self._newest_step() if leaves or unheard_of else 0,
         )
         match decide(self.request, self._latest, heard, number=self._number + 1):
             case Attempt() as attempt:
@@ -268,6 +275,14 @@ class _Launch:
         folder = f"{documents.RUNS}{self.request.run}/{CHECKPOINTS}/step-"
         steps = (key.removeprefix(folder).removesuffix(".pt") for key in self._channel.list(folder))
         return max((int(each) for each in steps if each.isdecimal()), default=0)
+
+    def _notice(self) -> str:
+        """What AWS says of this node's end; what was said before, where it does not answer."""
+        try:
+            return self._node.notice()
+        except OSError as error:
+            self._node.say(f"whether AWS ends this node is unknown: {type(error).__name__}: {error}")
+            return self._leaves
 
     def _told_of(self, attempt: Attempt) -> NodeStatus | None:
         """What this node has told of the attempt, before its agent was started again."""

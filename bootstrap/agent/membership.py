@@ -67,6 +67,10 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     if latest is None:
         return _first(request, heard, number)
     gone = [each for each in latest.instances if not heard.hears(each)]
+    leaving = _leaving("now", latest, heard)
+    if leaving and not request.stop and not _any_fails(latest, heard):  # all others stop for it with a checkpoint
+        ended = _all(latest.members, lambda each: each.over, latest, heard)
+        return _without([*leaving, *gone], request, latest, heard, number, why=_reclaimed(leaving)) if ended else None
     if _all(latest.trainers, lambda each: each.over, latest, heard):
         told = [each for name, each in heard.statuses.items() if name in latest.instances]
         ranks_alone = any(each.ranks is not None for each in told) and not any(each.error for each in told)
@@ -74,9 +78,15 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
             return _end(request, latest, heard)
     if gone:
         return _without(gone, request, latest, heard, number)
-    choice = _chosen(request, latest.members, heard)
     trains = _all(latest.members, lambda each: each.phase == "run", latest, heard)
-    if request.stop or not trains or heard.waited < SETTLED_SECONDS or len(choice.members) == len(latest.members):
+    if request.stop or not trains or heard.waited < SETTLED_SECONDS:
+        return None
+    risky = _leaving("soon", latest, heard)
+    replaced = _chosen(request, [each for each in latest.members if each.instance not in risky], heard)
+    if risky and len(replaced.members) == len(latest.members):
+        return _attempt(replaced, number, f"{_named(risky, 'is', 'are')} likely to be reclaimed by AWS, and replaced")
+    choice = _chosen(request, latest.members, heard)
+    if len(choice.members) == len(latest.members):
         return None
     return _attempt(choice, number, f"{_named(_new(choice, latest), 'has', 'have')} come")
 
@@ -91,13 +101,14 @@ def _first(request: RunRequest, heard: Heard, number: int) -> Attempt | RunEnd |
 
 
 def _without(
-    gone: Sequence[str], request: RunRequest, latest: Attempt, heard: Heard, number: int
+    gone: Sequence[str], request: RunRequest, latest: Attempt, heard: Heard, number: int, *, why: str = ""
 ) -> Attempt | RunEnd | None:
-    """An attempt of the nodes that are left, and of those that have come."""
+    """An attempt of the nodes that are left, and of those that have come; `why`: by default that the others are
+    gone."""
     if request.stop:
         return RunEnd(token=request.token, outcome="stopped")
     choice = _chosen(request, [each for each in latest.members if each.instance not in gone], heard)
-    why = f"{_named(gone, 'is', 'are')} gone"
+    why = why or f"{_named(gone, 'is', 'are')} gone"
     if choice.trainers < request.min_nodes:
         return _too_few(choice, why) if min(heard.unheard.get(each, 0.0) for each in gone) >= JOIN_SECONDS else None
     fruitless = latest.fruitless + 1 if heard.step == latest.step else 0
@@ -131,12 +142,28 @@ def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest:
 def _chosen(request: RunRequest, first: Sequence[Member], heard: Heard) -> _Choice:
     """The nodes `first`, and after them those that wait, as many as were asked for."""
     known = {each.instance for each in first}
-    waiting = (name for name, each in sorted(heard.statuses.items()) if each.phase == "wait" and heard.hears(name))
+    here = (name for name in sorted(heard.statuses) if heard.hears(name))
+    waiting = (name for name in here if heard.statuses[name].phase == "wait" and not heard.statuses[name].leaves)
     joining = [member for name in waiting if name not in known and (member := heard.statuses[name].member(name))]
     every = [*first, *joining]
     trainers = [each for each in every if each.gpus][: request.trainers]
     readers = [each for each in every if not each.gpus][: request.readers]
     return _Choice(request, [*trainers, *readers])
+
+
+def _leaving(when: str, latest: Attempt, heard: Heard) -> list[str]:
+    """The nodes of the latest attempt that have told that they leave then."""
+    found = ((name, heard.statuses.get(name)) for name in latest.instances)
+    return [name for name, each in found if each and each.attempt == latest.number and each.leaves == when]
+
+
+def _reclaimed(leaving: Sequence[str]) -> str:
+    return f"{_named(leaving, 'is', 'are')} being reclaimed by AWS"
+
+
+def _any_fails(latest: Attempt, heard: Heard) -> bool:
+    told = map(heard.statuses.get, latest.instances)
+    return any(each is not None and each.attempt == latest.number and each.fails for each in told)
 
 
 def _attempt(choice: _Choice, number: int, why: str, *, step: int = 0, fruitless: int = 0) -> Attempt:

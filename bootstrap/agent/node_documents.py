@@ -29,6 +29,8 @@ from common.errors import DataError
 from common.json_values import require_fields
 
 MOST_ATTEMPTS = 999_999
+LEAVES = ("", "soon", "now")
+"""Of a spot node: AWS has not said that it ends; advises to replace it; ends it in two minutes."""
 _PORTS = range(1024, 65_000)
 
 
@@ -151,12 +153,15 @@ class NodeStatus(FlatDocument):
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
     starts: int | None = None
     """How often the ranks of the run were started, resumed trainings included."""
+    leaves: str = ""
+    """Whether AWS is about to end it: one of LEAVES."""
     gpu_use: int | None = None
     """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
 
     def __post_init__(self) -> None:
         require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
         require(self.phase in PHASES, f"{self.phase!r} is not a phase")
+        require(self.leaves in LEAVES, f"{self.leaves!r} does not say whether a node leaves")
         require(len(self.error) <= MOST_ERROR, "its error is too long")
         read = (self.read, self.lines, self.malformed, self.empty)
         counts = (*read, self.step or 0, self.starts or 0, self.attempt, self.gpus)

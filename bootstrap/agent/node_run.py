@@ -59,6 +59,8 @@ class Node:
     clock: Callable[[], float]
     time: Callable[[], float]
     """Seconds since 1970."""
+    notice: Callable[[], str]
+    """Whether AWS is about to end the node: one of LEAVES."""
     pool: Executor
     """Copies results beside all else."""
     say: Callable[[str], None]
@@ -88,9 +90,10 @@ class NodeRun:
         self._asked: dict[str, float] = {}
         """When programs were first asked to stop."""
 
-    def step(self, request: RunRequest, statuses: Statuses) -> None:
-        """Do what can be done now. `request` may since have changed in `stop` alone."""
+    def step(self, request: RunRequest, statuses: Statuses, *, leaves: str = "") -> None:
+        """Do what can be done now. `request` may since have changed in `stop` alone; `leaves`: as in the status."""
         self._request = request
+        self.status = replace(self.status, leaves=leaves)
         try:
             if self.status.phase == "stage":
                 self._bring(statuses)
@@ -223,8 +226,9 @@ class NodeRun:
         return False
 
     def _is_to_stop(self, statuses: Statuses) -> bool:
-        """Whether this node is to stop: it was asked to, or cannot go on, or another one cannot."""
-        return self._request.stop or self.status.fails or any(each.fails for each in statuses.values())
+        """Whether this node is to stop: it was asked to, or it or another one cannot go on, or leaves now."""
+        every = (self.status, *statuses.values())
+        return self._request.stop or any(each.fails or each.leaves == "now" for each in every)
 
     # Programs
 
@@ -279,6 +283,9 @@ class NodeRun:
         places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
         config = from_words(self._request.options, endless=self._is_endless, **places)
         again = self.attempt.number > 1
+        if again:  # a rank that was to be slow may be lost
+            ranks = sum(each.gpus for each in self.attempt.trainers)
+            config = replace(config, slow={rank: slow for rank, slow in config.slow.items() if rank < ranks})
         return replace(config, trust_network=True, resume=config.resume or again, force=config.force and not again)
 
     @property

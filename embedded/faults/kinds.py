@@ -35,6 +35,20 @@ class StaysPending:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SpotInterruption:
+    """A node's metadata say that AWS ends it in two minutes. Whoever has asked for this fault then terminates it."""
+
+    instance: str = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RebalanceAdvice:
+    """A node's metadata say that AWS is likely to end it."""
+
+    instance: str = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuotaLimit:
     """The value of a service quota, in the quota's unit: for `L-DB2E81BA` the vCPUs of on-demand G and VT instances."""
 
@@ -117,6 +131,8 @@ Fault = (
     | NotOffered
     | SilentBoot
     | StaysPending
+    | SpotInterruption
+    | RebalanceAdvice
     | QuotaLimit
     | CreateFails
     | DeleteFails

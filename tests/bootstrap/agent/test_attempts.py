@@ -178,3 +178,46 @@ def test_ranks_stop_with_a_checkpoint_when_their_time_is_over(tmp_path: Path) ->
     world.settle()
     assert (end := world.end()) is not None
     assert end.outcome == "stopped"
+
+
+def test_a_node_that_aws_reclaims_has_all_stop_and_the_others_go_on_without_it(world: World) -> None:
+    world.train()
+    world.notices[FIRST] = "now"
+    world.pass_by(20)
+    assert [any("train" in each for each in programs.stopped) for programs in world.programs.values()] == [True, True]
+    for instance in world.programs:
+        world.finish(instance, "train", 143)
+    world.pass_by(40)
+    assert world.latest is not None
+    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))
+    assert world.latest.why == f"the node {FIRST} is being reclaimed by AWS"
+    world.add("i-00000002")
+    world.settle()
+    assert world.end() == RunEnd(token="0a1b2c3d", outcome="finished")
+
+
+def test_a_node_at_risk_is_replaced_by_one_that_waits_and_not_before(world: World) -> None:
+    world.train()
+    world.notices[FIRST] = "soon"
+    world.pass_by(100)
+    assert world.latest is not None
+    assert world.latest.number == 1
+    world.add("i-00000002")
+    world.pass_by(100)
+    assert (world.latest.number, world.latest.instances) == (2, (SECOND, "i-00000002"))
+    assert world.latest.why == f"the node {FIRST} is likely to be reclaimed by AWS, and replaced"
+
+
+def test_the_only_node_that_is_reclaimed_is_waited_for_to_be_replaced(tmp_path: Path) -> None:
+    world = World(tmp_path, request(trainers=1))
+    world.train()
+    world.notices[FIRST] = "now"
+    world.pass_by(10)
+    world.finish(FIRST, "train", 143)
+    world.pass_by(10)
+    assert (world.latest and world.latest.number, world.end()) == (1, None)
+    world.lose(FIRST)
+    world.add(SECOND)
+    world.pass_by(60)
+    assert world.latest is not None
+    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))

@@ -152,6 +152,8 @@ class World:
         self.programs: dict[str, Programs] = {}
         self.agents: dict[str, Agent] = {}
         self.gone: set[str] = set()
+        self.notices: dict[str, str] = {}
+        """What AWS says to nodes of their end."""
         for number in range(wanted.trainers + wanted.readers):
             self.add(f"i-0000000{number}", gpus=int(number < wanted.trainers))
         self.ask()
@@ -172,6 +174,7 @@ class World:
             channel=self.channel,
             clock=lambda: self.now,
             time=lambda: self.now,
+            notice=lambda: self.notices.get(instance, ""),
             pool=AtOnce(),
             say=lambda text: self.said.append(text),
         )

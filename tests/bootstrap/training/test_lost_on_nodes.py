@@ -13,6 +13,8 @@ import pytest
 
 from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import SpotInterruption
 from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
 from tests.fleet import Fleet
 from tests.processes import rank_processes
@@ -91,6 +93,40 @@ def test_the_others_go_on_without_the_first_node_from_the_newest_checkpoint_in_t
     assert len(starts) >= 2
     assert starts[1]["from_step"] > 0
     assert two.desired() == {"pair": 0}
+
+
+class Reclaimer(Bars):
+    """Gives the first node AWS's two minutes, and ends it once the others go on."""
+
+    def __init__(self, aws: EmbeddedAws, fleet: Fleet) -> None:
+        super().__init__()
+        self._aws, self._fleet, self.reclaimed, self.note_of_it = aws, fleet, "", ""
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if not self.reclaimed and done > 40 * 256:
+            self.reclaimed = nodes(self._fleet.deployment)[0].instance_id
+            self._aws.faults.add(SpotInterruption(instance=self.reclaimed))
+
+    def note(self, text: str) -> None:
+        if text.startswith(f"the node {self.reclaimed} is being reclaimed by AWS; attempt 2 continues on "):
+            self.note_of_it = text
+            boto3.client("ec2").terminate_instances(InstanceIds=[self.reclaimed])
+
+
+@pytest.mark.slow
+def test_a_node_that_aws_reclaims_costs_no_step_of_the_run(aws, tmp_path: Path) -> None:
+    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
+    slow = {0: Slowdown(30.0), 1: Slowdown(30.0)}
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off")
+    with Reclaimer(aws, two) as bars:
+        finished = train_on(two.deployment, config, DATASET, bars)
+    assert bars.note_of_it
+    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
+    record = [json.loads(line) for line in (tmp_path / "record.jsonl").open()]
+    second = next(number for number, line in enumerate(record) if line["kind"] == "start" and line["from_step"])
+    steps = [line["step"] for line in record[:second] if line["kind"] == "step"]
+    assert record[second]["from_step"] >= max(steps)
 
 
 class KilledAgents:

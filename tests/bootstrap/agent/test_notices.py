@@ -1,0 +1,40 @@
+"""What AWS says to a node of its end, asked of the emulator's metadata service."""
+
+import os
+
+import boto3
+import pytest
+
+from bootstrap.agent.notices import spot_notice
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import RebalanceAdvice, SpotInterruption
+
+ONE, OTHER = "i-0a1b2c3d", "i-0a1b2c3e"
+
+
+def at(instance: str, patch: pytest.MonkeyPatch) -> str:
+    patch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"{os.environ['AWS_ENDPOINT_URL']}/_metadata/{instance}")
+    return spot_notice()
+
+
+def test_a_node_hears_of_its_own_end_alone(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert at(ONE, monkeypatch) == ""
+    with aws.faults.during(RebalanceAdvice(instance=ONE)):
+        assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("soon", "")
+        with aws.faults.during(SpotInterruption(instance=ONE)):
+            assert (at(ONE, monkeypatch), at(OTHER, monkeypatch)) == ("now", "")
+    assert at(ONE, monkeypatch) == ""
+    assert boto3.client("sts").get_caller_identity()["Account"]  # all other requests go on as before
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "http://127.0.0.1:1/"])
+def test_a_service_that_does_not_answer_is_no_notice(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
+    with pytest.raises(OSError):  # noqa: PT011
+        spot_notice()
+
+
+def test_a_service_that_knows_no_token_cannot_tell(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"{os.environ['AWS_ENDPOINT_URL']}/elsewhere")
+    with pytest.raises(OSError, match="gives no token"):
+        spot_notice()
