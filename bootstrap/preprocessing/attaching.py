@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bootstrap.agent.documents import FINGERPRINT, Cancellation, step_name
+from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.work import FAILURE, FOLLOWED
@@ -54,13 +55,16 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     if steps is None:
         return read_merge_result(str(_newest_summary(s3, work, deployment.name, run)))
     folder = S3Path(work.bucket, f"{work.key}{steps.run}/")
-    put(s3, S3Path(folder.bucket, folder.key + FOLLOWED), b"")
+    summary, followed = (S3Path(folder.bucket, folder.key + name) for name in (SUMMARY, FOLLOWED))
+    put(s3, followed, b"")
     left = {step: name for name, step in steps.ids.items()}
     while left:
         step = next(iter((*cluster.running(left), *left)))
         bars.stage(printable(left.pop(step)), 0)
         cluster.wait(step, S3Path(folder.bucket, folder.key + FAILURE), bars.tick)
-    return read_merge_result(str(S3Path(folder.bucket, folder.key + SUMMARY)))
+    made = read_merge_result(str(summary))
+    objects.remove(s3, folder, but=(summary, followed))
+    return made
 
 
 def stop(deployment: Deployment, run: str | None) -> str:

@@ -197,31 +197,6 @@ def test_a_cluster_reads_another_bucket_where_the_topology_names_it(there, revie
     assert there.preprocess("s3://theirs/2024/").counts["lines"] == len(reviews.read_bytes().splitlines())
 
 
-def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found_afterwards(there, reviews) -> None:
-    with pytest.raises(Detached) as left:
-        there.preprocess(reviews, detach=True)
-    with Bars() as bars:
-        made = attach(there.deployment, None, bars)
-        assert made.counts["lines"] == len(reviews.read_bytes().splitlines())
-        assert attach(there.deployment, str(left.value), bars) == made
-        with pytest.raises(ShoalError, match=r"^the preprocessing 0123456789ab does not run on the cluster of 'mine'"):
-            attach(there.deployment, "0123456789ab", bars)
-    with pytest.raises(ShoalError, match=r"^a preprocessing does not run on the cluster of 'mine', and has left no"):
-        stop(there.deployment, None)
-
-
-def test_a_closed_terminal_leaves_the_steps_alone_and_they_are_stopped_from_elsewhere(there, reviews) -> None:
-    class HungUp(Bars):
-        def tick(self) -> None:
-            raise Interrupt(signal.SIGHUP)
-
-    with pytest.raises(Detached) as left:
-        there.preprocess(reviews, bars=HungUp())
-    assert stop(there.deployment, None) == str(left.value)
-    assert list(there.steps().values())[-1] == "CANCELLED"
-    assert there.preprocess(reviews).counts["lines"]  # the same command
-
-
 def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:
     there.begun_and_killed(reviews)
     submitted = list(there.steps())
@@ -334,7 +309,7 @@ def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypa
     def pressed_again(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(EmrCluster, "_cancel", pressed_again)
+    monkeypatch.setattr(EmrCluster, "cancel", pressed_again)
     kept = there.work()
     with pytest.raises(Abandoned):
         there.preprocess(reviews, bars=Impatient("deduplicate"))
@@ -366,3 +341,30 @@ def test_an_unruly_cluster_on_a_bad_s3_makes_the_same_dataset(there, reviews, tm
     with there.aws.faults.during(*faults):
         made = there.preprocess(reviews)
     assert (made.digest, made.counts) == (here.digest, here.counts)
+
+
+def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found_afterwards(there, reviews) -> None:
+    with pytest.raises(Detached) as left:
+        there.preprocess(reviews, detach=True)
+    with Bars() as bars:
+        made = attach(there.deployment, None, bars)
+        of_run = [key.rpartition("/")[2] for key in there.work() if f"/{left.value}/" in key]
+        assert of_run == ["followed", "merged.json"]
+        assert made.counts["lines"] == len(reviews.read_bytes().splitlines())
+        assert attach(there.deployment, str(left.value), bars) == made
+        with pytest.raises(ShoalError, match=r"^the preprocessing 0123456789ab does not run on the cluster of 'mine'"):
+            attach(there.deployment, "0123456789ab", bars)
+    with pytest.raises(ShoalError, match=r"^a preprocessing does not run on the cluster of 'mine'"):
+        stop(there.deployment, None)
+
+
+def test_a_closed_terminal_leaves_the_steps_alone_and_they_are_stopped_from_elsewhere(there, reviews) -> None:
+    class HungUp(Bars):
+        def tick(self) -> None:
+            raise Interrupt(signal.SIGHUP)
+
+    with pytest.raises(Detached) as left:
+        there.preprocess(reviews, bars=HungUp())
+    assert stop(there.deployment, None) == str(left.value)
+    assert list(there.steps().values())[-1] == "CANCELLED"
+    assert there.preprocess(reviews).counts["lines"]  # the same command
