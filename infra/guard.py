@@ -147,7 +147,7 @@ class Guard(Construct):
         runs = f"{topology.RUNS_PREFIX}{self._deployment}.*/{topology.END_NAME}"
         listed = [topology.NODES_PREFIX, self._requests, runs]
         self._grant("s3", "ListBucket", on=self._data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
-        self._grant("s3", "GetObject", on=self._data.arn_for_objects(self._requests))
+        self._grant("s3", "GetObject", "PutObject", on=self._data.arn_for_objects(self._requests))
         self._grant("s3", "GetObject", on=self._data.arn_for_objects(runs))
         accept_keys(self._role, self._data, runs)
         self._grant(

@@ -1,30 +1,50 @@
-"""`shoal logs`: the newest logs of a deployment's steps, nodes and guard."""
+"""`shoal logs`: the newest logs of a deployment's steps, nodes and guard, and those of a run."""
 
+import time
 from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, show
 from bootstrap.cli.target import Target, target_options
-from common.errors import UsageError
+from common.errors import ShoalError, UsageError
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.logs import LogExcerpt
+
+_PAUSE_SECONDS = 2.0
 
 
 @command(
     short_help="show what a deployment's steps and nodes reported",
     help="Show a deployment's newest EMR steps and why they failed, what its GPU nodes reported of their first boot, "
     "and the last lines of its guard.",
-    epilog="Example: shoal logs demo --node i-0123456789abcdef0 --tail 20",
+    epilog="""\
+\b
+Examples:
+  shoal logs demo --node i-0123456789abcdef0 --tail 20
+  shoal logs demo --run demo.20260102T030405-0a1b --follow
+""",
 )
 @target_options
 @option("--node", metavar="ID", help="only this node, by its instance id")
 @option("--step", type=int, metavar="N", help="only the newest N steps (default: the newest 5, and all other logs)")
 @option("--tail", type=int, default=10, metavar="N", help="the last N lines of each log (default: 10)")
+@option("--run", "of_run", metavar="RUN", help="instead, all that the ranks and readers of a training have printed")
+@option("--follow", is_flag=True, help="with --run: go on with what they print, until the run has ended, or Ctrl-C")
 @json_option
-def run(target: Target, node: str | None, step: int | None, tail: int, as_json: bool) -> int:
+def run(
+    target: Target, node: str | None, step: int | None, tail: int, of_run: str | None, follow: bool, as_json: bool
+) -> int:
     """Run `shoal logs`."""
     from bootstrap.lifecycle import logs, status
+
+    if follow and not of_run:
+        raise UsageError("--follow goes with --run")
+    if of_run:
+        if node or step or as_json:
+            raise UsageError("--run shows a run's logs as they are; leave out --node, --step and --json")
+        _print_run(target, of_run, follow=follow)
+        return 0
 
     for flag, value in (("--step", step), ("--tail", tail)):
         if value is not None and value < 1:
@@ -43,6 +63,28 @@ def run(target: Target, node: str | None, step: int | None, tail: int, as_json: 
     text = "\n".join(line for each in excerpts for line in _lines(each))
     show({"said": [vars(each) for each in excerpts]}, text or "there are no logs yet", as_json=as_json)
     return 0
+
+
+def _print_run(target: Target, run: str, *, follow: bool) -> None:
+    from bootstrap.agent.documents import END_NAME
+    from bootstrap.lifecycle.fetch import find_data_bucket
+    from bootstrap.lifecycle.logs import RunLogs
+    from corpus.reading.s3 import S3Path, head_if_there
+    from infra import topology
+
+    s3, bucket = target.account.client("s3"), find_data_bucket(target.name, target.account)
+    logs, found = RunLogs(s3, bucket, run), False
+    end = S3Path(bucket, f"{topology.RUNS_PREFIX}{run}/{END_NAME}")
+    while True:
+        ended = not follow or head_if_there(s3, end) is not None
+        for line in logs.more():
+            found = True
+            print(line, flush=True)  # noqa: T201
+        if ended:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    if not found:
+        raise ShoalError(f"there are no logs of a run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
 
 
 def _lines(excerpt: "LogExcerpt") -> list[str]:

@@ -1,9 +1,13 @@
 """`shoal status`: what a deployment is doing, what it costs now, and when it ends."""
 
+import sys
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.command import command
+import click
+
+from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, kept_content, spent, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.status import GroupStatus, Status
 
+_WATCH_SECONDS = 10.0
 _NODES = {"train": "nodes", "read": "readers"}
 
 
@@ -22,12 +27,22 @@ _NODES = {"train": "nodes", "read": "readers"}
     short_help="report what a deployment is doing",
     help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
     "it, and how far the nodes and the readers of a training are.",
-    epilog="Example: shoal status demo --json",
+    epilog="Example: shoal status demo --watch",
 )
 @target_options
+@option("--watch", is_flag=True, help="show it again every ten seconds, until Ctrl-C")
 @json_option
-def run(target: Target, as_json: bool) -> int:
+def run(target: Target, watch: bool, as_json: bool) -> int:
     """Run `shoal status`."""
+    while watch:
+        if sys.stdout.isatty():
+            click.clear()
+        _show(target, as_json=as_json)
+        time.sleep(_WATCH_SECONDS)
+    return _show(target, as_json=as_json)
+
+
+def _show(target: Target, *, as_json: bool) -> int:
     from bootstrap.aws import stacks
     from bootstrap.lifecycle import kept, status
     from infra import topology

@@ -3,14 +3,16 @@
 Do not wait for a log: EMR uploads a step's log minutes after the step's end. Until then the answer is where it will be.
 """
 
+import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws import objects
+from bootstrap.aws import names, objects
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.status import Status
 from bootstrap.nodes import boot_report
@@ -19,9 +21,13 @@ from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_from
 from infra import topology
 
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
 _DAY_MS = 86_400_000
 _LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
 """The beginnings of lines that Lambda writes, not the function."""
+_LOG_OF_RUN = re.compile(r"(node|reader)-[0-9]{1,6}\.log")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +82,31 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
             LogExcerpt(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines])
         )
     return found
+
+
+class RunLogs:
+    """What the ranks and the readers of a run print, as it grows in the data bucket."""
+
+    def __init__(self, s3: "S3Client", bucket: str, run: str) -> None:
+        """Raises ShoalError for what is no name of a run."""
+        self._s3, self._folder = s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(run)}/")
+        self._read: dict[str, int] = {}
+
+    def more(self) -> Iterator[str]:
+        """The lines that are whole now and were not before, each after the name of its log: `node-0: ...`."""
+        for key, size in sorted(objects.sizes(self._s3, self._folder).items()):
+            name = key.removeprefix(self._folder.key)
+            if not _LOG_OF_RUN.fullmatch(name):
+                continue
+            before = self._read.get(name, 0)
+            if size < before:  # another node writes it now
+                before = 0
+            if size == before:
+                continue
+            whole, newline, _ = read_from(self._s3, S3Path(self._folder.bucket, key), before).rpartition(b"\n")
+            self._read[name] = before + len(whole) + len(newline)
+            for line in whole.decode("utf-8", "replace").splitlines():
+                yield f"{name.removesuffix('.log')}: {printable(line)}"
 
 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:

@@ -113,3 +113,5 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
                     raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
                 stop_request = interrupt
                 mark_handled(stop_request)
+                if run.survives:
+                    bars.note("stopping with a checkpoint; a training goes on without its command with --detach")

@@ -91,6 +91,25 @@ def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(de
     assert small.mails() == [f"Shoal: a run of {small.name} has ended"]
 
 
+def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(deploy: Callable[..., Deployed]) -> None:
+    small = deploy(max_hours=1, idle_minutes=1440)
+    for node in small.raise_groups():
+        small.sign(node, "json")
+    run, client = f"{small.name}.20260102T030405-0a1b", small.client("s3")
+    place = {"Bucket": small.bucket, "Key": f"requests/{small.name}.json"}
+    wanted = {"run": run, "token": "0a1b2c3d", "keep": False, "stop": False, "other": [1]}
+    client.put_object(**place, Body=json.dumps({"version": 1, "runs": [wanted]}).encode())
+    assert small.after(0.8) == {}
+    assert small.after(1.01) == {}
+    asked = json.loads(client.get_object(**place)["Body"].read())
+    assert asked == {"version": 1, "runs": [{**wanted, "stop": True}]}
+    assert (small.desired(), small.settled()["StackStatus"]) == ([1, 1], "CREATE_COMPLETE")
+    end = json.dumps({"version": 1, "token": "0a1b2c3d", "outcome": "stopped", "error": ""})
+    client.put_object(Bucket=small.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
+    assert small.after(1.1) == {}
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+
+
 def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy: Callable[..., Deployed]) -> None:
     small = deploy(idle_minutes=5, max_hours=100)
     step = {"Name": "work", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["sleep", "300"]}}

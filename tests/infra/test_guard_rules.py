@@ -11,6 +11,7 @@ from infra.handlers.guard.rules import (
     BOOT,
     NOTICE,
     SHORTEST_NOTICE,
+    STOPPING,
     Action,
     GuardSettings,
     GuardState,
@@ -63,6 +64,7 @@ sights = st.builds(
     groups=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
     nodes=st.lists(nodes, max_size=3),
     staying=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
+    running=st.booleans(),
     over=st.sampled_from(["", "mine.20260102T030405-0a1b"]),
     clusters=st.lists(clusters, max_size=1),
     complete=st.booleans(),
@@ -310,6 +312,21 @@ def test_nodes_whose_run_has_ended_are_ended_at_once_but_for_those_that_stay() -
     assert "--run mine.20260102T030405-0a1b" in next(action.text for action in actions if action.kind == "tell")
     _, actions = decide(SETTINGS, hours(5), None, replace(over, over=""))
     assert actions == []
+
+
+def test_runs_are_asked_to_stop_and_waited_for_before_all_is_deleted() -> None:
+    working = ObservedNode(price=1, since=CREATED, sign=END)
+    seen = replace(NOTHING, groups=["fast"], nodes=[working], running=True)
+    account, actions = decide(SETTINGS, END - timedelta(minutes=20), GuardState(), seen)
+    assert [action.kind for action in actions] == ["tell"]
+    account, actions = decide(SETTINGS, END, account, seen)
+    assert actions == [Action(kind="stop", subject="requests/mine.json")]
+    account, actions = decide(SETTINGS, END + timedelta(minutes=5), account, seen)
+    assert actions == []
+    _, stopped = decide(SETTINGS, END + timedelta(minutes=5), account, replace(seen, running=False))
+    _, late = decide(SETTINGS, END + STOPPING, account, seen)
+    for actions in (stopped, late):
+        assert [action.kind for action in actions] == ["tell", "lower", "delete"]
 
 
 def test_groups_that_ask_for_nodes_and_have_none_yet_go_on_asking() -> None:

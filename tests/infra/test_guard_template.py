@@ -116,6 +116,8 @@ def test_it_may_delete_its_own_stack_and_end_what_carries_its_deployments_tag(
         "ec2:DescribeInstances",
     }
     read = [json.dumps(each["Resource"]) for each in statements(template) if "s3:GetObject" in actions(each)]
+    (written,) = (json.dumps(each["Resource"]) for each in statements(template) if "s3:PutObject" in actions(each))
+    assert written.count("/requests/mine.json") == 1
     assert [each.count("/requests/mine.json") + each.count("/runs/mine.*/ended.json") for each in read] == [1, 1]
 
 

@@ -70,6 +70,7 @@ class DeploymentRun(Run):
     ) -> None:
         """`held`: nodes that run already, and go on after it."""
         self.config, self.prepared, self.launch = config, prepared, launch
+        self.survives = held is None
         self._wishes, self._held, self._deployment = wishes, held, launch.deployment
         self._s3 = launch.deployment.session.client("s3")
         self._nodes: Sequence[GpuNode] = ()
@@ -110,14 +111,14 @@ class DeploymentRun(Run):
             mark_handled(interrupt)
             raise Detached from None
         except (BotoCoreError, ClientError) as error:
-            if self._held is not None or not is_not_accepted(error):
+            if not self.survives or not is_not_accepted(error):
                 raise
             raise Detached(f"AWS does not accept your credentials any more ({error})") from error
 
     def leaves(self, interrupt: KeyboardInterrupt) -> bool:
         """Whether this interrupt ends the command alone."""
         leaves = self._wishes.leave or name_of(interrupt) == signal.SIGHUP.name
-        return leaves and self._held is None
+        return leaves and self.survives
 
     def _until(self) -> float | None:
         """When the ranks are to stop, in seconds since 1970, so that stopping them is paid for, too; None where they

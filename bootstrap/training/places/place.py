@@ -36,6 +36,8 @@ class Run(ABC):
 
     config: TrainConfig
     prepared: Prepared
+    survives = False
+    """Whether it can go on without its command."""
 
     def resources(self, bars: Bars) -> AbstractContextManager[object]:  # noqa: ARG002
         """What it runs on, and what that costs money, until the end of the block."""

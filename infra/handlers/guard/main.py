@@ -143,13 +143,15 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
     none: dict[str, bool] = {}
     groups = this.attempt(partial(_groups_with_nodes, settings, names), none)
+    over, running = this.attempt(partial(_runs, settings), ("", False)) if groups else ("", False)
     observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,
         extension=extension,
         groups=list(groups),
         staying=[name for name, stays in groups.items() if stays],
-        over=this.attempt(partial(_over, settings), "") if groups else "",
+        over=over,
+        running=running,
         nodes=this.attempt(partial(_nodes, settings, now, this, names), []),
         clusters=[cluster for cluster in observations if cluster],
         complete=not this.failures,
@@ -182,24 +184,22 @@ def _groups_with_nodes(settings: GuardSettings, groups: Sequence[str]) -> dict[s
     }
 
 
-def _over(settings: GuardSettings) -> str:
-    """The last of the runs that were wanted of the nodes, where all have ended and none keeps them; else nothing.
+def _runs(settings: GuardSettings) -> tuple[str, bool]:
+    """The last of the runs that were wanted of the nodes, where all have ended and none keeps them, else nothing; and
+    whether one has not ended.
 
     Whoever took over a node may write there that a run has ended, but then its nodes end, which is what the guard is
     for. What cannot be read has not ended.
     """
     runs = (_read(settings.bucket, settings.requests) or {}).get("runs")
-    last = ""
+    last, keeps, running = "", False, False
     for each in runs if isinstance(runs, list) else ():
-        if not isinstance(each, dict):
-            return ""
-        run, token = str(each.get("run")), str(each.get("token"))
-        if each.get("keep") or not _RUN.fullmatch(run):
-            return ""
-        if (_read(settings.bucket, f"runs/{run}/ended.json") or {}).get("token") != token:
-            return ""
-        last = run
-    return last
+        if not isinstance(each, dict) or not _RUN.fullmatch(str(each.get("run"))):
+            return "", False  # no agent does anything of this
+        last, keeps = str(each["run"]), keeps or bool(each.get("keep"))
+        ended = _read(settings.bucket, f"runs/{last}/ended.json") or {}
+        running = running or ended.get("token") != each.get("token")
+    return ("" if keeps or running else last), running
 
 
 def _read(bucket: str, key: str) -> dict[str, Any] | None:
@@ -300,6 +300,17 @@ def _tell(settings: GuardSettings, action: Action) -> None:
         _client("sns").publish(TopicArn=settings.topic, Subject=action.subject, Message=action.text)
 
 
+def _stop_runs(key: str) -> None:
+    """Have the agents of all nodes stop with a checkpoint, unless somebody changes the same document now."""
+    bucket, s3 = GuardSettings(**json.loads(os.environ["SETTINGS"])).bucket, _client("s3")
+    found = s3.get_object(Bucket=bucket, Key=key)
+    with found["Body"] as body:
+        queue = json.loads(body.read(_MOST_BYTES))
+    for each in queue["runs"]:
+        each["stop"] = True
+    s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(queue, indent=2).encode(), IfMatch=found["ETag"])
+
+
 def _scale_to_zero(group: str) -> None:
     """Set the group to zero nodes. An update comes second, because it may need the permission to start nodes."""
     scaling = _client("autoscaling")
@@ -321,7 +332,12 @@ def _delete(stack: str) -> None:
     _client("cloudformation").delete_stack(StackName=stack)
 
 
-_ACTS: dict[str, Callable[[str], None]] = {"lower": _scale_to_zero, "terminate": _terminate, "delete": _delete}
+_ACTS: dict[str, Callable[[str], None]] = {
+    "stop": _stop_runs,
+    "lower": _scale_to_zero,
+    "terminate": _terminate,
+    "delete": _delete,
+}
 
 
 @cache

@@ -15,6 +15,8 @@ SHORTEST_NOTICE = timedelta(minutes=10)
 """The shortest time from a warning to the deletion, also after a late warning."""
 NEAR = 0.9
 """The part of the budget at which the owner is warned."""
+STOPPING = timedelta(minutes=10)
+"""How long runs may take to stop with a checkpoint before all is deleted."""
 BOOT = timedelta(minutes=20)
 """How long a node of a group without a report may still be booting: a little longer than `shoal train` waits."""
 
@@ -100,6 +102,8 @@ class Observation:
     """The auto scaling groups that have or start nodes."""
     staying: Sequence[str] = ()
     """Those of them whose nodes run from the deployment on, between trainings, too."""
+    running: bool = False
+    """Whether a run that is wanted of the nodes has not ended."""
     over: str = ""
     """The last of the runs that were wanted of the nodes, where all have ended and none keeps them."""
     nodes: Sequence[ObservedNode] = ()
@@ -130,14 +134,15 @@ class GuardState:
     rate: float = 0.0
     """Dollars an hour at the last run."""
     told: Mapping[str, SentNotice] = field(default_factory=dict)
-    """The sent warnings, by subject: `end`, `budget`, `deletion`."""
+    """The sent warnings, by subject: `end`, `budget`, `deletion`; and under `stop` when runs were asked to stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Send a text to the owner (`tell`), or act on the resource that `subject` names."""
+    """Send a text to the owner (`tell`), have the runs in the document `subject` stop with a checkpoint (`stop`), or
+    act on the resource that `subject` names."""
 
-    kind: Literal["tell", "lower", "terminate", "delete"]
+    kind: Literal["tell", "stop", "lower", "terminate", "delete"]
     subject: str
     text: str = ""
 
@@ -161,7 +166,7 @@ def decide(
     """The account after this run, and the actions in their order.
 
     Without an account the stack is not deleted, because it is unknown whether the owner was warned. Idle nodes and
-    clusters are ended nevertheless.
+    clusters are ended nevertheless. Runs are asked to stop with a checkpoint first, and are waited for a while.
     """
     if account is None:
         return None, _end_idle(settings, now, observed)
@@ -178,6 +183,10 @@ def decide(
             over = limit
     if over is None:
         return account, [*actions, *_end_idle(settings, now, observed)]
+    if observed.running and observed.nodes:
+        account, stop = _tell_once(now, account, "stop", over.value, Action(kind="stop", subject=settings.requests))
+        if now - account.told["stop"].at < STOPPING:
+            return account, [*actions, *stop]
     text = (
         f"The deployment '{settings.deployment}' is being deleted: {over.reason}. {_closing_lines(settings, account)}"
     )
