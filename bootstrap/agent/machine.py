@@ -93,7 +93,7 @@ class Machine:
         if not shutil.which(_GPU_PROCESSES[0]):
             return False
         try:
-            found = _run(_GPU_PROCESSES)
+            found = run_command(_GPU_PROCESSES)
         except DataError:
             return True  # nobody can tell
         return any(line[:1].isdigit() for line in found.stdout.splitlines())
@@ -101,13 +101,13 @@ class Machine:
     def gpu_use(self) -> int | None:
         """Percent of the time in which the GPUs compute, their mean; None where nobody can tell."""
         with suppress(DataError):
-            printed = [line.strip() for line in _run(_GPU_USE).stdout.splitlines()]
+            printed = [line.strip() for line in run_command(_GPU_USE).stdout.splitlines()]
             if used := [int(line) for line in printed if line.isdecimal()]:
                 return min(100, round(sum(used) / len(used)))
         return None
 
     def _unmount(self) -> None:
-        while _run(["findmnt", "--mountpoint", str(self.share)]).returncode == 0:
+        while run_command(["findmnt", "--mountpoint", str(self.share)]).returncode == 0:
             _call(["umount", "--force", "--lazy", str(self.share)])
         self.share.mkdir(parents=True, exist_ok=True)
 
@@ -125,12 +125,12 @@ def _file_of(request: RunRequest) -> str:
 
 def _call(command: Sequence[str]) -> None:
     """Run a command of the system. Raises DataError with the last line of one that failed."""
-    if (done := _run(command)).returncode:
+    if (done := run_command(command)).returncode:
         last = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()][-1:] or ["it said nothing"]
         raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
 
 
-def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+def run_command(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     """Run a command of the system to its end. Raises DataError for one that is not there, or does not end."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)

@@ -153,6 +153,8 @@ class NodeStatus(FlatDocument):
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
     starts: int | None = None
     """How often the ranks of the run were started, resumed trainings included."""
+    trouble: str = ""
+    """What is wrong with it, although it goes on."""
     leaves: str = ""
     """Whether AWS is about to end it: one of LEAVES."""
     gpu_use: int | None = None
@@ -162,7 +164,7 @@ class NodeStatus(FlatDocument):
         require(TOKEN.fullmatch(self.token), f"{self.token!r} is not a token")
         require(self.phase in PHASES, f"{self.phase!r} is not a phase")
         require(self.leaves in LEAVES, f"{self.leaves!r} does not say whether a node leaves")
-        require(len(self.error) <= MOST_ERROR, "its error is too long")
+        require(max(len(self.error), len(self.trouble)) <= MOST_ERROR, "its error is too long")
         read = (self.read, self.lines, self.malformed, self.empty)
         counts = (*read, self.step or 0, self.starts or 0, self.attempt, self.gpus)
         require(all(0 <= each < MOST_COUNTED for each in counts), "a count cannot be")

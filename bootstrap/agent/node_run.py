@@ -16,6 +16,7 @@ from pathlib import Path
 from bootstrap.agent import documents
 from bootstrap.agent.channel import Channel
 from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.health import Health
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.agent.processes import Processes
@@ -86,6 +87,7 @@ class NodeRun:
         self._uploaded = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder)
         self._progressed = -_PROGRESS_SECONDS
+        self._health = Health(node.machine.programs, node.clock, node.time)
         self._restarts = {reader: Restarts() for reader in attempt.readers_on(me.instance, request)}
         self._asked: dict[str, float] = {}
         """When programs were first asked to stop."""
@@ -343,7 +345,8 @@ class NodeRun:
             if self._me == self.attempt.members[0]:  # the share of another node may hang
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
-            self.status = replace(self.status, step=told.step, starts=told.attempt, gpu_use=used)
+            trouble = printable(self._health.look(told.step))[: documents.MOST_ERROR]
+            self.status = replace(self.status, step=told.step, starts=told.attempt, gpu_use=used, trouble=trouble)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:

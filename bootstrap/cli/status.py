@@ -166,7 +166,7 @@ def describe_work(told: "NodeStatus | str") -> str:
     step = None if told.step is None else f"step {told.step:,}"
     attempt = f"attempt {told.attempt:,}" if told.attempt else None
     used = None if told.gpu_use is None else f"GPUs {told.gpu_use}% used"
-    return ", ".join(filter(None, (told.phase, step, attempt, used, printable(told.error))))
+    return ", ".join(filter(None, (told.phase, step, attempt, used, printable(told.trouble), printable(told.error))))
 
 
 def _described(group: "GroupStatus") -> str:

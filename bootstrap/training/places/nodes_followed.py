@@ -17,7 +17,7 @@ from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.run_view import RunView
-from common.display import plural
+from common.display import plural, printable
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, head_if_there, read_from
 from trainer.output.run_files import RECORD
@@ -105,6 +105,7 @@ class _Watch:
     def __init__(self, launch: NodeLaunch, seen: Callable[[Sequence[GpuNode]], None] = lambda _: None) -> None:
         self._launch, self._shown, self._tell = launch, launch.attempt(), seen
         self._looked_at = self._seen = time.monotonic()
+        self._troubles: dict[str, str] = {}
 
     def look(self, bars: Bars) -> None:
         """Look, unless it was done seconds ago. Raises ShoalError where no node is left, and none comes."""
@@ -119,6 +120,10 @@ class _Watch:
             return
         self._looked_at = time.monotonic()
         deployment = self._launch.deployment
+        for instance, status in self._launch.statuses().items():
+            if status.trouble and self._troubles.get(instance) != status.trouble:
+                bars.note(f"the node {instance}: {printable(status.trouble)}")
+            self._troubles[instance] = status.trouble
         running = retrying(partial(fleet.nodes, deployment))
         self._tell(running)
         if running:
