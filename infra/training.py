@@ -86,8 +86,7 @@ class Training(Construct):
             min_capacity=0,
             desired_capacity=spec.count if spec.start == "deploy" else None,
             max_capacity=spec.count,
-            # A replacement starts when AWS advises it; the agents put it in the place of the node that is at risk.
-            capacity_rebalance=spot,
+            # No Capacity Rebalancing: Auto Scaling would end a node that trains before its replacement has booted.
         )
         for part in (template, group):
             Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{spec.name}")

@@ -56,7 +56,7 @@ class Agent:
                     self._ended.add(self._launch.request.token)
             else:
                 self._has_ended_others(None, STOP_SECONDS)
-        except _UNANSWERED as error:
+        except (DataError, *_UNANSWERED) as error:
             self._node.say(f"{type(error).__name__}: {error}")
         self._beat()
 

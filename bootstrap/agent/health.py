@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from bootstrap.agent.machine import run_command
+from bootstrap.agent.machine import LOOK_SECONDS, run_command
 from common.errors import DataError
 
 HUNG_SECONDS = 300.0
@@ -39,10 +39,12 @@ class Health:
     def _gpus(self) -> list[str]:
         found: list[str] = []
         with suppress(DataError):
-            codes = sorted({int(code) for code in _XID.findall(run_command(("dmesg",)).stdout)} & _OF_HARDWARE)
+            codes = sorted(
+                {int(code) for code in _XID.findall(run_command(("dmesg",), LOOK_SECONDS).stdout)} & _OF_HARDWARE
+            )
             found += [f"a GPU has reported Xid {code}" for code in codes]
         with suppress(DataError):
-            counts = [line.strip() for line in run_command(_ECC).stdout.splitlines()]
+            counts = [line.strip() for line in run_command(_ECC, LOOK_SECONDS).stdout.splitlines()]
             if errors := sum(int(each) for each in counts if each.isdecimal()):
                 found.append(f"its GPUs' memory had {errors:,} uncorrectable ECC errors")
         return found

@@ -20,6 +20,8 @@ _SERVED = "/mnt/share"
 _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
 _GPU_USE = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
 _SECONDS = 120
+LOOK_SECONDS = 5.0
+"""How long a look may take, during which the node is not heard."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,7 @@ class Machine:
         if not shutil.which(_GPU_PROCESSES[0]):
             return False
         try:
-            found = run_command(_GPU_PROCESSES)
+            found = run_command(_GPU_PROCESSES, LOOK_SECONDS)
         except DataError:
             return True  # nobody can tell
         return any(line[:1].isdigit() for line in found.stdout.splitlines())
@@ -101,7 +103,7 @@ class Machine:
     def gpu_use(self) -> int | None:
         """Percent of the time in which the GPUs compute, their mean; None where nobody can tell."""
         with suppress(DataError):
-            printed = [line.strip() for line in run_command(_GPU_USE).stdout.splitlines()]
+            printed = [line.strip() for line in run_command(_GPU_USE, LOOK_SECONDS).stdout.splitlines()]
             if used := [int(line) for line in printed if line.isdecimal()]:
                 return min(100, round(sum(used) / len(used)))
         return None
@@ -130,9 +132,9 @@ def _call(command: Sequence[str]) -> None:
         raise DataError(f"{command[0]} failed with status {done.returncode}: {last[0]}")
 
 
-def run_command(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+def run_command(command: Sequence[str], seconds: float = _SECONDS) -> "subprocess.CompletedProcess[str]":
     """Run a command of the system to its end. Raises DataError for one that is not there, or does not end."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DataError(f"{command[0]} failed: {error}") from error

@@ -20,6 +20,8 @@ SETTLED_SECONDS = 60.0
 """How long an attempt goes on before it is ended for nodes that have come."""
 FRUITLESS = 3
 """How many attempts may be ended at the same step by lost nodes."""
+_NAMED = 8
+"""How many nodes a sentence names."""
 _PORTS = range(20_000, 30_000)
 
 
@@ -69,7 +71,8 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     gone = [each for each in latest.instances if not heard.hears(each)]
     leaving = _leaving("now", latest, heard)
     if leaving and not request.stop and not _any_fails(latest, heard):  # all others stop for it with a checkpoint
-        ended = _all(latest.members, lambda each: each.over, latest, heard)
+        here = [each for each in latest.members if each.instance not in gone]
+        ended = _all(here, lambda each: each.over, latest, heard)
         return _without([*leaving, *gone], request, latest, heard, number, why=_reclaimed(leaving)) if ended else None
     if _all(latest.trainers, lambda each: each.over, latest, heard):
         told = [each for name, each in heard.statuses.items() if name in latest.instances]
@@ -193,4 +196,7 @@ def _new(choice: _Choice, latest: Attempt) -> list[str]:
 
 def _named(instances: Sequence[str], one: str, several: str) -> str:
     """Nodes in a sentence, with the verb that follows."""
-    return f"the node {instances[0]} {one}" if len(instances) == 1 else f"the nodes {', '.join(instances)} {several}"
+    if len(instances) == 1:
+        return f"the node {instances[0]} {one}"
+    more = f" and {len(instances) - _NAMED} more" if len(instances) > _NAMED else ""
+    return f"the nodes {', '.join(instances[:_NAMED])}{more} {several}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from bootstrap.agent import documents
@@ -84,6 +85,10 @@ class NodeRun:
         self._folder = node.machine.run(request)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/")
         self._uploading: Future[None] | None = None
+        self._kept: Future[None] | None = None
+        """Copies what an earlier attempt has left here."""
+        self._last: Future[None] | None = None
+        """Copies what this one leaves at its end."""
         self._uploaded = -_UPLOAD_SECONDS
         self._progress = RecordedProgress(self._folder)
         self._progressed = -_PROGRESS_SECONDS
@@ -136,7 +141,10 @@ class NodeRun:
         if self._me == first:
             self._machine.serve(self._request, self.attempt)
             if self._folder.exists() and not shares:
-                self._sync()
+                self._kept = self._kept or self._pool.submit(self._sync)
+                if not self._kept.done():
+                    return
+                self._kept.result()
             self._start_to_bring()
         elif (not shares and self.attempt.number == 1) or _has_come_to(statuses, first, "staged"):
             self._machine.mount(self._request, first)
@@ -170,14 +178,16 @@ class NodeRun:
 
     def _end(self, statuses: Statuses) -> None:
         """Leave the results; the first node also removes what nobody needs of a finished run."""
-        if self._uploading is not None and not self._uploading.done():
+        if self._last is None and self._uploading is not None and not self._uploading.done():
             return
-        self._uploading = None
         first = self._me == self.attempt.members[0]
         finished = first and (read_json(self._folder / SUMMARY) or {}).get("stopped") is False
         if finished and self._request.stream is not None and not self._have_readers_ended(statuses):
             return
-        self._sync(last=True)
+        self._last = self._last or self._pool.submit(partial(self._sync, last=True))
+        if not self._last.done():
+            return
+        self._last.result()
         if finished:
             folder = f"{documents.RUNS}{self._request.run}/{CHECKPOINTS}/"
             for key in self._channel.list(folder):

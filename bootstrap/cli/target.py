@@ -151,6 +151,8 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
         given = {name: value for name, value in typed.items() if value}
         if given and options["target"] is None:
             raise UsageError(f"{flag(next(iter(given)))} goes with --deployment")
+        if "queue" in given and "max_dollars" in given:
+            raise UsageError("--max-dollars counts from the start of the nodes, so it does not go with --queue")
         return function(wishes=given, **options)
 
     return with_wishes

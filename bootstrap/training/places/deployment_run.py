@@ -91,9 +91,14 @@ class DeploymentRun(Run):
             if launch.end() is not None:
                 yield
                 return
-            running = launch.found and launch.request.ready and any(each.desired for each in fleet.groups(deployment))
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.began)
-            with scaled_up(deployment, bars, readers=readers, start=not running, stays=launch.keeps_nodes) as nodes:
+            if self._wishes.leave:  # only who has begun a run ends its nodes where something goes wrong
+                yield
+                fleet.scale_to_zero(deployment, fleet.groups(deployment, readers=True), unless=launch.keeps_nodes)
+                return
+            running = launch.found and launch.request.ready and any(each.desired for each in fleet.groups(deployment))
+            start = not running and not launch.before()
+            with scaled_up(deployment, bars, readers=readers, start=start, stays=launch.keeps_nodes) as nodes:
                 self._spending.see(nodes)
                 self._nodes = nodes
                 yield
@@ -102,7 +107,8 @@ class DeploymentRun(Run):
     def started(self, bars: Bars) -> Iterator[None]:
         """Have the nodes begin. A closed terminal and expired credentials leave the run to itself."""
         bars.stage(*self.prepared.staging)
-        self.launch.begin(self._nodes, until=self._until())
+        if not self._wishes.leave:
+            self.launch.begin(self._nodes, until=self._until())
         try:
             yield
         except KeyboardInterrupt as interrupt:
@@ -188,6 +194,8 @@ class DeploymentRun(Run):
         except (Abandoned, Detached):
             raise
         except BaseException:
+            if self._wishes.leave:
+                raise
             with suppress(BotoCoreError, ClientError, ShoalError):
                 self.launch.forget()
             raise

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
+from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, head_if_there, list_objects, put, put_if, read_text
@@ -159,6 +161,10 @@ class NodeLaunch:
         first = itertools.takewhile(lambda each: each.token != self.request.token, runs)
         return [each for each in first if _end(self.deployment, each) is None]
 
+    def give_up(self, request: RunRequest) -> None:
+        """End another run, whose command was ended before its nodes had booted."""
+        _write_end(self.deployment, request, "its command was ended before its nodes had booted")
+
     def keeps_nodes(self) -> bool:
         """Whether the nodes stay after it: they are to, or are wanted for another run."""
         with suppress(ShoalError):  # of requests that cannot be read no node does anything
@@ -224,7 +230,7 @@ class NodeLaunch:
         same = [each for each in runs if wanted.same_work(each) and not wishes.alone]
         if any(_may_be_followed(ends[each.token], anew=anew) for each in same):
             return runs
-        going = [each for each in runs if ends[each.token] is None and each.run != wanted.run]
+        going = [each for each in runs if ends[each.token] is None]
         if going and not wishes.queue:
             _require_no_nodes(self.deployment, going)
             for each in going:
@@ -256,12 +262,22 @@ def require_free(deployment: Deployment) -> None:
 
 
 def _require_no_nodes(deployment: Deployment, going: Sequence[RunRequest]) -> None:
-    if going and any(group.desired for group in fleet.groups(deployment)):
+    """Raise ShoalError where nodes run for these runs, or may be about to be started."""
+    if going and (_was_just_changed(deployment) or any(group.desired for group in fleet.groups(deployment))):
         run = going[0].run
         raise ShoalError(
             f"a training uses the nodes of '{deployment.name}': {run}; to wait for it, add --queue; to stop it, type: "
             f"shoal stop {deployment.name} {run}"
         )
+
+
+def _was_just_changed(deployment: Deployment) -> bool:
+    """Whether the requests were changed so recently that who did so may be starting nodes, by S3's own clock."""
+    head = head_if_there(deployment.session.client("s3"), queue_path(deployment))
+    if head is None:
+        return False
+    now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
+    return (now - head["LastModified"]).total_seconds() < READY_SECONDS
 
 
 def _may_be_followed(end: RunEnd | None, *, anew: bool) -> bool:

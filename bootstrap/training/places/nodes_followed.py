@@ -5,7 +5,7 @@ fails on other nodes; only here is it seen that a node is gone.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from bootstrap.agent.node_documents import RunEnd
@@ -38,32 +38,55 @@ def wait_for_data(launch: NodeLaunch, bars: Bars, *, detach: bool = False) -> No
     Raises ShoalError for a node that does not answer, and with `detach` Detached once the nodes have agreed on who
     does it.
     """
-    watch, since, waiting = _Watch(launch), time.monotonic(), False
+    watch, turn = _Watch(launch), _Turn(launch)
     while True:
         watch.look(bars)
         statuses, attempt = launch.statuses(), launch.attempt()
         if launch.end() is not None or any(each.over for each in statuses.values()):
             return
-        if attempt is None and (before := launch.before()):
-            if detach:
-                raise Detached
-            if not waiting:
-                bars.note(f"waiting for run {before[0].run}")
-            waiting, since = True, time.monotonic()
-        if attempt and detach:
+        if detach and (attempt or turn.is_certain()):
             raise Detached
         if attempt and all(name in statuses and statuses[name].has_come_to("staged") for name in attempt.instances):
             return
-        silent = [] if attempt else [each for each in launch.started if each not in statuses]
-        if silent and time.monotonic() - since > _ANSWER_SECONDS:
-            raise ShoalError(
-                f"the agent of the node {silent[0]} does not answer; if its deployment is of an earlier version of "
-                "Shoal, deploy it again"
-            )
+        if attempt is None:
+            turn.wait(statuses, bars)
         if read := min((each.read for each in statuses.values()), default=0):
             bars.at(read)
         bars.tick()
         time.sleep(_PAUSE_SECONDS)
+
+
+class _Turn:
+    """Waits for the runs before a launch, and then for the agents of its nodes."""
+
+    def __init__(self, launch: NodeLaunch) -> None:
+        self._launch = launch
+        self._first = ""
+        """The token of the run that is waited for."""
+        self._since = time.monotonic()
+
+    def is_certain(self) -> bool:
+        """Whether it comes by itself: a run is before it that has its nodes."""
+        return any(each.ready for each in self._launch.before()[:1])
+
+    def wait(self, told: Collection[str], bars: Bars) -> None:
+        """Look once, `told` being the nodes whose agents have answered. Raises ShoalError for one that does not."""
+        first = next(iter(self._launch.before()), None)
+        waited = time.monotonic() - self._since
+        if first is None:
+            silent = [each for each in self._launch.started if each not in told]
+            if silent and not self._first and waited > _ANSWER_SECONDS:
+                raise ShoalError(
+                    f"the agent of the node {silent[0]} does not answer; if its deployment is of an earlier version of "
+                    "Shoal, deploy it again"
+                )
+            if self._first:
+                self._first, self._since = "", time.monotonic()
+        elif first.token != self._first:
+            bars.note(f"waiting for run {first.run}")
+            self._first, self._since = first.token, time.monotonic()
+        elif not first.ready and waited > READY_SECONDS:
+            self._launch.give_up(first)
 
 
 class FollowedNodes:

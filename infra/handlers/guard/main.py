@@ -143,7 +143,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
     none: dict[str, bool] = {}
     groups = this.attempt(partial(_groups_with_nodes, settings, names), none)
-    over, running = this.attempt(partial(_runs, settings), ("", False)) if groups else ("", False)
+    over, running = this.attempt(partial(_runs, settings), ("", True)) if groups else ("", False)
     observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,
@@ -306,6 +306,8 @@ def _stop_runs(key: str) -> None:
     found = s3.get_object(Bucket=bucket, Key=key)
     with found["Body"] as body:
         queue = json.loads(body.read(_MOST_BYTES))
+    if all(each["stop"] is True for each in queue["runs"]):
+        return
     for each in queue["runs"]:
         each["stop"] = True
     s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(queue, indent=2).encode(), IfMatch=found["ETag"])

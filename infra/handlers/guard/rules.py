@@ -184,9 +184,10 @@ def decide(
     if over is None:
         return account, [*actions, *_end_idle(settings, now, observed)]
     if observed.running and observed.nodes:
-        account, stop = _tell_once(now, account, "stop", over.value, Action(kind="stop", subject=settings.requests))
+        stop = Action(kind="stop", subject=settings.requests)
+        account, _ = _tell_once(now, account, "stop", over.value, stop)
         if now - account.told["stop"].at < STOPPING:
-            return account, [*actions, *stop]
+            return account, [*actions, stop]  # in each round, as one may fail
     text = (
         f"The deployment '{settings.deployment}' is being deleted: {over.reason}. {_closing_lines(settings, account)}"
     )

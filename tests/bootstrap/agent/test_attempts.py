@@ -221,3 +221,14 @@ def test_the_only_node_that_is_reclaimed_is_waited_for_to_be_replaced(tmp_path: 
     world.pass_by(60)
     assert world.latest is not None
     assert (world.latest.number, world.latest.instances) == (2, (SECOND,))
+
+
+def test_a_node_that_was_reclaimed_before_it_had_stopped_is_not_waited_for(world: World) -> None:
+    world.train()
+    world.notices[FIRST] = "now"
+    world.pass_by(20)
+    world.lose(FIRST)
+    world.finish(SECOND, "train", 143)
+    world.pass_by(100)
+    assert world.latest is not None
+    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))

@@ -13,6 +13,7 @@ from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account, read_tags
 from bootstrap.cli.status import describe_work
+from bootstrap.interrupt import Detached
 from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
@@ -257,11 +258,43 @@ def test_the_overview_has_all_wanted_runs_with_their_attempts(
 def test_a_run_without_nodes_gives_way_and_hears_of_it(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "groups", lambda _: [])
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    with pytest.raises(ShoalError, match=r"^a training uses the nodes"):  # which it may be about to start
+        claim(other, config=OTHER)
+    monkeypatch.setattr("bootstrap.training.places.launch.READY_SECONDS", 0)
     claim(other, config=OTHER)
     ended = launch.end()
     assert ended is not None
     assert ended.error == "no node ran for it, and another training has begun"
     assert asked(other) == other.request
+
+
+def test_a_run_that_goes_on_is_not_replaced_by_one_that_resumes_it_otherwise(
+    launch: NodeLaunch, on_their_group: None
+) -> None:
+    again = NodeLaunch(launch.deployment, launch.run)
+    with pytest.raises(ShoalError, match=r"^a training uses the nodes"):
+        claim(again, config=replace(OTHER, resume=True))
+    assert asked(launch) == launch.request
+
+
+def test_a_run_whose_command_was_ended_before_it_had_nodes_is_given_up_by_who_waits(
+    launch: NodeLaunch, nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch._request = replace(launch.request, ready=False)
+    launch._change(launch._replaced)
+    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    monkeypatch.setattr(nodes_followed, "READY_SECONDS", -1)
+    agree(other, nodes)
+    other._attempts.clear()
+    agreed = other.attempts
+    monkeypatch.setattr(other, "attempts", lambda: agreed() if launch.end() else [])
+    tell(other, [])
+    with Watching() as bars, pytest.raises(Detached):
+        wait_for_data(other, bars, detach=True)
+    ended = launch.end()
+    assert ended is not None
+    assert ended.error == "its command was ended before its nodes had booted"
 
 
 def test_the_same_command_follows_what_it_finds_until_that_is_fetched(launch: NodeLaunch) -> None:
