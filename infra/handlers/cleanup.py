@@ -91,12 +91,16 @@ def is_kept(properties: dict[str, Any]) -> bool:
 
 
 def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]:
-    """The runs below the prefix `runs` that have an object which is not, as it is now, in the run's `fetched_etags`."""
+    """The runs below the prefix `runs` that have an object which is not, as it is now, in the run's `fetched_etags`.
+
+    What the nodes have written of their attempts is no result.
+    """
     found: dict[str, dict[str, str]] = {}
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs):
         for each in page.get("Contents", ()):
             run, _, name = each["Key"].removeprefix(runs).partition("/")
-            if each["Size"] or not each["Key"].endswith("/"):  # else it only represents a folder
+            of_attempts = name == "ended.json" or name.startswith("attempts/")
+            if not of_attempts and (each["Size"] or not each["Key"].endswith("/")):  # else it only represents a folder
                 found.setdefault(run, {})[name] = each["ETag"]
     return [
         run

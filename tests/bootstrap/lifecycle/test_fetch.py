@@ -119,6 +119,9 @@ def test_a_run_counts_as_fetched_until_it_goes_on_unless_checkpoints_are_left(s3
     with Bars() as bars:
         fetch_runs(s3, "noted", tmp_path, bars=bars)
     assert fetched.unfetched(s3, "noted") == []
+    for name in ("attempts/000001.json", "ended.json"):  # which nobody needs
+        s3.put_object(Bucket="noted", Key=f"runs/{ONE}/{name}", Body=b"{}")
+    assert fetched.unfetched(s3, "noted") == []
     s3.put_object(Bucket="noted", Key=f"runs/{ONE}/model/config.json", Body=b"y")
     assert fetched.unfetched(s3, "noted") == [ONE]
 

@@ -155,8 +155,8 @@ def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet
     assert one.desired() == {"one": 0}
     stopped, _ = attach(one.deployment, None, tmp_path / "attached", Bars())
     assert stopped["stopped"] is True
-    found = trained(one, configuration(tmp_path / "out", epochs=6, resume=True))
-    assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
+    found = trained(one, configuration(tmp_path / "out", epochs=60, resume=True))
+    assert (found["stopped"], found["rows_seen"]) == (False, 60 * found["rows"])
     assert len(runs(one)) == 1
 
 
