@@ -7,6 +7,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.output_folder import sole_writer
 from bootstrap.cli.target import Target, target_options
 from bootstrap.cli.training_run import exit_status
 from bootstrap.progress import Bars
@@ -32,14 +33,16 @@ def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> 
     """Run `shoal attach`."""
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.cli import embed, train
-    from bootstrap.training.attaching import attach, is_of_jobs
+    from bootstrap.training.attaching import attach, chosen, is_of_jobs
     from trainer.registry import MODELS
 
     deployment = find_deployment(target.name, target.account)
     if is_of_jobs(deployment, run):
         return _attach_to_jobs(deployment, run, as_json=as_json)
-    with Bars(unit="row") as bars:
-        result, config = attach(deployment, run, output, bars)
+    request = chosen(deployment, run)
+    output = output or Path("results") / request.run
+    with sole_writer(output), Bars(unit="row") as bars:
+        result, config = attach(deployment, request, output, bars)
     rows = embed.word_rows if MODELS[config.model].learns_words else train.rows
     summary(result, rows(result, config.output), as_json=as_json)
     return exit_status(result)

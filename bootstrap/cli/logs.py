@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import json_option, show
+from bootstrap.cli.output import json_option, say, show
 from bootstrap.cli.target import Target, target_options
 from common.errors import ShoalError, UsageError
 
@@ -73,18 +73,20 @@ def _print_run(target: Target, run: str, *, follow: bool) -> None:
     from infra import topology
 
     s3, bucket = target.account.client("s3"), find_data_bucket(target.name, target.account)
-    logs, found = RunLogs(s3, bucket, run), False
+    logs, printed = RunLogs(s3, bucket, run), False
+    if not logs.is_there():
+        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
     end = S3Path(bucket, f"{topology.RUNS_PREFIX}{run}/{END_NAME}")
     while True:
         ended = not follow or head_if_there(s3, end) is not None
         for line in logs.more():
-            found = True
+            printed = True
             print(line, flush=True)  # noqa: T201
         if ended:
             break
         time.sleep(_PAUSE_SECONDS)
-    if not found:
-        raise ShoalError(f"there are no logs of a run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
+    if not printed:
+        say(f"the ranks of {run} have printed nothing")
 
 
 def _lines(excerpt: "LogExcerpt") -> list[str]:

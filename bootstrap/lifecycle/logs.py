@@ -92,6 +92,10 @@ class RunLogs:
         self._s3, self._folder = s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(run)}/")
         self._read: dict[str, int] = {}
 
+    def is_there(self) -> bool:
+        """Whether the bucket has anything of the run."""
+        return bool(objects.sizes(self._s3, self._folder))
+
     def more(self) -> Iterator[str]:
         """The lines that are whole now and were not before, each after the name of its log: `node-0: ...`."""
         for key, size in sorted(objects.sizes(self._s3, self._folder).items()):

@@ -99,5 +99,12 @@ def _newest_summary(s3: "S3Client", work: S3Path, deployment: str, run: str | No
 
 
 def _nothing(deployment: str, run: str | None) -> ShoalError:
-    which = f"the preprocessing {printable(run)}" if run else "a preprocessing"
-    return ShoalError(f"{which} does not run on the cluster of '{deployment}', and has left no result there")
+    if run is None:
+        return ShoalError(
+            f"nothing runs on '{deployment}': no training is wanted of its nodes, and no preprocessing runs on its "
+            "cluster or has left a result there"
+        )
+    return ShoalError(
+        f"the preprocessing {printable(run)} does not run on the cluster of '{deployment}', and has left no result "
+        "there"
+    )

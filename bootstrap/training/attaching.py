@@ -63,24 +63,19 @@ def overview(deployment: Deployment) -> list[WantedRun]:
     return found
 
 
-def attach(
-    deployment: Deployment, run: str | None, output: Path | None, bars: Bars
-) -> tuple[dict[str, Any], TrainConfig]:
-    """Follow a run, by default the first that has not ended, to its results, by default in `results/RUN`; returns what
-    `train` does, and the configuration.
+def attach(deployment: Deployment, request: RunRequest, output: Path, bars: Bars) -> tuple[dict[str, Any], TrainConfig]:
+    """Follow a run that is `chosen` to its results in `output`; returns what `train` does, and the configuration.
 
-    An interrupt ends this command alone. Raises ShoalError where no such run is wanted of the nodes.
+    An interrupt ends this command alone. Raises TrainingError where it would replace a finished model.
     """
-    request, _ = _chosen(deployment, run)
     place = OnDeployment(deployment, Wishes(leave=True))
-    output = output or Path("results") / request.run
     places = {"data": Path("dataset"), "output": output, "cache": output}
     config = from_words(request.options, endless=request.stream is not None and request.stream.endless, **places)
     place.finished_before(replace(config, resume=False, force=False))
     launch = NodeLaunch(deployment, request.run)
     launch.follow(request)
-    run_there = DeploymentRun(launch, _prepared(request), config, wishes=place.wishes)
-    return carry_out(place, run_there, bars), config
+    run = DeploymentRun(launch, _prepared(request), config, wishes=place.wishes)
+    return carry_out(place, run, bars), config
 
 
 def stop(deployment: Deployment, run: str | None, bars: Bars) -> tuple[str, RunEnd]:
@@ -89,11 +84,11 @@ def stop(deployment: Deployment, run: str | None, bars: Bars) -> tuple[str, RunE
 
     Raises ShoalError where no such run is wanted of the nodes, or where they do not stop.
     """
-    request, end = _chosen(deployment, run)
-    if end is not None:
-        return request.run, end
+    request = chosen(deployment, run)
     launch, groups = NodeLaunch(deployment, request.run), fleet.groups(deployment, readers=True)
     launch.follow(request)
+    if (end := launch.end()) is not None:
+        return request.run, end
     bars.stage("stop", 0)
     if launch.before() or not request.ready or not any(group.desired for group in groups):
         launch.end_by_hand()
@@ -113,8 +108,9 @@ def stop(deployment: Deployment, run: str | None, bars: Bars) -> tuple[str, RunE
     return request.run, end
 
 
-def _chosen(deployment: Deployment, run: str | None) -> tuple[RunRequest, RunEnd | None]:
-    """The run of this name, or else the first that has not ended, or else the last."""
+def chosen(deployment: Deployment, run: str | None) -> RunRequest:
+    """The run of this name, or else the first that has not ended, or else the last. Raises ShoalError where no such run
+    is wanted of the nodes."""
     wanted = wanted_runs(deployment)
     named = [each for each in wanted if run in (None, each[0].run)]
     if not named:
@@ -124,7 +120,7 @@ def _chosen(deployment: Deployment, run: str | None) -> tuple[RunRequest, RunEnd
             f"{which} is not wanted of the nodes of '{deployment.name}'{known}; `shoal fetch {deployment.name}` copies "
             "the results of those that have ended"
         )
-    return next((each for each in named if each[1] is None), named[-1])
+    return next((request for request, end in named if end is None), named[-1][0])
 
 
 def _prepared(request: RunRequest) -> Prepared:

@@ -88,11 +88,9 @@ class DeploymentRun(Run):
                 self._nodes = self._held
                 yield
                 return
-            if launch.end() is not None:
-                yield
-                return
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.began)
-            if self._wishes.leave:  # only who has begun a run ends its nodes where something goes wrong
+            # Only who has begun a run ends its nodes where something goes wrong. One that has ended may have left them.
+            if self._wishes.leave or launch.end() is not None:
                 yield
                 fleet.scale_to_zero(deployment, fleet.groups(deployment, readers=True), unless=launch.keeps_nodes)
                 return

@@ -17,11 +17,12 @@ def write(name: str, text: str) -> None:
 def test_each_line_is_shown_once_when_it_is_whole_with_the_name_of_its_log(aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
-    assert list(logs.more()) == []
+    assert (list(logs.more()), logs.is_there()) == ([], False)
     write("node-0.log", "one\ntw")
     write("node-1.log", "\x1b[31mred\n")
     write("record.jsonl", "{}\n")
     write("checkpoints/node-2.log", "no log\n")
+    assert logs.is_there()
     assert list(logs.more()) == ["node-0: one", "node-1: ?[31mred"]
     assert list(logs.more()) == []
     write("node-0.log", "one\ntwo\nthree\n")

@@ -354,7 +354,7 @@ def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found
         assert attach(there.deployment, str(left.value), bars) == made
         with pytest.raises(ShoalError, match=r"^the preprocessing 0123456789ab does not run on the cluster of 'mine'"):
             attach(there.deployment, "0123456789ab", bars)
-    with pytest.raises(ShoalError, match=r"^a preprocessing does not run on the cluster of 'mine'"):
+    with pytest.raises(ShoalError, match=r"^nothing runs on 'mine': "):
         stop(there.deployment, None)
 
 

@@ -21,7 +21,7 @@ from bootstrap.interrupt import Interrupt
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training import attaching
-from bootstrap.training.attaching import attach, stop
+from bootstrap.training.attaching import attach, chosen, stop
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, wanted_runs
@@ -112,11 +112,21 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results(one: Flee
     assert (left["detached"], left["deployment"]) == (True, one.name)
     assert one.desired() == {"one": 1}
     with Bars() as bars:
-        found, config = attach(one.deployment, None, tmp_path / "there", bars)
+        found, config = attach(one.deployment, chosen(one.deployment, None), tmp_path / "there", bars)
     assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
     assert (tmp_path / "there" / "model" / "config.json").exists()
     assert config.seed == 3
     assert wanted_runs(one.deployment) == []
+
+
+@pytest.mark.slow
+def test_who_finds_a_run_that_has_ended_ends_its_nodes_and_has_its_results(one: Fleet, tmp_path: Path) -> None:
+    trained(one, configuration(tmp_path / "out"), Wishes(detach=True))
+    while wanted_runs(one.deployment)[0][1] is None:
+        time.sleep(0.2)
+    assert one.desired() == {"one": 1}
+    found = trained(one, configuration(tmp_path / "out"))  # the same command
+    assert (found["stopped"], one.desired(), len(runs(one))) == (False, {"one": 0}, 1)
 
 
 def hang_up() -> None:
@@ -153,7 +163,7 @@ def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet
         with pytest.raises(ShoalError, match=r"^the run demo\.x is not wanted .*; there are: "):
             stop(one.deployment, "demo.x", bars)
     assert one.desired() == {"one": 0}
-    stopped, _ = attach(one.deployment, None, tmp_path / "attached", Bars())
+    stopped, _ = attach(one.deployment, chosen(one.deployment, None), tmp_path / "attached", Bars())
     assert stopped["stopped"] is True
     found = trained(one, configuration(tmp_path / "out", epochs=60, resume=True))
     assert (found["stopped"], found["rows_seen"]) == (False, 60 * found["rows"])
@@ -178,8 +188,6 @@ def test_a_launcher_that_is_killed_and_typed_again_makes_one_run(one: Fleet, tmp
     summary = json.loads((output / "summary.json").read_text())
     assert (summary["stopped"], summary["log_loss"]) == (False, undisturbed["log_loss"])
     assert len(runs(one)) == before + 1
-    if one.desired() == {"one": 1}:  # killed after it had the results
-        attach(one.deployment, None, tmp_path / "left", Bars())
 
 
 @pytest.mark.slow
