@@ -6,8 +6,11 @@ Reads DEPLOYMENT, DATA_BUCKET, INSTANCE_ID, ADDRESS and RANKS from the environme
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
 
 from bootstrap.agent.agent import BEAT_SECONDS, Agent
 from bootstrap.agent.channel import Bucket
@@ -21,7 +24,7 @@ _NICENESS = 19
 """Of copying results: ranks need the cores more."""
 
 
-def main() -> int:
+def main() -> NoReturn:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     machine, bucket = this_machine(), os.environ["DATA_BUCKET"]
     node = Node(
@@ -43,10 +46,15 @@ def main() -> int:
         node,
         beat_seconds=float(os.environ.get("HEARTBEAT_SECONDS", BEAT_SECONDS)),
     )
+    threading.Thread(target=_repeat, args=(agent.beat,), daemon=True).start()
+    _repeat(agent.tick)
+
+
+def _repeat(step: Callable[[], None]) -> NoReturn:
     while True:
-        agent.tick()
+        step()
         time.sleep(_TICK_SECONDS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

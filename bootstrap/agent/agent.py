@@ -28,6 +28,10 @@ _LOOK_SECONDS = 5.0
 """How often a node looks at the others while all of them run."""
 _LOST_STOP_SECONDS = 5.0
 """How long ranks may take to stop that wait for a node which is lost."""
+_STUCK_SECONDS = 15.0
+"""How long one look at everything may take before the node tells that it is stuck."""
+_MOST_STUCK_SECONDS = 120.0
+"""After which it is silent, so that the others go on without it."""
 _NEVER = float("inf")
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
@@ -45,9 +49,11 @@ class Agent:
         """The tokens of launches that have ended."""
         self._launch: _Launch | None = None
         self._ending: dict[str, float] = {}
+        self._ticked = node.clock()
 
     def tick(self) -> None:
         """Do what can be done now. What S3 does not answer is asked again the next time."""
+        self._ticked = self._clock()
         try:
             self._look()
             if self._launch is not None:
@@ -58,7 +64,18 @@ class Agent:
                 self._has_ended_others(None, STOP_SECONDS)
         except (DataError, *_UNANSWERED) as error:
             self._node.say(f"{type(error).__name__}: {error}")
-        self._beat()
+        self._ticked = _NEVER
+
+    def beat(self) -> None:
+        """Have this node heard by the others and by the guard, as often as it is due. A thread of its own calls it: a
+        tick may wait long for S3, or for a folder whose server does not answer."""
+        stuck, launch = self._clock() - self._ticked, self._launch
+        try:
+            if launch is not None and not launch.ended and stuck < _MOST_STUCK_SECONDS:
+                launch.beat(stuck if stuck > _STUCK_SECONDS else 0.0)
+            self._beat_for_guard()
+        except _UNANSWERED as error:
+            self._node.say(f"{type(error).__name__}: {error}")
 
     @property
     def busy(self) -> bool:
@@ -106,16 +123,13 @@ class Agent:
                 self._node.processes.stop(name, kill=self._clock() - since > 2 * patience)
         return ended
 
-    def _beat(self) -> None:
+    def _beat_for_guard(self) -> None:
         """Say that this node works, if it does, also for somebody else."""
         if self._clock() - self._beaten < self._beat_seconds:
             return
         self._beaten = self._clock()
         if self.busy or self._node.machine.uses_gpus():
-            try:
-                self._channel.write(f"{documents.NODES}{self._instance}.busy", json.dumps({"busy": True}))
-            except _UNANSWERED as error:
-                self._node.say(f"{type(error).__name__}: {error}")
+            self._channel.write(f"{documents.NODES}{self._instance}.busy", json.dumps({"busy": True}))
 
 
 class _Launch:
@@ -134,7 +148,7 @@ class _Launch:
         self._tags: dict[str, tuple[str, float, bool]] = {}
         """Of each node's beat the tag, when it was found first, and whether it has ever changed."""
         self._beats, self._beaten = 0, -_NEVER
-        self._looked = -_NEVER
+        self._looked, self._heard = -_NEVER, node.clock()
         self._failed: float | None = None
         self._looked_for_attempts = False
         self._leaves = ""
@@ -146,8 +160,6 @@ class _Launch:
             self._looked = self._clock()
             if self._find_latest() or self._has_ended():
                 return
-        self._beat()
-        if due:
             self._leaves = self._notice()
             self._hear()
         own = self._latest is not None and self._instance in self._latest.instances
@@ -193,9 +205,13 @@ class _Launch:
         return self.ended
 
     def _hear(self) -> None:
-        """Look which nodes beat, and read what those have told whose status has changed."""
-        now = self._clock()
-        for key, tag in self._channel.list(documents.NODES).items():
+        """Look which nodes beat, and read what those have told whose status has changed. While this one could not look
+        it cannot tell who was silent."""
+        keys, now = self._channel.list(documents.NODES), self._clock()
+        deaf, self._heard = max(0.0, now - self._heard - 2 * _LOOK_SECONDS), now
+        self._since += deaf
+        self._tags = {name: (tag, since + deaf, changed) for name, (tag, since, changed) in self._tags.items()}
+        for key, tag in keys.items():
             instance, _, kind = key.removeprefix(documents.NODES).partition(".")
             if not documents.INSTANCE.fullmatch(instance) or instance == self._instance:
                 continue
@@ -295,10 +311,15 @@ class _Launch:
             self._channel.write(documents.status_key(self._instance), status.to_json())
             self._told = replace(status)
 
-    def _beat(self) -> None:
-        if self._clock() - self._beaten >= _HEARD_SECONDS:
-            self._beaten, self._beats = self._clock(), self._beats + 1
-            self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
+    def beat(self, stuck: float) -> None:
+        """Have the others hear this node, which has waited for so many seconds for something that does not answer."""
+        if self._clock() - self._beaten < _HEARD_SECONDS:
+            return
+        self._beaten, self._beats = self._clock(), self._beats + 1
+        self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
+        if stuck and self._told is not None:
+            trouble = f"it has waited {stuck:.0f} s for its shared folder, its disk or the bucket to answer"
+            self._tell(replace(self._told, trouble=trouble))
 
 
 def _status(document: Document, token: str) -> NodeStatus | None:

@@ -83,7 +83,8 @@ class NodeRun:
             token=attempt.token, phase="stage", attempt=attempt.number, address=me.address, gpus=me.gpus
         )
         self._folder = node.machine.run(request)
-        self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/")
+        newer = documents.attempt_key(request.run, attempt.number + 1)
+        self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
         self._kept: Future[None] | None = None
         """Copies what an earlier attempt has left here."""

@@ -14,8 +14,10 @@ _UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+\.(log|json)
 class Uploads:
     """The files of a run's folder, and what of them the bucket has."""
 
-    def __init__(self, folder: Path, channel: Channel, prefix: str) -> None:
-        self._folder, self._channel, self._prefix = folder, channel, prefix
+    def __init__(self, folder: Path, channel: Channel, prefix: str, newer: str) -> None:
+        """`newer`: the key of the next attempt. Once that is there the files are those of an older attempt, which must
+        not replace what the newer one leaves; then nothing is copied any more."""
+        self._folder, self._channel, self._prefix, self._newer = folder, channel, prefix, newer
         self._known: dict[str, tuple[int, int]] = {}
         self._copied: dict[str, tuple[int, int]] = {}
 
@@ -28,19 +30,24 @@ class Uploads:
         for name, state in there.items():
             if self._known.get(name) != state:
                 with suppress(FileNotFoundError):  # a checkpoint that a newer one has replaced
+                    if self._is_replaced():
+                        return
                     self._channel.put(self._folder / name, self._prefix + name)
                     self._known[name] = state
         for name in self._known.keys() - there.keys():
-            if any(other > name and _folder(other) == _folder(name) for other in there):
+            if any(other > name and _folder(other) == _folder(name) for other in there) and not self._is_replaced():
                 self._channel.remove(self._prefix + name)
                 del self._known[name]
 
     def copy(self, path: Path, name: str) -> None:
         """Copy one more file, if it is there and has changed."""
         with suppress(FileNotFoundError):
-            if self._copied.get(name) != (state := _state(path)):
+            if self._copied.get(name) != (state := _state(path)) and not self._is_replaced():
                 self._channel.put(path, self._prefix + name)
                 self._copied[name] = state
+
+    def _is_replaced(self) -> bool:
+        return self._channel.read(self._newer) is not None
 
     def _files(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for path in sorted(self._folder.rglob("*")):

@@ -1,12 +1,15 @@
 """Agents of several nodes on one folder: whatever happens in whatever order, a run begins together and ends whole."""
 
+import itertools
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue
 from bootstrap.agent.machine import Machine
-from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
+from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, Folder, World, request
 from trainer.output.run_files import RECORD
 
 
@@ -143,3 +146,51 @@ def test_a_node_says_that_it_works_only_while_it_does(world: World) -> None:
     world.now += 1000
     world.tick(FIRST)
     assert not list(world.channel.list(f"nodes/{FIRST}"))
+
+
+def test_a_node_that_is_stuck_says_so_is_heard_for_a_while_and_is_then_silent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.train()
+    stuck, beat = world.agents[SECOND], documents.beat_key(SECOND)
+    found: list[tuple[float, str]] = []
+
+    def look(self: Machine) -> None:  # such as at a mount whose server is gone
+        began = world.now
+        while world.now - began < 300:
+            world.now += 5
+            stuck.beat()
+            found.append((world.now - began, world.channel.list(beat)[beat]))
+            if world.now - began == 60:
+                told = world.status(SECOND)
+                assert told is not None
+                assert told.trouble == "it has waited 60 s for its shared folder, its disk or the bucket to answer"
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Machine, "gpu_use", look)
+        world.now += 30
+        stuck.tick()
+    changes = [when for (when, tag), (_, before) in itertools.pairwise(found[::-1]) if tag != before]
+    assert 100 < max(changes) <= 120
+    world.now += 30
+    world.tick(SECOND)
+    told = world.status(SECOND)
+    assert told is not None
+    assert told.trouble == ""
+
+
+def test_a_node_that_could_not_look_takes_nobody_for_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.train()
+
+    def refused(*_: object) -> NoReturn:
+        raise OSError("the bucket does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "list", refused)
+        patched.setattr(Folder, "write", refused)
+        world.pass_by(120)
+    world.tick(FIRST)  # hears nobody yet
+    world.tick(FIRST)
+    world.pass_by(60)
+    assert world.latest is not None
+    assert world.latest.number == 1

@@ -16,7 +16,7 @@ class Run:
 
     def __init__(self, root: Path) -> None:
         self.folder, self.bucket = root / "run", Folder(root / "bucket")
-        self.uploads = Uploads(self.folder, self.bucket, "runs/a/")
+        self.uploads = Uploads(self.folder, self.bucket, "runs/a/", "attempts/2.json")
         for name in ("record.jsonl", OLD, ".hidden", "x.partial", "node-0.log"):
             self.write(name)
         self.uploads.sync()
@@ -62,3 +62,16 @@ def test_only_what_has_changed_is_copied_again(run: Run) -> None:
     (run.folder / "record.jsonl").write_text("more")
     run.uploads.sync()
     assert run.there() == ["record.jsonl"]
+
+
+def test_what_an_older_attempt_leaves_replaces_nothing_of_a_newer_one(run: Run) -> None:
+    run.bucket.write("attempts/2.json", "{}")
+    run.write(NEW)
+    (run.folder / OLD).unlink()
+    (run.folder / "record.jsonl").write_text("of the older attempt")
+    run.uploads.sync()
+    run.uploads.copy(run.folder / "node-0.log", "node-0.log")
+    assert run.there() == [OLD, "record.jsonl"]
+    found = run.bucket.read("runs/a/record.jsonl")
+    assert found is not None
+    assert found.text == "record.jsonl"

@@ -189,6 +189,7 @@ class World:
         self.now += 1
         if instance not in self.gone:
             self.agents[instance].tick()
+            self.agents[instance].beat()
 
     def pass_by(self, seconds: int) -> None:
         """Let all nodes that are there work for so many seconds."""
