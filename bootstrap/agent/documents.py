@@ -70,7 +70,7 @@ class RunRequest:
     options: Mapping[str, tuple[str, ...]]
     """Those of the training that differ from their defaults, each with the words of its values."""
     dataset: str | None = None
-    """An s3:// address; or `texts`, or `stream`."""
+    """An s3:// address, or a key of the channel; or `texts`, or `stream`."""
     texts: TextRequest | None = None
     texts_name: str | None = None
     """12 hexadecimal digits, which stand for these texts."""
@@ -99,8 +99,8 @@ class RunRequest:
         learnt = [each for each in (self.dataset, self.texts, self.stream) if each is not None]
         require(len(learnt) == 1, "a run learns from a dataset, from texts or from a stream")
         if self.dataset is not None:
-            there = is_s3(self.dataset) and _DATASET.fullmatch(place_of(self.dataset).key)
-            require(there, f"{self.dataset!r} is not the address of a dataset")
+            key = place_of(self.dataset).key if is_s3(self.dataset) else self.dataset
+            require(_DATASET.fullmatch(key), f"{self.dataset!r} is not the address of a dataset")
         named = self.texts_name is None if self.texts is None else _TEXTS.fullmatch(self.texts_name or "")
         require(named, f"{self.texts_name!r} cannot name these texts")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.node_documents import Attempt, Member
 from common.errors import DataError
-from corpus.reading.s3 import place_of
+from corpus.reading.s3 import is_s3, place_of
 
 _SERVED = "/mnt/share"
 _GPU_PROCESSES = ("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader")
@@ -122,7 +122,8 @@ def this_machine() -> Machine:
 def _file_of(request: RunRequest) -> str:
     if request.dataset is None:
         return f"texts-{request.texts_name}.h5"
-    return place_of(request.dataset).key.replace("/", "-")
+    key = place_of(request.dataset).key if is_s3(request.dataset) else request.dataset
+    return key.replace("/", "-")
 
 
 def _call(command: Sequence[str]) -> None:

@@ -52,12 +52,11 @@ class Node:
     address: str
     """Its private IPv4 address."""
     gpus: int
-    bucket: str
-    """The name of the data bucket."""
+    store: str
+    """The address of its channel."""
     machine: Machine
     processes: Processes
     channel: Channel
-    """The data bucket."""
     clock: Callable[[], float]
     time: Callable[[], float]
     """Seconds since 1970."""
@@ -76,7 +75,7 @@ class NodeRun:
         """`told`: what an earlier agent told of the same attempt."""
         (me,) = (each for each in attempt.members if each.instance == node.instance)
         self.attempt = attempt
-        self._request, self._me, self._bucket = request, me, node.bucket
+        self._request, self._me, self._store = request, me, node.store
         self._machine, self._processes, self._channel = node.machine, node.processes, node.channel
         self._clock, self._pool, self._say = node.clock, node.pool, node.say
         self.status = told or NodeStatus(
@@ -272,7 +271,7 @@ class NodeRun:
         own = self._machine.programs / self.attempt.name
         own.mkdir(parents=True, exist_ok=True)
         (own / "request.json").write_text(self._request.to_json(), "utf-8")
-        program = ["-m", "bootstrap.agent.stage", str(own / "request.json"), self._bucket, str(own / "progress.json")]
+        program = ["-m", "bootstrap.agent.stage", str(own / "request.json"), self._store, str(own / "progress.json")]
         self._start(_STAGE, program, self._log(_STAGE), {})
 
     def _read(self, reader: int) -> None:

@@ -54,14 +54,15 @@ class Processes(Protocol):
 class OwnProcesses:
     """The programs of this machine, whose folders are below `root`."""
 
-    def __init__(self, root: Path, python: str = sys.executable) -> None:
-        self._root, self._python = root, python
+    def __init__(self, root: Path, python: str = sys.executable, *, scoped: bool = True) -> None:
+        """`scoped`: whether each has a scope of systemd's, where that runs."""
+        self._root, self._python, self._scoped = root, python, scoped
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         """As in `Processes`."""
         folder = self._root / name
         folder.mkdir(parents=True)
-        scope = _SCOPE if _runs_systemd() else ()
+        scope = _SCOPE if self._scoped and _runs_systemd() else ()
         with log.open("ab") as output:
             subprocess.Popen(
                 [*scope, self._python, "-P", "-m", "bootstrap.agent.child", str(folder), self._python, "-P", *program],

@@ -1,7 +1,8 @@
-"""`python -m bootstrap.agent.stage REQUEST BUCKET PROGRESS`: brings to this node what a run learns from.
+"""`python -m bootstrap.agent.stage REQUEST STORE PROGRESS`: brings to this node what a run learns from.
 
-REQUEST is a file with the run's request; in the file PROGRESS it is told how many bytes of texts were read. Of nodes
-with a shared folder the first one does this before all others. A node with disks of its own has the dataset there.
+REQUEST is a file with the run's request, and STORE the address of its channel; in the file PROGRESS it is told how many
+bytes of texts were read. Of nodes with a shared folder the first one does this before all others. A node with disks of
+its own has the dataset there.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import Bucket, Channel
+from bootstrap.agent.channel import Channel, open_channel
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine, this_machine
 from common.errors import DataError
@@ -51,8 +52,9 @@ def stage(request: RunRequest, machine: Machine, channel: Channel, tell: Callabl
     elif request.texts is not None:
         _encode(request, machine, tell)
     elif not (data := machine.data(request)).exists():
-        place = s3.place_of(str(request.dataset))
-        Bucket(place.bucket).get(place.key, data)
+        address = str(request.dataset)
+        holds, key = (open_channel(address), s3.place_of(address).key) if s3.is_s3(address) else (channel, address)
+        holds.get(key, data)
 
 
 def _bring_results(request: RunRequest, run: Path, channel: Channel) -> None:
@@ -97,7 +99,7 @@ def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Bring to this node what a run learns from.")
-    for name, kind in (("request", Path), ("bucket", str), ("progress", Path)):
+    for name, kind in (("request", Path), ("store", str), ("progress", Path)):
         parser.add_argument(name, type=kind)
     asked = parser.parse_args()
     # What was written so far is removed by the same way out as after an error.
@@ -108,8 +110,8 @@ def main() -> int:
 
     try:
         request = RunRequest.from_json(asked.request.read_text("utf-8"))
-        with s3.explained_errors(f"s3://{asked.bucket}", "read"):
-            stage(request, this_machine(), Bucket(asked.bucket), tell)
+        with s3.explained_errors(asked.store, "read"):
+            stage(request, this_machine(), open_channel(asked.store), tell)
     except (DataError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -49,7 +49,7 @@ def place_of(target: Target | None, ranks: int | None, wishes: Mapping[str, Any]
         raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.places.deployment import OnDeployment
-    from bootstrap.training.places.launch import Wishes
+    from bootstrap.training.places.run_launch import Wishes
 
     return OnDeployment(find_deployment(target.name, target.account), Wishes(**wishes))
 

@@ -14,8 +14,9 @@ from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import NodeLaunch, Wishes, wanted_runs
+from bootstrap.training.places.launch import NodeLaunch, requested_runs
 from bootstrap.training.places.nodes_followed import LONGEST_STOP_SECONDS
+from bootstrap.training.places.run_launch import Wishes
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import PreparedStream
@@ -46,13 +47,13 @@ def is_of_jobs(deployment: Deployment, run: str | None) -> bool:
     """Whether a run is one of the jobs, by its name; without one, where there is a cluster and no training."""
     if run is not None:
         return FINGERPRINT.fullmatch(run) is not None
-    return topology.OUTPUT_CLUSTER_ID in deployment.outputs and not wanted_runs(deployment)
+    return topology.OUTPUT_CLUSTER_ID in deployment.outputs and not requested_runs(deployment).read()
 
 
 def overview(deployment: Deployment) -> list[WantedRun]:
     """The runs that are wanted of a deployment's nodes, in their order. Raises ShoalError where they cannot be read."""
     found: list[WantedRun] = []
-    for request, end in wanted_runs(deployment):
+    for request, end in requested_runs(deployment).with_ends():
         launch = NodeLaunch(deployment, request.run)
         launch.follow(request)
         state = end.outcome if end else "running" if request.ready else "starting"
@@ -111,7 +112,7 @@ def stop(deployment: Deployment, run: str | None, bars: Bars) -> tuple[str, RunE
 def chosen(deployment: Deployment, run: str | None) -> RunRequest:
     """The run of this name, or else the first that has not ended, or else the last. Raises ShoalError where no such run
     is wanted of the nodes."""
-    wanted = wanted_runs(deployment)
+    wanted = requested_runs(deployment).with_ends()
     named = [each for each in wanted if run in (None, each[0].run)]
     if not named:
         which = f"the run {printable(run)}" if run else "a run"

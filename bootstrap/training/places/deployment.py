@@ -16,8 +16,9 @@ from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, queue_path, require_free
+from bootstrap.training.places.launch import NodeLaunch, queue_path, require_free
 from bootstrap.training.places.place import Place
+from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import count_readers
 from bootstrap.training.sources.source import Source
 from common.display import printable

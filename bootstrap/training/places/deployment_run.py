@@ -23,15 +23,11 @@ from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes
-from bootstrap.training.places.nodes_followed import (
-    GO_ON,
-    LONGEST_STOP_SECONDS,
-    FollowedNodes,
-    unanswered_message,
-    wait_for_data,
-)
+from bootstrap.training.places.launch import NodeLaunch
+from bootstrap.training.places.nodes_followed import GO_ON, LONGEST_STOP_SECONDS, FollowedNodes, wait_for_data
+from bootstrap.training.places.nodes_watch import NodesWatch, record_in_bucket, unanswered_message
 from bootstrap.training.places.place import Ended, Run
+from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared
@@ -106,7 +102,7 @@ class DeploymentRun(Run):
         """Have the nodes begin. A closed terminal and expired credentials leave the run to itself."""
         bars.stage(*self.prepared.staging)
         if not self._wishes.leave:
-            self.launch.begin(self._nodes, until=self._until())
+            self.launch.begin([each.instance_id for each in self._nodes], until=self._until())
         try:
             yield
         except KeyboardInterrupt as interrupt:
@@ -147,7 +143,7 @@ class DeploymentRun(Run):
 
     def wait_for_data(self, bars: Bars) -> None:
         """Wait for all nodes."""
-        wait_for_data(self.launch, bars, detach=self._wishes.detach)
+        wait_for_data(self.launch, NodesWatch(self.launch), bars, detach=self._wishes.detach)
         for node in list(self.launch.statuses().values())[:1]:
             for sentence in describe_left_out(lines=node.lines, malformed=node.malformed, empty=node.empty):
                 bars.note(sentence)
@@ -207,7 +203,8 @@ class DeploymentRun(Run):
         with TensorBoardWriter(self.config.output / FOLDER) as board:
             view = RunView(bars, board, spent=self.spent, read=read)
             seen = self._spending.see if self._spending else lambda _: None
-            self._followed = FollowedNodes(self.launch, view, bars, seen)
+            record, watch = record_in_bucket(self.launch, view), NodesWatch(self.launch, seen)
+            self._followed = FollowedNodes(self.launch, record, watch, bars)
             yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002

@@ -7,9 +7,10 @@ from typing import NoReturn
 import pytest
 
 from bootstrap.agent import documents
+from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RequestQueue
 from bootstrap.agent.machine import Machine
-from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, Folder, World, request
+from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
 from trainer.output.run_files import RECORD
 
 
@@ -186,8 +187,8 @@ def test_a_node_that_could_not_look_takes_nobody_for_gone(world: World, monkeypa
         raise OSError("the bucket does not answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Folder, "list", refused)
-        patched.setattr(Folder, "write", refused)
+        patched.setattr(SharedFolder, "list", refused)
+        patched.setattr(SharedFolder, "write", refused)
         world.pass_by(120)
     world.tick(FIRST)  # hears nobody yet
     world.tick(FIRST)

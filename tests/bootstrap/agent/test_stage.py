@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bootstrap.agent import stage as stage_module
+from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.stage import stage
@@ -14,20 +15,20 @@ from common.errors import DataError
 from corpus.stream.stream_settings import read_settings
 from corpus.text_request import TextProgress, TextRequest
 from tests.bootstrap.agent.test_documents import TEXTS
-from tests.bootstrap.agent.world import DATASET, RUN, STREAM, Folder, request
+from tests.bootstrap.agent.world import DATASET, RUN, STREAM, request
 
 NAMED = {"dataset": None, "texts": TEXTS, "texts_name": "0123456789ab"}
 
 
 @pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    made = Folder(tmp_path / "bucket")
-    monkeypatch.setattr(stage_module, "Bucket", lambda _: made)
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedFolder:
+    made = SharedFolder(tmp_path / "bucket")
+    monkeypatch.setattr(stage_module, "open_channel", lambda _: made)
     made.write(DATASET.removeprefix("s3://data/"), "the dataset")
     return made
 
 
-def staged(wanted: RunRequest, machine: Machine, bucket: Folder) -> list[TextProgress]:
+def staged(wanted: RunRequest, machine: Machine, bucket: SharedFolder) -> list[TextProgress]:
     told: list[TextProgress] = []
     stage(wanted, machine, bucket, told.append)
     return told
@@ -43,7 +44,7 @@ def disks(machine: Machine) -> None:
     (machine.root / "mnt" / "local").mkdir()
 
 
-def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine, bucket: Folder) -> None:
+def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine, bucket: SharedFolder) -> None:
     staged(request(), machine, bucket)
     (shared,) = (machine.share / "datasets").iterdir()
     assert (shared.name, shared.read_text()) == (f"datasets-{'0a' * 16}-dataset.h5", "the dataset")
@@ -53,14 +54,14 @@ def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine,
     assert oct((machine.root / "mnt/local/rows").stat().st_mode)[-3:] == "700"
 
 
-def test_what_is_there_is_not_brought_again(machine: Machine, bucket: Folder) -> None:
+def test_what_is_there_is_not_brought_again(machine: Machine, bucket: SharedFolder) -> None:
     staged(request(), machine, bucket)
     bucket.remove(DATASET.removeprefix("s3://data/"))
     staged(request(), machine, bucket)
 
 
 def test_of_a_run_that_goes_on_its_record_and_checkpoints_come_and_nothing_else(
-    machine: Machine, bucket: Folder
+    machine: Machine, bucket: SharedFolder
 ) -> None:
     own = ("record.jsonl", "checkpoints/step-000000010.pt")
     for name in (*own, "summary.json", "checkpoints/step-1.pt", "checkpoints/../../step-000000011.pt", ".hidden"):
@@ -91,7 +92,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
 @pytest.mark.parametrize("share", ["efs", None])
 @pytest.mark.parametrize("own", [False, True])
 def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
-    machine: Machine, bucket: Folder, encoded: list[Path], share: str | None, own: bool
+    machine: Machine, bucket: SharedFolder, encoded: list[Path], share: str | None, own: bool
 ) -> None:
     if own:
         disks(machine)
@@ -111,7 +112,7 @@ def test_texts_are_encoded_once_for_all_nodes_that_share_a_folder(
 
 
 def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
-    machine: Machine, bucket: Folder, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, bucket: SharedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise DataError("s3://pile/a.txt is damaged")
@@ -122,7 +123,7 @@ def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
     assert not machine.data(request(**NAMED)).exists()
 
 
-def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: Folder) -> None:
+def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: SharedFolder) -> None:
     wanted = request(readers=1)
     staged(wanted, machine, bucket)
     assert read_settings(machine.data(wanted)) == STREAM

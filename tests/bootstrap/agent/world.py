@@ -2,81 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bootstrap.agent import documents
 from bootstrap.agent.agent import Agent
-from bootstrap.agent.channel import Document
+from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import LOST, State
 from corpus.stream.stream_settings import StreamSettings
-
-
-class Folder:
-    """A folder in the place of the data bucket."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def read(self, key: str, known: Document | None = None) -> Document | None:
-        """As in `Channel`."""
-        path = self._root / key
-        try:
-            tag = _tag(path)
-            return known if known and known.tag == tag else Document(path.read_text("utf-8", "replace"), tag)
-        except FileNotFoundError:
-            return None
-
-    def write(self, key: str, text: str) -> None:
-        """As in `Channel`."""
-        path = self._root / key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.partial")
-        partial.write_text(text)
-        partial.replace(path)
-
-    def write_new(self, key: str, text: str) -> bool:
-        """As in `Channel`."""
-        if (self._root / key).exists():
-            return False
-        self.write(key, text)
-        return True
-
-    def list(self, prefix: str) -> Mapping[str, str]:
-        """As in `Channel`."""
-        paths = (path for path in sorted((self._root / prefix).parent.rglob("*")) if path.is_file())
-        keys = {path.relative_to(self._root).as_posix(): _tag(path) for path in paths if path.name[0] != "."}
-        return {key: tag for key, tag in keys.items() if key.startswith(prefix)}
-
-    def get(self, key: str, path: Path) -> None:
-        """As in `Channel`."""
-        _copy(self._root / key, path)
-
-    def put(self, path: Path, key: str) -> None:
-        """As in `Channel`."""
-        _copy(path, self._root / key)
-
-    def remove(self, key: str) -> None:
-        """As in `Channel`."""
-        with suppress(FileNotFoundError):
-            (self._root / key).unlink()
-
-
-def _tag(path: Path) -> str:
-    return str((path.stat().st_mtime_ns, path.stat().st_ino))
-
-
-def _copy(source: Path, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(source.read_bytes())
-    partial.replace(path)
 
 
 class Programs:
@@ -147,7 +85,7 @@ class World:
 
     def __init__(self, root: Path, wanted: RunRequest) -> None:
         self.root, self.wanted, self.now = root, wanted, 0.0
-        self.channel = Folder(root / "bucket")
+        self.channel = SharedFolder(root / "bucket")
         self.said: list[str] = []
         self.programs: dict[str, Programs] = {}
         self.agents: dict[str, Agent] = {}
@@ -168,7 +106,7 @@ class World:
             instance=instance,
             address=f"10.0.0.{int(instance[-1]) + 1}",
             gpus=gpus,
-            bucket="data",
+            store="s3://data",
             machine=Machine(root=self.root / instance),
             processes=self.programs[instance],
             channel=self.channel,

@@ -24,8 +24,9 @@ from bootstrap.training import attaching
 from bootstrap.training.attaching import attach, chosen, stop
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, wanted_runs
+from bootstrap.training.places.launch import NodeLaunch, requested_runs
 from bootstrap.training.places.nodes_followed import LONGEST_STOP_SECONDS
+from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from bootstrap.training.spending import Spending
 from bootstrap.training.train import train
@@ -116,13 +117,13 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results(one: Flee
     assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
     assert (tmp_path / "there" / "model" / "config.json").exists()
     assert config.seed == 3
-    assert wanted_runs(one.deployment) == []
+    assert requested_runs(one.deployment).with_ends() == []
 
 
 @pytest.mark.slow
 def test_who_finds_a_run_that_has_ended_ends_its_nodes_and_has_its_results(one: Fleet, tmp_path: Path) -> None:
     trained(one, configuration(tmp_path / "out"), Wishes(detach=True))
-    while wanted_runs(one.deployment)[0][1] is None:
+    while requested_runs(one.deployment).with_ends()[0][1] is None:
         time.sleep(0.2)
     assert one.desired() == {"one": 1}
     found = trained(one, configuration(tmp_path / "out"))  # the same command

@@ -20,8 +20,10 @@ from bootstrap.nodes.fleet import GpuGroup, GpuNode
 from bootstrap.progress import Bars
 from bootstrap.training.attaching import overview
 from bootstrap.training.places import nodes_followed
-from bootstrap.training.places.launch import DEFAULT, NodeLaunch, Wishes, wanted_runs
+from bootstrap.training.places.launch import NodeLaunch, requested_runs
 from bootstrap.training.places.nodes_followed import wait_for_data
+from bootstrap.training.places.nodes_watch import NodesWatch
+from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.texts import PreparedTexts
@@ -92,7 +94,7 @@ def begun(nodes: list[GpuNode], data: Prepared, *, agreed: bool = True) -> NodeL
         boto3.client("s3").delete_object(Bucket=BUCKET, Key=each["Key"])
     made = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
     claim(made, data)
-    made.begin(nodes)
+    made.begin([each.instance_id for each in nodes])
     if agreed:
         agree(made, nodes)
     return made
@@ -154,7 +156,7 @@ def test_the_bar_shows_the_texts_that_all_nodes_have_read(nodes: list[GpuNode]) 
         (launch, [of(launch, "run", read=1_000), of(launch, "staged", read=1_000)]),
     )
     with Watching(*told) as bars:
-        wait_for_data(launch, bars)
+        wait_for_data(launch, NodesWatch(launch), bars)
     assert bars.shown == [400, 900]
 
 
@@ -188,14 +190,14 @@ def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch
 def test_a_node_that_cannot_bring_its_data_is_not_waited_for(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
     tell(launch, [of(launch, "failed", error="the disk is full")])
     with Watching() as bars:
-        wait_for_data(launch, bars)
+        wait_for_data(launch, NodesWatch(launch), bars)
 
 
 def test_agents_that_do_not_answer_are_an_error(nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch) -> None:
     launch = begun(nodes, DATASET, agreed=False)
     monkeypatch.setattr(nodes_followed, "_ANSWER_SECONDS", -1)
     with Watching() as bars, pytest.raises(ShoalError, match=f"^the agent of the node {nodes[0].instance_id} does not"):
-        wait_for_data(launch, bars)
+        wait_for_data(launch, NodesWatch(launch), bars)
 
 
 def test_nodes_that_somebody_has_ended_are_not_waited_for(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +205,7 @@ def test_nodes_that_somebody_has_ended_are_not_waited_for(launch: NodeLaunch, mo
     monkeypatch.setattr(fleet, "nodes", lambda _: [])
     monkeypatch.setattr(fleet, "groups", lambda _: [])
     with Watching() as bars, pytest.raises(ShoalError, match=r"^somebody has ended the nodes of .* --resume, which"):
-        wait_for_data(launch, bars)
+        wait_for_data(launch, NodesWatch(launch), bars)
 
 
 def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
@@ -215,7 +217,7 @@ def test_what_ends_an_attempt_is_noted_and_the_next_is_waited_for(
             tell(launch, [of(launch, "staged", attempt=2)])
 
     with Lost() as bars:
-        wait_for_data(launch, bars)
+        wait_for_data(launch, NodesWatch(launch), bars)
     assert list(launch.statuses()) == [nodes[0].instance_id]
     said = f"the node {nodes[1].instance_id} is gone; attempt 2 continues on 1 node"
     assert said in " ".join(capsys.readouterr().err.split())
@@ -233,7 +235,7 @@ def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, on_
 def test_a_run_may_wait_for_another_one(launch: NodeLaunch, on_their_group: None) -> None:
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(other, config=OTHER, wishes=Wishes(queue=True))
-    assert [each.run for each, _ in wanted_runs(launch.deployment)] == [launch.run, other.run]
+    assert [each.run for each, _ in requested_runs(launch.deployment).with_ends()] == [launch.run, other.run]
     assert [each.run for each in other.before()] == [launch.run]
     assert launch.keeps_nodes()
     end(launch)
@@ -280,8 +282,7 @@ def test_a_run_that_goes_on_is_not_replaced_by_one_that_resumes_it_otherwise(
 def test_a_run_whose_command_was_ended_before_it_had_nodes_is_given_up_by_who_waits(
     launch: NodeLaunch, nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launch._request = replace(launch.request, ready=False)
-    launch._change(launch._replaced)
+    launch._replace(ready=False)
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(other, config=OTHER, wishes=Wishes(queue=True))
     monkeypatch.setattr(nodes_followed, "READY_SECONDS", -1)
@@ -291,7 +292,7 @@ def test_a_run_whose_command_was_ended_before_it_had_nodes_is_given_up_by_who_wa
     monkeypatch.setattr(other, "attempts", lambda: agreed() if launch.end() else [])
     tell(other, [])
     with Watching() as bars, pytest.raises(Detached):
-        wait_for_data(other, bars, detach=True)
+        wait_for_data(other, NodesWatch(other), bars, detach=True)
     ended = launch.end()
     assert ended is not None
     assert ended.error == "its command was ended before its nodes had booted"
@@ -333,7 +334,7 @@ def test_of_two_launchers_at_once_one_begins_the_run_and_the_other_follows_it(no
             list(pool.map(claim, both))
         assert sorted(each.found for each in both) == [False, True]
         assert both[0].request == both[1].request
-        assert len(wanted_runs(deployment)) == 1
+        assert len(requested_runs(deployment).with_ends()) == 1
 
 
 def end(launch: NodeLaunch, outcome: str = "finished") -> None:

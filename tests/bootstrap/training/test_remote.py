@@ -14,7 +14,7 @@ from bootstrap.progress import Bars
 from bootstrap.training import calibration
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import NodeLaunch
-from bootstrap.training.places.nodes_followed import RemoteRecord
+from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import ShoalError, TrainingError
 from corpus.reading.s3 import S3Path
@@ -75,7 +75,7 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
         return view.fed
 
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
-    record = RemoteRecord(NodeLaunch(Fleet().deployment, name), view)
+    record = record_in_bucket(NodeLaunch(Fleet().deployment, name), view)
     record.look()
     assert view.fed == b""
     assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"

@@ -1,0 +1,66 @@
+"""An agent as a process of this machine."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from bootstrap.agent.agent import BEAT_SECONDS, Agent
+from bootstrap.agent.channel import open_channel
+from bootstrap.agent.machine import this_machine
+from bootstrap.agent.node_run import Node
+from bootstrap.agent.processes import Processes
+
+_TICK_SECONDS = 1.0
+_NICENESS = 19
+"""Of copying results: ranks need the cores more."""
+
+
+def serve(
+    group: str,
+    *,
+    store: str,
+    instance: str,
+    address: str,
+    gpus: int,
+    processes: Processes,
+    notice: Callable[[], str],
+    beat_seconds: float = BEAT_SECONDS,
+    idle_seconds: float = float("inf"),
+) -> None:
+    """Be the agent of a node until it has had nothing to do for `idle_seconds`.
+
+    `group`: the name of its deployment; `store`: the address of the channel.
+    """
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    node = Node(
+        instance=instance,
+        address=address,
+        gpus=gpus,
+        store=store,
+        machine=this_machine(),
+        processes=processes,
+        channel=open_channel(store),
+        clock=time.monotonic,
+        time=time.time,
+        notice=notice,
+        pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
+        say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
+    )
+    agent = Agent(group, node, beat_seconds=beat_seconds)
+    threading.Thread(target=_beat, args=(agent,), daemon=True).start()
+    worked = time.monotonic()
+    while time.monotonic() - worked < idle_seconds:
+        agent.tick()
+        if agent.busy:
+            worked = time.monotonic()
+        time.sleep(_TICK_SECONDS)
+
+
+def _beat(agent: Agent) -> None:
+    while True:
+        agent.beat()
+        time.sleep(_TICK_SECONDS)
