@@ -1,7 +1,8 @@
 """`python -m bootstrap.agent.host`: starts the agent of a host of one's own, unless it runs already.
 
-Prints one line of JSON: its `gpus`, or what is `missing` on the host. The agent goes on in a session of its own until
-it has had nothing to do for some minutes. What it needs is below ~/.shoal, and may be removed while it does not run.
+Prints one line of JSON: its `gpus` and whether it `runs` already, or what is `missing` on the host. The agent goes on
+in a session of its own until it has had nothing to do for some minutes. What it needs is below ~/.shoal, and may be
+removed while it does not run.
 """
 
 import argparse
@@ -27,6 +28,7 @@ def main() -> int:
     for name in ("group", "store", "instance", "address"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--gpus", type=int)
+    parser.add_argument("--ask", action="store_true", help="say whether it runs, and start none")
     asked = parser.parse_args()
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         return _say(missing=missing, python=sys.executable)
@@ -40,13 +42,13 @@ def main() -> int:
     root = Path.home() / ".shoal" / asked.instance
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = os.open(root / "agent.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    gpus = asked.gpus or found or 1
-    _say(gpus=gpus)
+    gpus, runs = asked.gpus or found or 1, False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return 0
-    if os.fork():
+        runs = True
+    _say(gpus=gpus, runs=runs)
+    if runs or asked.ask or os.fork():
         return 0
     _leave_session(root / "agent.log")
     _serve(asked, root, gpus, needs_gpu=found > 0)

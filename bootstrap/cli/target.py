@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,13 +80,29 @@ def where_options(function: Callable[..., int]) -> Callable[..., int]:
     def with_target(
         ctx: click.Context, /, *, local: bool, deployment: str | None, region: str | None, **options: Any
     ) -> int:
-        if local == (deployment is not None):
-            raise UsageError(f"choose where it runs: shoal {ctx.info_name} with either --local or --deployment NAME")
-        if local and region is not None:
-            raise UsageError("--region goes with --deployment; with --local AWS's own configuration names it")
-        return function(target=None if local else Target(deployment, region, str(ctx.info_name)), **options)
+        hosts = options.pop("hosts", None)
+        if sum((local, deployment is not None, hosts is not None)) != 1:
+            more = ", --hosts FILE" if "hosts" in ctx.params else ""
+            raise UsageError(
+                f"choose where it runs: shoal {ctx.info_name} with one of --local, --deployment NAME{more}"
+            )
+        if deployment is None and region is not None:
+            raise UsageError("--region goes with --deployment; elsewhere AWS's own configuration names it")
+        target = Target(deployment, region, str(ctx.info_name)) if deployment is not None else hosts
+        return function(target=target, **options)
 
     return with_target
+
+
+hosts_option = option(
+    "--hosts",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    group=_WHERE,
+    help="on machines of your own, by SSH: a line each, user@host[:port] [gpus=N], and folder=/PATH that all of them "
+    "share",
+)
+"""Declares --hosts, below `where_options`; then `target` is its path."""
 
 
 local_ranks_option = option(
@@ -121,8 +138,8 @@ def connect_account(region: str | None) -> "Account":
 def launch_options(function: Callable[..., int]) -> Callable[..., int]:
     """Declare what is wanted of a launch on a deployment; the function gets what was given as `wishes`."""
 
-    @option("--detach", is_flag=True, group=_WHERE, help="with --deployment: end as soon as the nodes have begun")
-    @option("--queue", is_flag=True, group=_WHERE, help="with --deployment: wait for the training that uses its nodes")
+    @option("--detach", is_flag=True, group=_WHERE, help="not with --local: end as soon as the nodes have begun")
+    @option("--queue", is_flag=True, group=_WHERE, help="not with --local: wait for the training that uses the nodes")
     @option(
         "--keep",
         is_flag=True,
@@ -136,7 +153,7 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
         group=_WHERE,
         advanced=True,
         metavar="N",
-        help="with --deployment: where nodes are lost, go on with no fewer than N that train (default: 1)",
+        help="not with --local: where nodes are lost, go on with no fewer than N that train (default: 1)",
     )
     @option(
         "--max-dollars",
@@ -149,7 +166,8 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
     def with_wishes(**options: Any) -> int:
         typed = {name: options.pop(name) for name in ("detach", "queue", "keep", "min_nodes", "max_dollars")}
         given = {name: value for name, value in typed.items() if value}
-        if given and options["target"] is None:
+        target = options["target"]
+        if given and (target is None or (isinstance(target, Path) and {*given} & {"keep", "max_dollars"})):
             raise UsageError(f"{flag(next(iter(given)))} goes with --deployment")
         if "queue" in given and "max_dollars" in given:
             raise UsageError("--max-dollars counts from the start of the nodes, so it does not go with --queue")

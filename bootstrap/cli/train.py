@@ -20,7 +20,7 @@ from bootstrap.cli.input_options import (
     scale_suggested,
 )
 from bootstrap.cli.output import json_option, percent, show, summary
-from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
+from bootstrap.cli.target import Target, hosts_option, launch_options, local_ranks_option, where_options
 from bootstrap.cli.training_rows import (
     cost_rows,
     node_rows,
@@ -64,6 +64,9 @@ _NOTES = {
 Examples:
   shoal train --deployment starter --output results/model
   shoal train --deployment starter --output results/model --detach
+  shoal train --hosts hosts.txt --data results/data/dataset.h5 \\
+      --output results/model
+      on machines of your own; docs/operations.md describes the file
   shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
       --output results/model
   shoal train --local --model fasttext --input train.csv \\
@@ -77,6 +80,7 @@ Examples:
     notes=_NOTES,
 )
 @where_options
+@hosts_option
 @launch_options
 @local_ranks_option
 @option(
@@ -107,7 +111,7 @@ def run(
     ctx: click.Context,
     /,
     *,
-    target: Target | None,
+    target: Target | Path | None,
     wishes: dict[str, Any],
     nodes: int | None,
     data: str | None,
@@ -117,7 +121,7 @@ def run(
     **options: Any,
 ) -> int:
     """Run `shoal train`."""
-    source = _source(typed_options(ctx), options, data, local=target is None)
+    source = _source(typed_options(ctx), options, data, here=not isinstance(target, Target))
     if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
     config = config_of(ctx)
@@ -132,15 +136,15 @@ def run(
     return exit_status(result)
 
 
-def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
+def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, here: bool) -> "Source":
     """A dataset, or the texts to read, and what their ratings mean. Raises UsageError for options without texts to
     which they belong."""
     if not any(options[name] for name in _FILES):
         if needless := [name for name in typed if name in READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")
-        if local and data is None:
+        if here and data is None:
             raise UsageError(
-                "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
+                "--local and --hosts need --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
             )
         require_s3(data)
         from bootstrap.training.sources.dataset import DatasetSource

@@ -38,18 +38,28 @@ def config_of(ctx: click.Context, *, endless: bool = False, **defaults: str) -> 
     return config
 
 
-def place_of(target: Target | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})) -> "Place":
-    """Where it runs: on the deployment that is named, or on this machine; `wishes`: of a launch on a deployment. Raises
-    UsageError for a deployment with a number of ranks."""
+def place_of(
+    target: Target | Path | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})
+) -> "Place":
+    """Where it runs: on the deployment that is named, on the hosts of a file, or on this machine; `wishes`: of a launch
+    elsewhere. Raises UsageError for another place than this machine with a number of ranks."""
     if target is None:
         from bootstrap.training.places.this_machine import ThisMachine
 
         return ThisMachine(ranks or 1)
     if ranks is not None:
-        raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
+        raise UsageError(
+            "--nodes goes with --local; a deployment uses all nodes of its topology, and --hosts all hosts"
+        )
+    from bootstrap.training.places.run_launch import Wishes
+
+    if isinstance(target, Path):
+        from bootstrap.hosts.hosts_file import read_hosts
+        from bootstrap.training.places.hosts import OnHosts
+
+        return OnHosts(read_hosts(target), Wishes(**wishes))
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.places.deployment import OnDeployment
-    from bootstrap.training.places.run_launch import Wishes
 
     return OnDeployment(find_deployment(target.name, target.account), Wishes(**wishes))
 
@@ -70,7 +80,10 @@ def run_training(
 
 def detached_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The summary of a run that is left to itself, for a person."""
-    name, run = result["deployment"], result["run"]
+    run = result["run"]
+    if "hosts" in result:
+        return [("run", f"{run} goes on without this command; to follow it, or stop it by Ctrl-C: the same command")]
+    name = result["deployment"]
     return [
         ("run", f"{run} goes on without this command; its nodes end by themselves"),
         ("to follow it", f"shoal attach {name} {run}"),

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import filterfalse
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from bootstrap.aws import names, objects
 from bootstrap.aws.deployment import Deployment
@@ -22,7 +22,7 @@ from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import count_readers
 from bootstrap.training.sources.source import Source
 from common.display import printable
-from common.errors import ShoalError, TrainingError
+from common.errors import ShoalError
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
@@ -34,7 +34,7 @@ from experiments.forecast.rates import Node
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
-from trainer.output.run_files import SUMMARY, finished_model, require_free_output, was_stopped
+from trainer.output.run_files import SUMMARY
 
 
 class OnDeployment(Place):
@@ -112,16 +112,6 @@ class OnDeployment(Place):
                 "the words; write `share: nfs` or `share: efs` in the file of its topology "
                 f"'{self.deployment.topology}', and deploy again"
             )
-
-    def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
-        """None: the run that goes on is found in the bucket."""
-        if not config.resume:
-            require_free_output(config.output, force=config.force)
-        elif (model := finished_model(config.output)) and not was_stopped(config.output):
-            raise TrainingError(
-                f"{model} is a finished model, which the resumed run would replace; choose another --output"
-            )
-        return None
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> DeploymentRun:
         """Upload what is here."""

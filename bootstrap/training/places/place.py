@@ -12,9 +12,11 @@ from typing import Any, Self
 from bootstrap.progress import Bars
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Reach, Source
+from common.errors import TrainingError
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.rates import Node
 from trainer.config import TrainConfig
+from trainer.output.run_files import finished_model, require_free_output, was_stopped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +96,17 @@ class Place(Reach):
     shares: bool = False
     """Whether its nodes share a folder."""
 
-    @abstractmethod
     def finished_before(self, config: TrainConfig) -> dict[str, Any] | None:
-        """The summary of the finished run that is asked to go on, with `finished_before` true; None for any other run.
-        Raises TrainingError where files of the run would replace a finished model."""
+        """The summary of the finished run that is asked to go on, with `finished_before` true; None for any other run,
+        as where nodes find the one that goes on. Raises TrainingError where files of the run would replace a finished
+        model."""
+        if not config.resume:
+            require_free_output(config.output, force=config.force)
+        elif (model := finished_model(config.output)) and not was_stopped(config.output):
+            raise TrainingError(
+                f"{model} is a finished model, which the resumed run would replace; choose another --output"
+            )
+        return None
 
     @abstractmethod
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:

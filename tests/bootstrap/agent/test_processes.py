@@ -2,13 +2,13 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bootstrap.agent.processes import LOST, OwnProcesses
+from tests.waiting import until
 
 NAME = "0a1b2c3d/train"
 WAITS = """
@@ -29,13 +29,6 @@ def processes(tmp_path: Path) -> Iterator[OwnProcesses]:
     yield made
     for name in made.names():
         made.stop(name, kill=True)
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def start(processes: OwnProcesses, tmp_path: Path, program: str, **environment: str) -> Path:

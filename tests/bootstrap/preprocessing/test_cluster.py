@@ -2,8 +2,7 @@ import gzip
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from common.errors import ShoalError
 from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from infra import topology
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
 MINE = Cancellation(run="0123456789ab", token="0a1b2c3d")
@@ -118,13 +118,6 @@ class Cluster(EmrCluster):
         (self._root / "usr" / "local" / "bin" / "yarn").write_text(f"#!/bin/sh\n{script}\n")
 
 
-def eventually(probe: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not probe():
-        assert time.monotonic() < until, "this never became true"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize(
     ("groups", "vcpus"),
     [
@@ -172,7 +165,7 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
     there, s3 = Cluster(session, aws), session.client("s3")
     own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
     s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 1, "run": "$(reboot)", "token": ""}')
-    eventually(lambda: "'$(reboot)' is not the name of a run" in there.error(own))
+    until(lambda: "'$(reboot)' is not the name of a run" in there.error(own))
     assert (there.state(own), OWN in there.yarn("application", "-list")) == ("RUNNING", True)
     with pytest.raises(KeyboardInterrupt), there.cancelling([own], MINE):
         raise KeyboardInterrupt
@@ -181,16 +174,16 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
     assert CancellationAnswer.from_json(answer) == CancellationAnswer(token=MINE.token, applications=1)
     assert OWN not in there.yarn("application", "-list")
     assert s3.list_objects_v2(Bucket="data", Prefix="requests/")["KeyCount"] == 0
-    eventually(lambda: OTHER in there.yarn("application", "-list"))
+    until(lambda: OTHER in there.yarn("application", "-list"))
     session.client("emr").cancel_steps(ClusterId=there.id, StepIds=[other])  # by hand
-    eventually(lambda: there.state(other) == "CANCELLED")
+    until(lambda: there.state(other) == "CANCELLED")
     assert there.yarn("application", "-list") == ""
 
 
 def test_a_job_that_yarn_does_not_end_is_reported_and_the_step_is_cancelled(session, aws) -> None:
     there, launch = Cluster(session, aws), replace(MINE, token="00000001")
     (own,) = there.submit([streaming(f"{OWN}encode", launch)])
-    eventually(lambda: OWN in there.yarn("application", "-list"))
+    until(lambda: OWN in there.yarn("application", "-list"))
     there.break_yarn("echo there is no resource manager >&2; exit 255")
     reported = pytest.raises(
         ShoalError, match=f"the cluster {there.id}, .*: YARN does not answer: there is no resource"
@@ -210,7 +203,7 @@ def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypa
     (own,) = there.submit([sleeping(f"{OWN}encode")])
     if written:
         session.client("s3").put_object(Bucket="data", Key=launch.answer_key, Body=written)
-    eventually(lambda: there._unfinished([own], "RUNNING") == [own])
+    until(lambda: there._unfinished([own], "RUNNING") == [own])
     reported = pytest.raises(ShoalError, match=f"are cancelled, but its jobs may go on .*: {why}")
     with reported, there.cancelling([own], launch):
         raise KeyboardInterrupt
@@ -220,7 +213,7 @@ def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypa
 def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     running, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
-    eventually(lambda: there._unfinished([running], "RUNNING") == [running])
+    until(lambda: there._unfinished([running], "RUNNING") == [running])
     with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], MINE):
         raise KeyboardInterrupt
     assert list(there.active_steps("shoal ")) == [f"{THEIRS.run}: encode"]

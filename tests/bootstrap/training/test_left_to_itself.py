@@ -35,6 +35,7 @@ from embedded.aws import EmbeddedAws
 from tests.bootstrap.agent.world import request
 from tests.bootstrap.training.on_nodes import DATASET, checkpoints
 from tests.fleet import BUCKET, Fleet, boot_agent
+from tests.waiting import until
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
 
@@ -123,8 +124,7 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results(one: Flee
 @pytest.mark.slow
 def test_who_finds_a_run_that_has_ended_ends_its_nodes_and_has_its_results(one: Fleet, tmp_path: Path) -> None:
     trained(one, configuration(tmp_path / "out"), Wishes(detach=True))
-    while requested_runs(one.deployment).with_ends()[0][1] is None:
-        time.sleep(0.2)
+    until(lambda: requested_runs(one.deployment).with_ends()[0][1] is not None)
     assert one.desired() == {"one": 1}
     found = trained(one, configuration(tmp_path / "out"))  # the same command
     assert (found["stopped"], one.desired(), len(runs(one))) == (False, {"one": 0}, 1)
@@ -156,8 +156,7 @@ def test_a_closed_terminal_and_expired_credentials_end_the_command_alone(
 def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet, tmp_path: Path) -> None:
     config = configuration(tmp_path / "out", epochs=60)
     left = trained(one, config, Wishes(detach=True))
-    while not any(left["run"] in each for each in checkpoints()):
-        time.sleep(0.1)
+    until(lambda: any(left["run"] in each for each in checkpoints()))
     with Bars() as bars:
         assert stop(one.deployment, None, bars)[1].outcome == "stopped"
         assert stop(one.deployment, left["run"], bars)[1].outcome == "stopped"

@@ -1,7 +1,6 @@
 """Readers on this machine, which are started again when they die."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -14,13 +13,7 @@ from common.errors import DataError, ShoalError
 from corpus.stream.parts import part_numbers
 from corpus.stream.stream_settings import StreamSettings
 from tests.corpus.stream.reading import lines
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+from tests.waiting import until
 
 
 @pytest.fixture

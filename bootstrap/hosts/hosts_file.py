@@ -1,0 +1,128 @@
+"""The file that names hosts of one's own.
+
+A line a host, `user@host[:port]` with options of its own, or an option of all of them:
+
+    folder=/srv/shoal                  a folder that all hosts share; needed
+    python=/opt/venv/bin/python        the Python that has PyTorch (default: python3)
+    ann@10.0.0.1 gpus=2
+    ann@10.0.0.2:2222 address=192.168.7.2
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path, PurePosixPath
+
+from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
+from common.display import printable
+from common.errors import ShoalError
+
+_HOST = re.compile(
+    r"(?:(?P<user>[A-Za-z0-9_][\w.-]{0,63})@)?(?P<name>[A-Za-z0-9][A-Za-z0-9.-]{0,252})(?::(?P<port>\d{1,5}))?"
+)
+_PATH = re.compile(r"/[^\x00-\x1f\x7f]{0,1023}")
+_OF_ALL, _OF_ONE = ("folder", "python"), ("gpus", "address", "python")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host."""
+
+    name: str
+    """As SSH finds it: an address, a name, or an alias of ~/.ssh/config."""
+    user: str | None
+    port: int | None
+    gpus: int | None
+    """A rank each; None: those that it has, or one rank without any."""
+    address: str | None
+    """The IPv4 address at which the other hosts find it; None: that of its name."""
+    python: str
+
+    @property
+    def called(self) -> str:
+        """What a sentence names it."""
+        return f"{f'{self.user}@' if self.user else ''}{self.name}{f':{self.port}' if self.port else ''}"
+
+    @property
+    def instance(self) -> str:
+        """What agents call it, in the form of an instance's id."""
+        return f"i-{sha256(self.called.encode()).hexdigest()[:17]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostsFile:
+    """The hosts, and the folder that they share."""
+
+    path: Path
+    folder: PurePosixPath
+    hosts: tuple[Host, ...]
+
+
+def read_hosts(path: Path) -> HostsFile:
+    """Read a file of hosts. Raises ShoalError with the line that cannot be used."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ShoalError(f"cannot read the hosts in {path}: {reason}") from error
+    common: dict[str, str] = {}
+    named: list[tuple[int, re.Match[str], dict[str, str]]] = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        where = f"{path}, line {number}"
+        if (start := _HOST.fullmatch(words[0])) is None:
+            common |= _options(words, _OF_ALL, where)
+        else:
+            named.append((number, start, _options(words[1:], _OF_ONE, where)))
+    hosts = tuple(_host(found, {**common, **own}, f"{path}, line {number}") for number, found, own in named)
+    for host in hosts:
+        if [each.called for each in hosts].count(host.called) > 1:
+            raise ShoalError(f"{path} names {host.called} twice; name it once, with gpus=N for several ranks")
+    if not 0 < len(hosts) <= MOST_NODES:
+        raise ShoalError(f"{path} names {len(hosts):,} hosts; write 1 to {MOST_NODES:,}, a line each: user@host")
+    if "folder" not in common:
+        raise ShoalError(
+            f"{path} names no folder that all hosts share; add a line such as folder=/srv/shoal, of a network file "
+            "system, or of any folder where there is one host"
+        )
+    return HostsFile(path=path, folder=PurePosixPath(common["folder"]), hosts=hosts)
+
+
+def _options(words: list[str], known: tuple[str, ...], where: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in known:
+            raise ShoalError(
+                f"{where}: '{printable(word)}' is neither user@host[:port] nor one of "
+                f"{', '.join(f'{each}=...' for each in known)}"
+            )
+        if name in ("folder", "python") and not (_PATH.fullmatch(value) or (name, value) == ("python", "python3")):
+            raise ShoalError(f"{where}: {name} must be an absolute path, but is '{printable(value)}'")
+        found[name] = value
+    return found
+
+
+def _host(found: re.Match[str], options: Mapping[str, str], where: str) -> Host:
+    port, gpus, address = found["port"], options.get("gpus"), options.get("address")
+    if port is not None and not 0 < int(port) < 1 << 16:
+        raise ShoalError(f"{where}: {port} is no port; it must be 1 to 65535")
+    if gpus is not None and not (gpus.isascii() and gpus.isdecimal() and 0 < int(gpus) <= MOST_GPUS):
+        raise ShoalError(f"{where}: gpus must be 1 to {MOST_GPUS}, but is '{printable(gpus)}'")
+    if address is not None:
+        try:
+            IPv4Address(address)
+        except AddressValueError:
+            raise ShoalError(f"{where}: address must be like 10.0.0.1, but is '{printable(address)}'") from None
+    return Host(
+        name=found["name"],
+        user=found["user"],
+        port=int(port) if port else None,
+        gpus=int(gpus) if gpus else None,
+        address=address,
+        python=options.get("python", "python3"),
+    )

@@ -1,0 +1,314 @@
+"""Hosts of one's own as a place, reached by SSH: the agents of a deployment's nodes, with a folder that all hosts share
+in the place of the bucket. It costs nothing that is known here."""
+
+import random
+import secrets
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bootstrap.agent import documents
+from bootstrap.agent.documents import REQUEST_NAME, RunRequest
+from bootstrap.aws import names
+from bootstrap.aws.paths import path_below
+from bootstrap.hosts.connection import Connection, LostError
+from bootstrap.hosts.group import HostGroup
+from bootstrap.hosts.hosts_file import HostsFile
+from bootstrap.hosts.payload import send_code, send_dataset
+from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.progress import Bars
+from bootstrap.training.places.launch import options_of
+from bootstrap.training.places.nodes_followed import FollowedNodes, RemoteRecord, Watch, wait_for_data
+from bootstrap.training.places.place import Ended, Place, Run
+from bootstrap.training.places.run_launch import DEFAULT, RequestedRuns, RunLaunch, Wishes
+from bootstrap.training.run_view import RunView
+from bootstrap.training.sources.source import Prepared, Source
+from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
+from common.display import printable
+from common.errors import DataError, ShoalError, UsageError
+from common.json_values import parse_json_object
+from corpus.dataset import open_dataset
+from experiments.records.summaries import read_summary
+from trainer.config import TrainConfig
+from trainer.output.run_files import RECORD, SUMMARY
+from trainer.rank_processes import failure_in
+
+_GROUP = "hosts"
+"""What the agents of hosts call theirs, of which a shared folder has one."""
+_SILENT_SECONDS = 15.0
+"""After which the agent of a host that is not heard is started again."""
+
+
+class OnHosts(Place):
+    """Hosts of one's own."""
+
+    pause = 1.0
+    reads_s3_alone = False
+    readers = 1
+
+    def __init__(self, file: HostsFile, wishes: Wishes = DEFAULT) -> None:
+        self.file, self.wishes, self.name = file, wishes, str(file.path)
+        self.options = {"hosts": (str(file.path),)}
+
+    def dataset(self, address: str | None, bars: Bars) -> str:  # noqa: ARG002
+        """The path of a dataset on this machine, which can be used."""
+        if address is None:
+            raise UsageError(
+                "--hosts needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
+            )
+        with open_dataset(Path(address)):
+            return address
+
+    def require_reads(self, address: str) -> None:
+        """Whatever this machine can read, which makes a dataset of it."""
+
+    def require_common_folder(self) -> None:
+        """They have one."""
+
+    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> Run:
+        """Make datasets of texts here."""
+        if config.embeddings is not None or config.similarity or config.analogy:
+            raise ShoalError("vectors and sets of words are files here, which hosts do not have; train with --local")
+        prepared = source.prepare(self, config, bars)
+        if prepared.readers or prepared.here is None:
+            raise ShoalError("a stream cannot be learnt with --hosts; use --local or --deployment")
+        return HostsRun(self, prepared, config)
+
+
+class HostsLaunch(RunLaunch):
+    """A launch on hosts."""
+
+    def __init__(self, hosts: HostGroup, run: str) -> None:
+        super().__init__(RequestedRuns(hosts, _GROUP), run)
+        self.are_working = False
+        """Whether agents run for another launch."""
+
+    def require_free(self, going: Sequence[RunRequest]) -> None:
+        """As in `RunLaunch`."""
+        if self.are_working:
+            raise ShoalError(
+                f"a training uses these hosts: {going[0].run}; type its command again to follow it, and Ctrl-C to stop "
+                "it; to wait for it, add --queue"
+            )
+
+
+class HostsRun(Run):
+    """A run on hosts."""
+
+    survives = True
+
+    def __init__(self, place: OnHosts, prepared: Prepared, config: TrainConfig) -> None:
+        self.config, self.prepared, self._place = config, prepared, place
+        self._hosts = HostGroup(place.file)
+        self._launch: HostsLaunch | None = None
+        self._followed: FollowedNodes | None = None
+        self._code, self._data = "", ""
+
+    @contextmanager
+    def resources(self, bars: Bars) -> Iterator[None]:
+        """The connections; code and dataset are sent."""
+        assert self.prepared.here is not None
+        with self._hosts:
+            bars.stage("connect", 0)
+            self._hosts.each(lambda _: None)
+            self._code = send_code(self._hosts)
+            self._data = send_dataset(self._hosts, self.prepared.here, bars)
+            yield
+
+    @contextmanager
+    def started(self, bars: Bars) -> Iterator[None]:
+        """Claim the hosts, and start their agents. A closed terminal leaves the run to itself."""
+        bars.stage("start the agents", 0)
+        launch = self._launch = HostsLaunch(self._hosts, self._name())
+        going = launch.wanted.going()
+        launch.are_working = bool(going) and self._any_works()
+        request = RunRequest(
+            run=launch.run,
+            token=secrets.token_hex(4),
+            trainers=len(self._hosts.file.hosts),
+            min_nodes=min(self._place.wishes.min_nodes, len(self._hosts.file.hosts)),
+            share=None,
+            options=options_of(self.config),
+            dataset=self._data,
+        )
+        if launch.put_in(request, self._place.wishes, anew=self.config.force):
+            self._hosts.write(f"{documents.RUNS}{launch.run}/{REQUEST_NAME}", request.to_json())
+        else:
+            bars.note(f"following run {launch.run}, which the same command has begun")
+        if launch.end() is None:
+            self._hosts.each(self.start_agent)
+        launch.begin([each.instance for each in self._hosts.file.hosts])
+        try:
+            yield
+        except LostError as error:
+            raise Detached(f"{error}; the run goes on, and the same command follows it") from error
+        except KeyboardInterrupt as interrupt:
+            if self.leaves(interrupt):
+                mark_handled(interrupt)
+                raise Detached from None
+            launch.forget()
+            raise
+        except ShoalError:
+            launch.forget()  # then agents end what they have begun
+            raise
+
+    def start_agent(self, connection: Connection) -> None:
+        """Start a host's agent, unless it runs. Raises ShoalError where it cannot run there, and LostError."""
+        self._call_agent("", connection)
+
+    def _call_agent(self, option: str, connection: Connection) -> dict[str, Any]:
+        """Have a host start its agent or, with an option, tell of it."""
+        host, gpus = connection.host, connection.host.gpus
+        status, output, errors = connection.run(
+            (
+                *("env", f"PYTHONPATH={self._code}", host.python, "-P", "-m", "bootstrap.agent.host"),
+                *("--group", _GROUP, "--store", self._hosts.name, "--instance", host.instance),
+                *("--address", connection.address, *(("--gpus", str(gpus)) if gpus else ()), *filter(None, (option,))),
+            )
+        )
+        try:
+            told = parse_json_object(output) if not status else {}
+        except DataError:
+            told = {}
+        if missing := told.get("missing"):
+            raise ShoalError(
+                f"{host.called}: {host.python} has no {printable(str(missing[0]))}; install what "
+                "bootstrap/nodes/gpu/requirements.txt lists and PyTorch, or name another Python in "
+                f"{self._place.file.path}: python=/path"
+            )
+        if not isinstance(told.get("runs"), bool):
+            last = (errors.strip() or output.strip()).splitlines()[-1:] or ["it said nothing"]
+            raise ShoalError(f"{host.called}: its agent does not start: {printable(last[0])}")
+        return told
+
+    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
+        """Whether this interrupt ends the command alone."""
+        return name_of(interrupt) == signal.SIGHUP.name
+
+    def left(self) -> Mapping[str, Any]:
+        """The run, and where it is."""
+        return {"run": self.launch.run, "hosts": self._place.name}
+
+    def wait_for_data(self, bars: Bars) -> None:
+        """Wait for all hosts."""
+        bars.stage("copy the dataset to the hosts", 0)
+        wait_for_data(self.launch, _HostsWatch(self), bars, detach=self._place.wishes.detach)
+
+    @contextmanager
+    def view(self, bars: Bars) -> Iterator[RunView]:
+        """The record as it grows in the shared folder."""
+        bars.stage("start the ranks", 0)
+        record = f"{documents.RUNS}{self.launch.run}/{RECORD}"
+
+        def state() -> tuple[str, int] | None:
+            size = self._hosts.size(record)
+            return None if size is None else (str(size), size)
+
+        with TensorBoardWriter(self.config.output / FOLDER) as board:
+            view = RunView(bars, board)
+            remote = RemoteRecord(self.launch, view, state, lambda at: self._hosts.read_from(record, at) or b"")
+            self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
+            yield view
+
+    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
+        """Whether all hosts have ended what they did."""
+        assert self._followed is not None
+        return self._followed.is_over()
+
+    def stop(self, bars: Bars) -> None:  # noqa: ARG002
+        """Ask the agents."""
+        assert self._followed is not None
+        self._followed.stop()
+
+    def spent(self) -> float | None:
+        """None: nobody knows."""
+        return None
+
+    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
+        """Copy the run's files to the output."""
+        output, folder, run = self.config.output, f"{documents.RUNS}{self.launch.run}/", self.launch.run
+        refused, files = list[str](), list[Path]()
+        with self._hosts:
+            for key in self._hosts.list(folder):
+                try:
+                    path = path_below(output, names.result(key.removeprefix(folder)))
+                except ShoalError as error:
+                    refused.append(str(error))
+                    continue
+                self._hosts.get(key, path)
+                files.append(path)
+            self.launch.forget()
+        for sentence in refused:
+            bars.note(f"not fetched: {sentence}")
+        summary = read_summary(output) if output / SUMMARY in files else None
+        failure = None if stopped or (summary and not summary["stopped"]) else self._failure(files)
+        return Ended(
+            summary=summary,
+            failure=failure,
+            told={"run": f"{self._hosts.name}/{documents.RUNS}{run}/", "refused": refused},
+        )
+
+    @property
+    def launch(self) -> HostsLaunch:
+        """The launch, once it is claimed."""
+        assert self._launch is not None
+        return self._launch
+
+    @property
+    def hosts(self) -> HostGroup:
+        """Its hosts."""
+        return self._hosts
+
+    def _failure(self, files: Sequence[Path]) -> Exception | None:
+        """Why it came to no end."""
+        end = self._followed.end if self._followed else None
+        if end is not None and end.error:
+            return ShoalError(printable(end.error))
+        if end is not None and end.outcome == "stopped":
+            return None
+        logs = [path for path in files if path.suffix == ".log"]
+        text = "\n".join(path.read_text("utf-8", "replace") for path in logs)
+        return failure_in(text, f"the logs are in {self.config.output}")
+
+    def _any_works(self) -> bool:
+        """Whether the agent of any host runs."""
+        return any(each["runs"] for each in self._hosts.each(partial(self._call_agent, "--ask")))
+
+    def _name(self) -> str:
+        """The name of the newest run that was stopped, if this one goes on, or of a new one."""
+        if not self.config.resume:
+            return f"{_GROUP}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
+        for name in sorted(filter(names.is_run, self._hosts.folders(documents.RUNS.rstrip("/"))), reverse=True):
+            summary = self._hosts.read(f"{documents.RUNS}{name}/{SUMMARY}")
+            if summary is None or '"stopped": true' in summary.text:
+                return name
+        raise ShoalError(f"no training in {self._hosts.name} was stopped; leave out --resume to start one")
+
+
+class _HostsWatch(Watch):
+    """Starts the agents again that are not heard: of a host that was started anew, or whose agent was killed."""
+
+    def __init__(self, run: HostsRun) -> None:
+        super().__init__(run.launch)
+        self._run = run
+        self._heard: dict[str, tuple[str, float]] = {}
+
+    def look_at_nodes(self, bars: Bars) -> None:
+        """As in `Watch`."""
+        now, beats = time.monotonic(), self._run.hosts.list(documents.NODES)
+        for host in self._run.hosts.file.hosts:
+            tag = beats.get(documents.beat_key(host.instance), "")
+            known, since = self._heard.setdefault(host.instance, (tag, now))
+            if tag != known:
+                self._heard[host.instance] = (tag, now)
+            elif now - since > _SILENT_SECONDS:
+                self._heard[host.instance] = (tag, now)
+                try:
+                    self._run.start_agent(self._run.hosts.connect(host))
+                except (LostError, ShoalError) as error:
+                    bars.note(f"{error}; the others go on without it")

@@ -1,0 +1,179 @@
+"""Trainings on hosts of one's own, by a real SSH server: they are followed, stopped, resumed, and survive losses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.agent.documents import RUNS
+from bootstrap.hosts.connection import Connection
+from bootstrap.hosts.group import HostGroup
+from bootstrap.hosts.hosts_file import read_hosts
+from common.errors import ShoalError
+from corpus.dataset import write_dataset
+from corpus.dataset_settings import Settings
+from tests.bootstrap.training.on_nodes import rows
+from tests.ssh_hosts import SshHosts, ssh_hosts
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+    with ssh_hosts(tmp_path_factory.mktemp("hosts")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "dataset.h5"
+    write_dataset(
+        path,
+        train=rows(2000),
+        test=rows(200),
+        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
+        settings=Settings(row_length=10, vocabulary_size=20),
+    )
+    return path
+
+
+class Training:
+    """The command of a training, as it is typed."""
+
+    def __init__(self, hosts: SshHosts, dataset: Path, output: Path, *more: str, where: tuple[str, ...] = ()) -> None:
+        place = where or ("--hosts", str(hosts.file))
+        options = ["--data", str(dataset), "--output", str(output), "--threads", "1", "--seed", "3", "--json"]
+        command = [sys.executable, "-m", "bootstrap.cli.main", "train", *place, *options, *more]
+        self._hosts = hosts
+        self._known = self._runs()
+        self.process = subprocess.Popen(
+            command, env=hosts.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def _runs(self) -> set[Path]:
+        return set((self._hosts.folder / RUNS).glob("*"))
+
+    def until(self, name: str) -> Path:
+        """Until the new run has left files of this pattern in the shared folder; returns the run's folder."""
+        for _ in range(1200):
+            for run in self._runs() - self._known:
+                if list(run.glob(name)):
+                    return run
+            if self.process.poll() is not None:
+                raise AssertionError(self.process.communicate())
+            time.sleep(0.1)
+        raise AssertionError(f"no {name}")
+
+    def ended(self, status: int = 0) -> dict[str, Any]:
+        printed, said = self.process.communicate(timeout=240)
+        assert self.process.returncode == status, said
+        return {**json.loads(printed), "said": " ".join(said.split())}
+
+
+LONG = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8", "--checkpoint-minutes", "0.01")
+
+
+def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
+    found = Training(hosts, dataset, tmp_path / "out", "--epochs", "3").ended()
+    here = Training(hosts, dataset, tmp_path / "here", "--epochs", "3", where=("--local", "--nodes", "2")).ended()
+    assert (found["stopped"], found["rows_seen"]) == (False, 3 * found["rows"])
+    assert found["log_loss"] == pytest.approx(here["log_loss"], rel=1e-3)
+    assert (tmp_path / "out" / "model" / "config.json").exists()
+    assert len(list((hosts.folder / "datasets").iterdir())) == 1
+    assert [oct(path.stat().st_mode)[-3:] for path in hosts.folder.glob("code/*/bootstrap")] == ["755"]
+
+
+def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
+    training = Training(hosts, dataset, tmp_path / "out", *LONG)
+    training.until("checkpoints/step-*")
+    training.process.send_signal(signal.SIGINT)
+    assert training.ended(130)["stopped"] is True
+    found = Training(hosts, dataset, tmp_path / "out", "--epochs", "20", "--resume").ended()
+    assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
+
+
+def test_a_run_goes_on_without_its_command_and_the_same_command_follows_it(
+    hosts: SshHosts, dataset: Path, tmp_path: Path
+) -> None:
+    options = ("--epochs", "20", "--slow", "0:5", "--slow", "1:5")
+    left = Training(hosts, dataset, tmp_path / "out", *options, "--detach").ended()
+    assert (left["detached"], left["hosts"]) == (True, str(hosts.file))
+    other = Training(hosts, dataset, tmp_path / "other", "--epochs", "1")
+    assert f"a training uses these hosts: {left['run']}" in other.process.communicate()[1].replace("\n", " ")
+    found = Training(hosts, dataset, tmp_path / "out", *options).ended()
+    assert f"following run {left['run']}, which the same command has begun" in found["said"]
+    assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
+
+
+def kill_agent(hosts: SshHosts) -> None:
+    os.kill(hosts.agents()[0], signal.SIGKILL)
+
+
+def kill_host(hosts: SshHosts) -> None:
+    """All processes of a host, as when it is started anew."""
+    agent = hosts.agents()[0]
+    home = next(each for each in (Path(f"/proc/{agent}/environ").read_bytes().split(b"\0")) if each[:5] == b"HOME=")
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if home in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            continue
+
+
+@pytest.mark.parametrize("lose", [kill_agent, kill_host])
+def test_a_host_that_is_lost_comes_back(
+    hosts: SshHosts, dataset: Path, tmp_path: Path, lose: Callable[[SshHosts], None]
+) -> None:
+    training = Training(hosts, dataset, tmp_path / "out", *LONG)
+    training.until("checkpoints/step-*")
+    lose(hosts)
+    found = training.ended()
+    assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
+
+
+def test_a_host_that_is_not_known_or_takes_no_key_is_refused(
+    hosts: SshHosts, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(hosts.home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    (host, other) = read_hosts(hosts.file).hosts
+    Connection(host).close()
+    known = hosts.home / ".ssh" / "known_hosts"
+    lines = known.read_text().splitlines(keepends=True)
+    try:
+        known.write_text(lines[1])
+        with pytest.raises(ShoalError, match=r"is not in your known_hosts; connect to it once by ssh, and compare"):
+            Connection(host)
+        known.write_text(lines[1].replace(str(other.port), str(host.port)))
+        with pytest.raises(ShoalError, match=r"shows another key than your known_hosts has for it"):
+            Connection(host)
+    finally:
+        known.write_text("".join(lines))
+    key = hosts.home / ".ssh" / "id_ed25519"
+    key.rename(key.with_suffix(".away"))
+    try:
+        with pytest.raises(ShoalError, match=r"accepts none of your keys; `ssh-add` the right one"):
+            Connection(host)
+    finally:
+        key.with_suffix(".away").rename(key)
+
+
+def test_two_commands_change_a_document_once(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(hosts.home))
+    with HostGroup(read_hosts(hosts.file)) as first, HostGroup(read_hosts(hosts.file)) as second:
+        assert first.write_if("requests/a.json", "1", None)
+        assert not second.write_if("requests/a.json", "2", None)
+        found = second.read("requests/a.json")
+        assert first.write_if("requests/a.json", "3", first.read("requests/a.json"))
+        assert not second.write_if("requests/a.json", "4", found)
+        assert list(first.list("requests/a")) == ["requests/a.json"]
+        first.remove("requests/a.json")
+        assert second.read("requests/a.json") is None

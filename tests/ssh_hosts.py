@@ -1,0 +1,126 @@
+"""Hosts reached by OpenSSH's own server: on ports of this machine's loopback interface, each with a home of its own."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+_SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
+def require_sshd() -> str:
+    """Its path. Where it is missing CI fails, and a test elsewhere is skipped."""
+    if _SSHD is None:
+        missing = "needs OpenSSH's server: apt install openssh-server"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    return _SSHD
+
+
+class SshHosts:
+    """Hosts, the user's home with the key that they accept, and the file that names them."""
+
+    def __init__(self, root: Path, count: int) -> None:
+        self.home, self.folder, self.file = root / "home", root / "shared", root / "hosts.txt"
+        self._root, self.servers = root, dict[int, subprocess.Popen[bytes]]()
+        ssh = self.home / ".ssh"
+        ssh.mkdir(parents=True, mode=0o700)
+        self.folder.mkdir()
+        self._make_key(ssh / "id_ed25519")
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
+        for _ in range(count):
+            self._add()
+        known = [f"[127.0.0.1]:{port} {self._host_key(port)}" for port in self.servers]
+        (ssh / "known_hosts").write_text("\n".join([*known, ""]))
+        self.write_file()
+
+    @property
+    def ports(self) -> list[int]:
+        return list(self.servers)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of a command of the user."""
+        return {
+            **{name: value for name, value in os.environ.items() if name != "SSH_AUTH_SOCK"},
+            "HOME": str(self.home),
+        }
+
+    def write_file(self, *more: str) -> None:
+        user = Path.home().owner()
+        hosts = [f"{user}@127.0.0.1:{port} gpus=1" for port in self.servers]
+        self.file.write_text("\n".join([f"folder={self.folder}", f"python={sys.executable}", *hosts, *more, ""]))
+
+    def agents(self) -> list[int]:
+        """The processes of agents of these hosts."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                home = f"HOME={self._root}/".encode()
+                if b"bootstrap.agent.host" in words and home in (process / "environ").read_bytes():
+                    found.append(int(process.name))
+            except OSError:
+                continue
+        return found
+
+    def close(self) -> None:
+        for process in self.agents():
+            os.kill(process, signal.SIGTERM)
+        for server in self.servers.values():
+            server.terminate()
+            server.wait()
+
+    def _add(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        home = self._root / f"host-{port}"
+        home.mkdir()
+        self._make_key(self._root / f"key-{port}")
+        settings = {
+            "Port": port,
+            "ListenAddress": "127.0.0.1",
+            "HostKey": self._root / f"key-{port}",
+            "PidFile": "none",
+            "UsePAM": "no",
+            "StrictModes": "no",
+            "PasswordAuthentication": "no",
+            "AuthorizedKeysFile": self.home / ".ssh" / "id_ed25519.pub",
+            "Subsystem": "sftp internal-sftp",
+            "SetEnv": f"HOME={home}",
+            "PermitRootLogin": "prohibit-password",
+        }
+        path = self._root / f"sshd-{port}"
+        path.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+        with (self._root / f"sshd-{port}.log").open("wb") as log:
+            self.servers[port] = subprocess.Popen([require_sshd(), "-D", "-e", "-f", str(path)], stderr=log)
+        for _ in range(200):
+            with socket.socket() as asked:
+                if asked.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError((self._root / f"sshd-{port}.log").read_text())
+
+    def _host_key(self, port: int) -> str:
+        return " ".join((self._root / f"key-{port}.pub").read_text().split()[:2])
+
+    def _make_key(self, path: Path) -> None:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+
+
+@contextmanager
+def ssh_hosts(root: Path, count: int = 2) -> Iterator[SshHosts]:
+    """Hosts, until the end of the block."""
+    require_sshd()
+    with ExitStack() as ends:
+        made = SshHosts(root, count)
+        ends.callback(made.close)
+        yield made
