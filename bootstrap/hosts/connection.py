@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 import paramiko
 
@@ -58,13 +59,15 @@ class Connection:
             self._refuse(
                 f"shows another key than your known_hosts has for it ({error}); somebody may answer in its place", error
             )
-        except paramiko.AuthenticationException as error:
-            self._refuse("accepts none of your keys; `ssh-add` the right one, or name it in ~/.ssh/config", error)
         except paramiko.SSHException as error:
-            if "known_hosts" not in str(error):
-                self.close()
-                raise LostError(f"{host.called} does not answer: {error}") from error
-            self._refuse("is not in your known_hosts; connect to it once by ssh, and compare its fingerprint", error)
+            if isinstance(error, paramiko.AuthenticationException) or "authentication methods" in str(error):
+                self._refuse("accepts none of your keys; `ssh-add` the right one, or name it in ~/.ssh/config", error)
+            if "known_hosts" in str(error):
+                self._refuse(
+                    "is not in your known_hosts; connect to it once by ssh, and compare its fingerprint", error
+                )
+            self.close()
+            raise LostError(f"{host.called} does not answer: {error}") from error
         except (OSError, EOFError) as error:
             self.close()
             raise LostError(f"{host.called} does not answer: {error or type(error).__name__}") from error
@@ -98,7 +101,7 @@ class Connection:
         """End the connection."""
         self._client.close()
 
-    def _refuse(self, why: str, error: Exception) -> None:
+    def _refuse(self, why: str, error: Exception) -> NoReturn:
         self.close()
         raise ShoalError(f"{self.host.called} {why}") from error
 

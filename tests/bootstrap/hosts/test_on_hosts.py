@@ -13,10 +13,6 @@ from typing import Any
 import pytest
 
 from bootstrap.agent.documents import RUNS
-from bootstrap.hosts.connection import Connection
-from bootstrap.hosts.group import HostGroup
-from bootstrap.hosts.hosts_file import read_hosts
-from common.errors import ShoalError
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from tests.bootstrap.training.on_nodes import rows
@@ -137,43 +133,3 @@ def test_a_host_that_is_lost_comes_back(
     lose(hosts)
     found = training.ended()
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
-
-
-def test_a_host_that_is_not_known_or_takes_no_key_is_refused(
-    hosts: SshHosts, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(hosts.home))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    (host, other) = read_hosts(hosts.file).hosts
-    Connection(host).close()
-    known = hosts.home / ".ssh" / "known_hosts"
-    lines = known.read_text().splitlines(keepends=True)
-    try:
-        known.write_text(lines[1])
-        with pytest.raises(ShoalError, match=r"is not in your known_hosts; connect to it once by ssh, and compare"):
-            Connection(host)
-        known.write_text(lines[1].replace(str(other.port), str(host.port)))
-        with pytest.raises(ShoalError, match=r"shows another key than your known_hosts has for it"):
-            Connection(host)
-    finally:
-        known.write_text("".join(lines))
-    key = hosts.home / ".ssh" / "id_ed25519"
-    key.rename(key.with_suffix(".away"))
-    try:
-        with pytest.raises(ShoalError, match=r"accepts none of your keys; `ssh-add` the right one"):
-            Connection(host)
-    finally:
-        key.with_suffix(".away").rename(key)
-
-
-def test_two_commands_change_a_document_once(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(hosts.home))
-    with HostGroup(read_hosts(hosts.file)) as first, HostGroup(read_hosts(hosts.file)) as second:
-        assert first.write_if("requests/a.json", "1", None)
-        assert not second.write_if("requests/a.json", "2", None)
-        found = second.read("requests/a.json")
-        assert first.write_if("requests/a.json", "3", first.read("requests/a.json"))
-        assert not second.write_if("requests/a.json", "4", found)
-        assert list(first.list("requests/a")) == ["requests/a.json"]
-        first.remove("requests/a.json")
-        assert second.read("requests/a.json") is None

@@ -1,0 +1,75 @@
+"""Hosts are reached as OpenSSH reaches them, and none whose key is not known; documents in their folder are whole."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bootstrap.hosts.connection import Connection, LostError
+from bootstrap.hosts.group import HostGroup
+from bootstrap.hosts.hosts_file import read_hosts
+from common.errors import ShoalError
+from tests.ssh_hosts import SshHosts, ssh_hosts
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+    with ssh_hosts(tmp_path_factory.mktemp("hosts")) as found:
+        yield found
+
+
+@pytest.fixture
+def hosts(made: SshHosts, monkeypatch: pytest.MonkeyPatch) -> SshHosts:
+    monkeypatch.setenv("HOME", str(made.home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return made
+
+
+def test_a_host_that_is_not_known_or_takes_no_key_is_refused(hosts: SshHosts) -> None:
+    (host, other) = read_hosts(hosts.file).hosts
+    Connection(host).close()
+    known = hosts.home / ".ssh" / "known_hosts"
+    lines = known.read_text().splitlines(keepends=True)
+    try:
+        known.write_text(lines[1])
+        with pytest.raises(ShoalError, match=r"is not in your known_hosts; connect to it once by ssh, and compare"):
+            Connection(host)
+        known.write_text(lines[1].replace(str(other.port), str(host.port)))
+        with pytest.raises(ShoalError, match=r"shows another key than your known_hosts has for it"):
+            Connection(host)
+    finally:
+        known.write_text("".join(lines))
+    key = hosts.home / ".ssh" / "id_ed25519"
+    key.rename(key.with_suffix(".away"))
+    try:
+        with pytest.raises(ShoalError, match=r"accepts none of your keys; `ssh-add` the right one"):
+            Connection(host)
+    finally:
+        key.with_suffix(".away").rename(key)
+
+
+def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
+    with HostGroup(read_hosts(hosts.file)) as first, HostGroup(read_hosts(hosts.file)) as second:
+        assert first.write_if("requests/a.json", "1", None)
+        assert not second.write_if("requests/a.json", "2", None)
+        found = second.read("requests/a.json")
+        assert first.write_if("requests/a.json", "3", first.read("requests/a.json"))
+        assert not second.write_if("requests/a.json", "4", found)
+        assert list(first.list("requests/a")) == ["requests/a.json"]
+        first.remove("requests/a.json")
+        assert second.read("requests/a.json") is None
+
+
+def test_another_host_does_what_one_that_is_gone_did(hosts: SshHosts) -> None:
+    file = read_hosts(hosts.file)
+    with HostGroup(file) as group:
+        group.write("requests/b.json", "1")
+        group.connect(file.hosts[0]).close()
+        hosts.servers[hosts.ports[0]].terminate()
+        hosts.servers[hosts.ports[0]].wait()
+        found = group.read("requests/b.json")
+        assert found is not None
+        assert found.text == "1"
+        with pytest.raises(LostError, match=r"does not answer"):
+            group.connect(file.hosts[0])
+        with pytest.raises(ShoalError, match=r"does not answer: .*; check that it runs, or take it out of "):
+            group.each(lambda _: None)
