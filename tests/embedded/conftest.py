@@ -66,7 +66,7 @@ def eventually() -> Eventually:
     """Waits until a probe returns something true, and returns that."""
 
     def wait(probe: Callable[[], Any]) -> Any:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 240  # a busy machine may take long
         while not (found := probe()):
             assert time.monotonic() < until, "this never became true"
             time.sleep(0.02)

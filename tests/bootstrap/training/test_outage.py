@@ -98,10 +98,14 @@ class Watching(Bars):
 
     def __init__(self, person: Person, folder: Path, how: signal.Signals) -> None:
         super().__init__()
-        self._person, self._folder, self._how = person, folder, how
+        self._person, self._folder, self._how, self._stage = person, folder, how, ""
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self._stage = name
 
     def tick(self) -> None:
-        if self._how and any(self._folder.glob("nodes/*/training")):
+        if self._how and self._stage == "start the ranks" and any(self._folder.glob("nodes/*/training")):
             self._person.takes_aws_away(self._how)
             self._how = None  # type: ignore[assignment]
 

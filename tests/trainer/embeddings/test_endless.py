@@ -13,6 +13,7 @@ from tests.corpus.stream.reading import begin, read_until
 from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
+from tests.waiting import until
 
 UNTRAINED = 4.16
 """The loss of a pair of a model that knows nothing: log 2 for the pair, and for each of five drawn words."""
@@ -108,8 +109,14 @@ def test_a_run_ends_on_time_and_on_request_also_where_its_source_is_silent(
     while asked.poll() is None and begun and not (record.exists() and '"waiting"' in record.read_text()):
         time.sleep(0.05)
     if not begun:
-        time.sleep(5)  # until it notes signals; one that comes before ends it anyhow
+        until(lambda: _notes(asked.pid, signal.SIGTERM))
     asked.send_signal(signal.SIGTERM)
     _, errors = asked.communicate(timeout=20)
     assert asked.returncode == (0 if begun else 1), errors
     assert begun or "stopped before enough text had come" in errors
+
+
+def _notes(process: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler of its own for a signal."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return bool(int(status["SigCgt"], 16) >> (number - 1) & 1)
