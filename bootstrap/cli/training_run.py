@@ -39,8 +39,9 @@ def config_of(ctx: click.Context, *, endless: bool = False, **defaults: str) -> 
 
 
 def place_of(target: Target | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})) -> "Place":
-    """Where it runs: on the deployment that is named, or on this machine; `wishes`: of a launch on a deployment. Raises
-    UsageError for a deployment with a number of ranks."""
+    """Where it runs: on the deployment that is named, or on this machine; `wishes`: of a launch on a deployment, whose
+    topology limits what it costs if they do not. Raises UsageError for a deployment with a number of ranks, and for a
+    limit of its topology on a run that waits for others."""
     if target is None:
         from bootstrap.training.places.this_machine import ThisMachine
 
@@ -51,7 +52,14 @@ def place_of(target: Target | None, ranks: int | None, wishes: Mapping[str, Any]
     from bootstrap.training.places.deployment import OnDeployment
     from bootstrap.training.places.launch import Wishes
 
-    return OnDeployment(find_deployment(target.name, target.account), Wishes(**wishes))
+    deployment = find_deployment(target.name, target.account)
+    most = wishes.get("max_dollars") or deployment.max_dollars
+    if most and "queue" in wishes:
+        raise UsageError(
+            f"{deployment.limit_of(most)}, which counts from the start of the nodes, so it does not go with --queue; "
+            "leave --queue out when the run before it has ended"
+        )
+    return OnDeployment(deployment, Wishes(**{**wishes, "max_dollars": most}))
 
 
 def run_training(
