@@ -70,6 +70,12 @@ def hourly_fixed(topology: Topology) -> float:
     return sum(row.hourly for row in rows(topology) if row.since == "always")
 
 
+def hourly_of_run(topology: Topology) -> float:
+    """Dollars an hour of the nodes that train. Raises TopologyError when a price is missing."""
+    prices = catalog.prices(topology.region)
+    return sum(group.count * training_node(group.instance_type, prices) for group in topology.trainers)
+
+
 def hourly_at_maximum(topology: Topology) -> float:
     """Dollars an hour while everything runs and managed scaling is at its maximum."""
     cluster = topology.preprocessing

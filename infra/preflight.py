@@ -15,6 +15,8 @@ from infra.rules.money import (
     IdleTooSoon,
     NobodyWarned,
     NoPrice,
+    RunBelowItsStart,
+    RunBeyondTheBudget,
 )
 from infra.rules.nodes import NoShare, ShareTooSlow, SpotCluster
 from infra.topology import Topology
@@ -37,9 +39,11 @@ def offline(topology: Topology, *, hours: float | None = None, today: datetime.d
         ImageTooNew(),
         ReleaseTooOld(),
         BudgetBelowAnHour(),
+        RunBelowItsStart(),
         ReleaseEnding(day),
         BudgetBelowTheHours(asked),
         HoursBeyondTheEnd(asked),
+        RunBeyondTheBudget(),
         IdleTooSoon(),
         NobodyWarned(),
         SpotCluster(),

@@ -194,6 +194,8 @@ class ShoalStack(Stack):
             values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._spec.share
         if self._spec.inputs:
             values[topology.OUTPUT_INPUTS] = " ".join(self._spec.inputs)
+        if self._spec.max_dollars:
+            values[topology.OUTPUT_MAX_DOLLARS] = str(self._spec.max_dollars)
         for name, value in values.items():
             CfnOutput(self, name, value=value)
 

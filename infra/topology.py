@@ -43,6 +43,8 @@ OUTPUT_SHARE_ID = "ShareId"
 """The shared file system's id, or `nfs` where the first GPU node serves the share."""
 OUTPUT_INPUTS = "Inputs"
 """The addresses that the topology names as inputs, separated by spaces; absent where it names none."""
+OUTPUT_MAX_DOLLARS = "MaxDollars"
+"""The most dollars that the nodes of a run may cost; absent where the topology sets no limit."""
 OUTPUT_GENERATION = "Generation"
 OUTPUT_GUARD = "GuardFunction"
 
@@ -147,6 +149,13 @@ class Topology(parts.TopologyPart):
         description="a list of node groups",
         examples=["[{instance_type: g5.xlarge, count: 1}]"],
     )
+    max_dollars: float | None = Field(
+        default=None,
+        gt=0,
+        le=1_000_000,
+        description="a number of dollars above 0, up to 1000000, or nothing for no limit",
+        examples=[20],
+    )
     share: Literal["efs", "nfs"] | None = Field(
         default=None,
         description="efs, nfs (served by the first GPU node), or nothing for no shared folder",
@@ -203,6 +212,12 @@ class Topology(parts.TopologyPart):
     def _nodes_for_a_share(self) -> Self:
         if self.share and not self.training:
             raise FieldError("there is no `training` that could use it; leave `share` out.", "share")
+        return self
+
+    @model_validator(mode="after")
+    def _runs_for_a_limit(self) -> Self:
+        if self.max_dollars and not self.training:
+            raise FieldError("there is no `training` that it could limit; leave `max_dollars` out.", "max_dollars")
         return self
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 Do not read the topology's file here, because it may have changed since the deployment.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +13,7 @@ import boto3
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership
+from common.display import printable
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, place_of
 from infra import addresses, topology
@@ -46,6 +48,31 @@ class Deployment:
         """What serves the folder that all GPU nodes share; None where each node has its own."""
         held = self.outputs.get(topology.OUTPUT_SHARE_ID)
         return None if held is None else "nfs" if held == "nfs" else "efs"
+
+    @property
+    def max_dollars(self) -> float | None:
+        """The most that the nodes of a run may cost unless its command says otherwise; None: no limit.
+
+        Raises ShoalError for an output that is no amount, because a limit that cannot be read is not the lack of one.
+        """
+        text = self.outputs.get(topology.OUTPUT_MAX_DOLLARS)
+        if text is None:
+            return None
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = math.nan
+        if not 0 < amount < math.inf:
+            raise ShoalError(
+                f"the output {topology.OUTPUT_MAX_DOLLARS} of the deployment '{self.name}' is {printable(text)!r}, "
+                "which is no amount of dollars; deploy again, or give --max-dollars"
+            )
+        return amount
+
+    def limit_of(self, most: float) -> str:
+        """What limits a run to so many dollars, as the beginning of a sentence."""
+        named = f"max_dollars of the topology '{self.topology}'" if most == self.max_dollars else "--max-dollars"
+        return f"{named} is {most:g}"
 
     def readable(self, address: str, *own: str, under: Sequence[str] = ("",)) -> S3Path:
         """The place of an address that nodes may read: in one of their own buckets, or within the topology's `inputs`.

@@ -65,7 +65,8 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_ru
     content = {**_content(name, before), "things": _listed(before.things)}
     empty = before.bucket if delete_runs and not before.loses else None
     if before.nothing and not (before.unfetched and (delete_runs or folder or not yes)):
-        show({**content, "destroyed": True}, f"there is nothing of '{name}' to destroy", as_json=as_json)
+        nothing = f"there is nothing of '{name}' to destroy{_but_kept(len(before.kept))}"
+        show({**content, "destroyed": True}, nothing, as_json=as_json)
         return 0
     if dry_run:
         show(content, _table(before.things), as_json=as_json)
@@ -180,6 +181,8 @@ def _result(name: str, done: "DestroyResult") -> str:
         return f"{found}{stack}{unseen}; use credentials that may see it, and {again}"
     kept = sum(thing.outcome == KEPT for thing in done.things)
     looked = f"AWS was asked for {len(KINDS)} kinds of things, and nothing that costs money is left"
-    return f"{found}{stack}{looked}" + (
-        f", except {plural(kept, 'bucket')} that {'stays' if kept == 1 else 'stay'}" if kept else ""
-    )
+    return f"{found}{stack}{looked}{_but_kept(kept)}"
+
+
+def _but_kept(buckets: int) -> str:
+    return f", except {plural(buckets, 'bucket')} that {'stays' if buckets == 1 else 'stay'}" if buckets else ""

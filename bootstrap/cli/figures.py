@@ -70,8 +70,16 @@ def spent(guard: "GuardReport") -> str:
 
 def stays(kept: "KeptBucket") -> str:
     """What stays in a bucket, its price, and why."""
-    content = f"{plural(kept.objects, 'object')}, {kept.bytes / 1e9:,.2f} GB, {dollars(kept.monthly, ' a month')}"
+    content = "of unknown size and price"
+    if kept.objects is not None and kept.bytes is not None:
+        content = f"{plural(kept.objects, 'object')}, {size(kept.bytes)}, {_monthly(kept.monthly)}"
     return f"s3://{kept.bucket}, {content} ({kept.why})"
+
+
+def _monthly(amount: float | None) -> str:
+    if amount is None:
+        return "at an unknown price"
+    return "less than $0.01 a month" if 0 < amount < 0.01 else dollars(amount, " a month")
 
 
 def kept_content(

@@ -198,7 +198,7 @@ def _session(region: str) -> "boto3.Session":
 def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     """A plan for a person, line by line."""
     from bootstrap.lifecycle.plan import guard_sentences
-    from infra.cost import hourly_of_shell
+    from infra.cost import hourly_of_run, hourly_of_shell
 
     chosen = made.topology
     yield f"{chosen.name}: {chosen.description} ({chosen.region})"
@@ -225,6 +225,12 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
         yield f"After the deployment, with node groups at zero: ${made.resting:.2f} an hour."
     if made.scaled > made.hourly:
         yield f"With managed scaling at its maximum: ${made.scaled:.2f} an hour."
+    if chosen.max_dollars:
+        hours = chosen.max_dollars / hourly_of_run(chosen)
+        yield (
+            f"A run is stopped with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
+            f"{hours:.1f} h of the nodes that train."
+        )
     if saved := hourly_of_shell(chosen):
         yield f"Without a shell on nodes (network, shell) there are no interface endpoints: ${saved:.2f} an hour less."
     by_use = "; ".join(f"{use.item}: ${use.price:g} a {use.unit}" for use in made.by_use)
@@ -252,6 +258,7 @@ def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
         "resting": made.resting,
         "scaled": made.scaled,
         "saved_without_shell": hourly_of_shell(made.topology),
+        "max_dollars": made.topology.max_dollars,
         "hours": made.hours,
         "price": made.hours * made.hourly,
         "guard": guard_sentences(made.topology, deployment=deployment),

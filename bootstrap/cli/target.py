@@ -160,7 +160,8 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
         type=click.FloatRange(0, min_open=True),
         group=_WHERE,
         metavar="X",
-        help="with --deployment: stop with a checkpoint before its nodes cost more, at prices on demand",
+        help="with --deployment: stop with a checkpoint before its nodes cost more, at prices on demand (default: "
+        "max_dollars of its topology, or no limit)",
     )
     @wraps(function)
     def with_wishes(**options: Any) -> int:

@@ -42,7 +42,8 @@ def place_of(
     target: Target | Path | None, ranks: int | None, wishes: Mapping[str, Any] = MappingProxyType({})
 ) -> "Place":
     """Where it runs: on the deployment that is named, on the hosts of a file, or on this machine; `wishes`: of a launch
-    elsewhere. Raises UsageError for another place than this machine with a number of ranks."""
+    elsewhere, which the topology of a deployment limits the costs of if they do not. Raises UsageError for another
+    place than this machine with a number of ranks, and for a limit of a topology on a run that waits for others."""
     if target is None:
         from bootstrap.training.places.this_machine import ThisMachine
 
@@ -61,7 +62,14 @@ def place_of(
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.places.deployment import OnDeployment
 
-    return OnDeployment(find_deployment(target.name, target.account), Wishes(**wishes))
+    deployment = find_deployment(target.name, target.account)
+    most = wishes.get("max_dollars") or deployment.max_dollars
+    if most and "queue" in wishes:
+        raise UsageError(
+            f"{deployment.limit_of(most)}, which counts from the start of the nodes, so it does not go with --queue; "
+            "leave --queue out when the run before it has ended"
+        )
+    return OnDeployment(deployment, Wishes(**{**wishes, "max_dollars": most}))
 
 
 def run_training(

@@ -7,7 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import reason_of
-from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_buckets
+from bootstrap.removal.sweep import ALL, KEPT, UNVERIFIED, FoundResource, find_buckets
 from infra import catalog
 from infra.topology_error import TopologyError
 
@@ -19,20 +19,23 @@ class KeptBucket:
     """A bucket that stays."""
 
     bucket: str
-    objects: int
-    bytes: int
+    objects: int | None
+    """How many, older versions included; None where they cannot be listed, and `bytes` likewise."""
+    bytes: int | None
     monthly: float | None
-    """Dollars a month; None without a price list for the region."""
+    """Dollars a month; None where the content cannot be listed, or without a price list for the region."""
     why: str
 
 
 def find_kept(deployment: str, account: Account) -> tuple[list[KeptBucket], list[str]]:
     """The buckets that stay, or stayed, after the deployment's stack, and a sentence for each that cannot be told."""
     return among(account, found := find_buckets(deployment, account)), [
-        f"it is unknown whether s3://{each.identifier} stays: {each.why}"
-        for each in found
-        if each.outcome == UNVERIFIED
+        f"it is unknown whether {_called(each)} stays: {each.why}" for each in found if each.outcome == UNVERIFIED
     ]
+
+
+def _called(bucket: FoundResource) -> str:
+    return "a bucket" if bucket.identifier == ALL else f"s3://{bucket.identifier}"
 
 
 def among(account: Account, found: Sequence[FoundResource]) -> list[KeptBucket]:
@@ -48,8 +51,9 @@ def kept_bucket(account: Account, bucket: str, why: str) -> KeptBucket:
             count, size = count + 1, size + each["Size"]
     except (BotoCoreError, ClientError) as error:
         why = f"{why}; its content cannot be listed: {reason_of(error)}"
+        return KeptBucket(bucket=bucket, objects=None, bytes=None, monthly=None, why=why)
     try:
-        price = catalog.prices(account.region).other.s3_gib_month
+        monthly = size / _GIB * catalog.prices(account.region).other.s3_gib_month
     except TopologyError:
-        return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=None, why=why)
-    return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=size / _GIB * price, why=why)
+        monthly = None
+    return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=monthly, why=why)

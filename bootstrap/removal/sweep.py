@@ -24,7 +24,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
 UNVERIFIED = "cannot be told"
 """Its existence or its owner cannot be read: it is not deleted, and not proven gone."""
-_ALL = "(all)"
+ALL = "(all)"
+"""The identifier of all resources of a kind that cannot be listed."""
 _STILL_LISTED = "it was deleted, but is still listed"
 # A stack belongs to the deployment by its name, a rule is deleted with its group, and a spot request stays listed long
 # after its end.
@@ -118,7 +119,7 @@ def _of_kind(ownership: Ownership, name: str) -> Iterator[FoundResource]:
             yield from _if_owned(ownership, name, identifier, record)
     except (BotoCoreError, ClientError) as error:
         why = f"cannot be listed ({reason_of(error)}); try again with other credentials"
-        yield FoundResource(kind=name, identifier=_ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
+        yield FoundResource(kind=name, identifier=ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
         for named in {kind.identifier_in(arn) for arn in ownership.arns} - seen - {None}:
             yield from _if_owned(ownership, name, str(named), {})
 

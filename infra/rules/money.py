@@ -4,7 +4,7 @@ The cost while everything runs is an upper bound, so a budget below it is a warn
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from infra import cost
@@ -13,6 +13,7 @@ from infra.topology import Topology
 from infra.topology_error import TopologyError
 
 _SLOWEST_GROUP_MINUTES = 20
+_SHORTEST_RUN_MINUTES = 10
 
 
 class NoPrice(Rule):
@@ -35,7 +36,7 @@ class BudgetBelowAnHour(Rule):
 
     def check(self, topology: Topology) -> Iterator[str]:
         """The guard's budget."""
-        budget, hourly = topology.guard.budget, _hourly(topology)
+        budget, hourly = topology.guard.budget, _priced(cost.hourly, topology)
         if budget is not None and hourly and budget < hourly:
             yield (
                 f"guard, budget: ${budget:.2f} is less than one hour of this topology at work, ${hourly:.2f}; write at "
@@ -53,7 +54,7 @@ class BudgetBelowTheHours(Rule):
 
     def check(self, topology: Topology) -> Iterator[str]:
         """The guard's budget."""
-        budget, hourly = topology.guard.budget, _hourly(topology)
+        budget, hourly = topology.guard.budget, _priced(cost.hourly, topology)
         if budget is not None and hourly and hourly <= budget < self.hours * hourly:
             yield (
                 f"guard, budget: ${budget:.2f} is spent after {budget / hourly:.1f} h with everything at work, before "
@@ -74,6 +75,36 @@ class HoursBeyondTheEnd(Rule):
             yield (
                 f"guard, max_hours: the guard deletes the stack after {topology.guard.max_hours} h, before the "
                 f"{self.hours:g} h asked for; write {self.hours:g}, or add hours later by `shoal extend`."
+            )
+
+
+class RunBelowItsStart(Rule):
+    """A run may cost less than starting and stopping its nodes."""
+
+    level = "error"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The topology's max_dollars."""
+        most, hourly = topology.max_dollars, _priced(cost.hourly_of_run, topology)
+        if most is not None and hourly and most < (least := hourly * _SHORTEST_RUN_MINUTES / 60):
+            yield (
+                f"max_dollars: ${most:.2f} is less than {_SHORTEST_RUN_MINUTES} minutes of the nodes that train, "
+                f"${least:.2f}, in which they start and stop; write at least {math.ceil(hourly)} for an hour."
+            )
+
+
+class RunBeyondTheBudget(Rule):
+    """The budget is spent before a run has cost what it may."""
+
+    level = "warning"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The topology's max_dollars."""
+        most, budget = topology.max_dollars, topology.guard.budget
+        if most is not None and budget is not None and most >= budget:
+            yield (
+                f"max_dollars: the guard deletes the stack when ${budget:.2f} are spent (guard, budget), before a run "
+                f"costs ${most:.2f}; write less."
             )
 
 
@@ -102,9 +133,9 @@ class NobodyWarned(Rule):
             yield "guard, mail: there is none, so nobody is warned before the guard deletes the stack; add an address."
 
 
-def _hourly(topology: Topology) -> float | None:
+def _priced(price: Callable[[Topology], float], topology: Topology) -> float | None:
     """None where a price is missing, which another rule reports."""
     try:
-        return cost.hourly(topology)
+        return price(topology)
     except TopologyError:
         return None

@@ -205,6 +205,21 @@ class Deployed:
         found: datetime = s3_client.head_object(**place)["LastModified"]
         return found
 
+    def want(self, *runs: object) -> None:
+        """Want these runs of the nodes."""
+        queue = json.dumps({"version": 1, "runs": runs})
+        self.client("s3").put_object(Bucket=self.bucket, Key=f"requests/{self.name}.json", Body=queue.encode())
+
+    def wanted(self) -> list[dict[str, Any]]:
+        """The runs that are wanted of the nodes now."""
+        found = self.client("s3").get_object(Bucket=self.bucket, Key=f"requests/{self.name}.json")
+        return list(json.loads(found["Body"].read())["runs"])
+
+    def end(self, run: str, token: str) -> None:
+        """Write what nodes write when a launch of a run has ended."""
+        end = json.dumps({"version": 1, "token": token, "outcome": "stopped", "error": ""})
+        self.client("s3").put_object(Bucket=self.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
+
     @property
     def bucket(self) -> str:
         return self.physical("S3::Bucket")

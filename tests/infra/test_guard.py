@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -62,16 +61,7 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Callable[..., Deploye
 def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(deploy: Callable[..., Deployed]) -> None:
     small = deploy()
     newest = max(small.sign(node, "json") for node in small.raise_groups()) + timedelta(minutes=1)
-    run, token, client = f"{small.name}.20260102T030405-0a1b", "0a1b2c3d", small.client("s3")
-
-    def wanted(*runs: dict[str, Any]) -> None:
-        queue = json.dumps({"version": 1, "runs": runs})
-        client.put_object(Bucket=small.bucket, Key=f"requests/{small.name}.json", Body=queue.encode())
-
-    def ended(token: str) -> None:
-        end = json.dumps({"version": 1, "token": token, "outcome": "finished", "error": ""})
-        client.put_object(Bucket=small.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
-
+    run, token = f"{small.name}.20260102T030405-0a1b", "0a1b2c3d"
     one = {"run": run, "token": token, "keep": False}
     for runs, end in (
         ((), token),
@@ -81,31 +71,43 @@ def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(de
         (("no request",), token),
         (({**one, "run": "../x"},), token),
     ):
-        wanted(*runs)  # type: ignore[arg-type]
-        ended(end)
+        small.want(*runs)
+        small.end(run, end)
         small.wake(newest)
         assert small.desired() == [1, 1]
-    wanted(one)
+    small.want(one)
     assert small.wake(newest + timedelta(minutes=5)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
     assert small.mails() == [f"Shoal: a run of {small.name} has ended"]
 
 
-def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(deploy: Callable[..., Deployed]) -> None:
+def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(
+    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = deploy(max_hours=1, idle_minutes=1440)
     for node in small.raise_groups():
         small.sign(node, "json")
-    run, client = f"{small.name}.20260102T030405-0a1b", small.client("s3")
-    place = {"Bucket": small.bucket, "Key": f"requests/{small.name}.json"}
+    run = f"{small.name}.20260102T030405-0a1b"
     wanted = {"run": run, "token": "0a1b2c3d", "keep": False, "stop": False, "other": [1]}
-    client.put_object(**place, Body=json.dumps({"version": 1, "runs": [wanted]}).encode())
+    small.want(wanted)
+
+    def has_asked() -> bool:
+        (asked,) = small.wanted()
+        assert (small.desired(), small.settled()["StackStatus"]) == ([1, 1], "CREATE_COMPLETE")
+        assert asked == {**wanted, "stop": asked["stop"]}
+        small.want(wanted)
+        return bool(asked["stop"])
+
     assert small.after(0.8) == {}
-    assert small.after(1.01) == {}
-    asked = json.loads(client.get_object(**place)["Body"].read())
-    assert asked == {"version": 1, "runs": [{**wanted, "stop": True}]}
-    assert (small.desired(), small.settled()["StackStatus"]) == ([1, 1], "CREATE_COMPLETE")
-    end = json.dumps({"version": 1, "token": "0a1b2c3d", "outcome": "stopped", "error": ""})
-    client.put_object(Bucket=small.bucket, Key=f"runs/{run}/ended.json", Body=end.encode())
+    assert not has_asked()
+    unreadable = Denied(service="cloudformation", operation="ListStackResources")
+    for fault in (unreadable, Throttled(service="autoscaling"), Throttled(service="ec2")):
+        with aws.faults.during(fault), pytest.raises(main.GuardRoundError):
+            small.after_here(1.01, monkeypatch)
+        assert has_asked()
+    assert small.after(1.05) == {}
+    assert has_asked()
+    small.end(run, "0a1b2c3d")
     assert small.after(1.1) == {}
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 

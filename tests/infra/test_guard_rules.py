@@ -323,6 +323,10 @@ def test_runs_are_asked_to_stop_and_waited_for_before_all_is_deleted() -> None:
     assert actions == [Action(kind="stop", subject="requests/mine.json")]
     account, again = decide(SETTINGS, END + timedelta(minutes=5), account, seen)
     assert again == actions
+    _, unseen = decide(SETTINGS, END + timedelta(minutes=5), account, replace(seen, nodes=[], complete=False))
+    assert unseen == actions
+    _, without = decide(SETTINGS, END + timedelta(minutes=5), account, replace(seen, nodes=[]))
+    assert "delete" in kinds(without)
     _, stopped = decide(SETTINGS, END + timedelta(minutes=5), account, replace(seen, running=False))
     _, late = decide(SETTINGS, END + STOPPING, account, seen)
     for actions in (stopped, late):

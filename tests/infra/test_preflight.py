@@ -80,6 +80,24 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         "guard then deletes the stack.",
     ),
     (
+        "a run that may not cost its start",
+        {"training": [NODE], "max_dollars": 0.1},
+        None,
+        "error",
+        "RunBelowItsStart",
+        "max_dollars: $0.10 is less than 10 minutes of the nodes that train, $0.17, in which they start and stop; "
+        "write at least 2 for an hour.",
+    ),
+    (
+        "a run that may cost more than the deployment",
+        {"training": [NODE], "max_dollars": 20, "guard": {"budget": 20}},
+        None,
+        "warning",
+        "RunBeyondTheBudget",
+        "max_dollars: the guard deletes the stack when $20.00 are spent (guard, budget), before a run costs $20.00; "
+        "write less.",
+    ),
+    (
         "more hours than the guard leaves",
         {"training": [NODE]},
         48,

@@ -94,6 +94,13 @@ def test_deciding_later_to_keep_data_deletes_no_cleanup_and_so_empties_nothing(
     assert set(before.find_resources("Custom::Cleanup")) == set(after.find_resources("Custom::Cleanup"))
 
 
+def test_a_limit_of_what_a_run_may_cost_changes_an_output_alone(synthesise: Synthesise, tmp_path: Path) -> None:
+    spec = topology.load("demo", SHIPPED)
+    limited = spec.model_copy(update={"max_dollars": 20.0})
+    before, after = (Template.from_stack(synthesise(each, tmp_path / each.name)).to_json() for each in (spec, limited))
+    assert after == {**before, "Outputs": {**before["Outputs"], topology.OUTPUT_MAX_DOLLARS: {"Value": "20.0"}}}
+
+
 def test_a_bucket_that_was_given_is_used_and_nothing_of_it_is_changed(synthesise: Synthesise, tmp_path: Path) -> None:
     found = Template.from_stack(synthesise(with_data(bucket="my-reviews"), tmp_path)).to_json()
     resources = found["Resources"]

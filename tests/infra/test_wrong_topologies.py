@@ -49,6 +49,7 @@ guard:
 network:
   egress: none
 inputs: [s3://my-reviews/2024/, s3://theirs]
+max_dollars: 20
 """
 
 

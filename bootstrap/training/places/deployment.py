@@ -146,8 +146,8 @@ class OnDeployment(Place):
             )
         if starts.middle >= most:
             raise ShoalError(
-                f"--max-dollars is {most:g}, but only to start the nodes costs about ${starts.middle:.2f}; give a "
-                "higher one"
+                f"{self.deployment.limit_of(most)}, but only to start the nodes costs about ${starts.middle:.2f}; give "
+                "a higher --max-dollars"
             )
 
     def nodes(self, *, readers: bool = False) -> list[Node]:

@@ -132,8 +132,8 @@ class DeploymentRun(Run):
         seconds = (most - spent) / hourly * 3600 - LONGEST_STOP_SECONDS
         if seconds <= 0:
             raise ShoalError(
-                f"--max-dollars is {most:g}, of which starting the nodes has cost ${spent:.2f}, and they cost "
-                f"${hourly:.2f} an hour; give a higher one"
+                f"{self._deployment.limit_of(most)}, of which starting the nodes has cost ${spent:.2f}, and they cost "
+                f"${hourly:.2f} an hour; give a higher --max-dollars"
             )
         return time.time() + seconds
 

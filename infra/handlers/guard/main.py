@@ -143,7 +143,8 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
     none: dict[str, bool] = {}
     groups = this.attempt(partial(_groups_with_nodes, settings, names), none)
-    over, running = this.attempt(partial(_runs, settings), ("", True)) if groups else ("", False)
+    may_run = groups or this.failures  # of groups that cannot be read
+    over, running = this.attempt(partial(_runs, settings), ("", True)) if may_run else ("", False)
     observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,

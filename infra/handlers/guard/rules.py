@@ -166,7 +166,8 @@ def decide(
     """The account after this run, and the actions in their order.
 
     Without an account the stack is not deleted, because it is unknown whether the owner was warned. Idle nodes and
-    clusters are ended nevertheless. Runs are asked to stop with a checkpoint first, and are waited for a while.
+    clusters are ended nevertheless. Runs are asked to stop with a checkpoint first, and are waited for a while, also
+    where it is unknown whether any node is there.
     """
     if account is None:
         return None, _end_idle(settings, now, observed)
@@ -183,7 +184,7 @@ def decide(
             over = limit
     if over is None:
         return account, [*actions, *_end_idle(settings, now, observed)]
-    if observed.running and observed.nodes:
+    if observed.running and (observed.nodes or not observed.complete):
         stop = Action(kind="stop", subject=settings.requests)
         account, _ = _tell_once(now, account, "stop", over.value, stop)
         if now - account.told["stop"].at < STOPPING:

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
+from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.main import main
 from bootstrap.cli.train import rows
 from bootstrap.interrupt import ENDING_SIGNALS
+from bootstrap.training.places.deployment import OnDeployment
 
 QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
 SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}
@@ -165,6 +168,63 @@ def signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+def deployed(**outputs: str) -> Deployment:
+    return Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("outputs", "options", "most"),
+    [
+        ({}, [], None),
+        ({}, ["--max-dollars", "3"], 3.0),
+        ({"MaxDollars": "20.5"}, [], 20.5),
+        ({"MaxDollars": "20.5"}, ["--max-dollars", "30"], 30.0),
+        ({"MaxDollars": "no amount"}, ["--max-dollars", "30"], 30.0),
+    ],
+)
+def test_a_run_may_cost_what_its_command_says_or_else_its_topology(
+    outputs: dict[str, str], options: list[str], most: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places: list[OnDeployment] = []
+    monkeypatch.setattr(
+        "bootstrap.training.train.train",
+        lambda _source, _config, place, *_, **__: places.append(place) or summary([QUICK]),
+    )
+    monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed(DataBucket="data", **outputs))
+    assert main(["train", "--deployment", "mine", "--region", "us-east-1", "--output", "out", "--json", *options]) == 0
+    (place,) = places
+    assert place.wishes.max_dollars == most
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("output", "options", "status", "said"),
+    [
+        (
+            "20.0",
+            ["--queue"],
+            2,
+            "max_dollars of the topology 'starter' is 20, which counts from the start of the nodes, so it does not go "
+            "with --queue; leave --queue out when the run before it has ended",
+        ),
+        *((text, [], 1, "deploy again, or give --max-dollars") for text in ("many", "nan", "inf", "0", "-1", "")),
+    ],
+)
+def test_a_limit_of_the_topology_is_never_passed_over(
+    output: str,
+    options: list[str],
+    status: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed(MaxDollars=output))
+    asked = ["train", "--deployment", "mine", "--region", "us-east-1", "--output", "out", *options]
+    assert main(asked) == status
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("signals")
 @pytest.mark.parametrize(
     ("result", "status"),
@@ -181,7 +241,7 @@ def test_a_stopped_training_has_a_summary_and_the_status_of_its_signal(
 ) -> None:
     monkeypatch.setattr("bootstrap.training.train.train", lambda *_, **__: result)
     monkeypatch.setattr("bootstrap.training.places.deployment.OnDeployment", lambda *_: None)
-    monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: None)
+    monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed())
     place = ["--local", "--data", "d.h5"] if where == "here" else ["--deployment", "mine", "--region", "us-east-1"]
     assert main(["train", *place, "--output", "out", "--json"]) == status
     assert json.loads(capsys.readouterr().out) == result

@@ -78,6 +78,19 @@ def test_a_plan_has_the_bill_by_part_the_price_of_the_hours_and_what_the_guard_w
         assert part in said
 
 
+def test_a_plan_says_after_how_long_a_run_is_stopped_for_its_costs(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text((ROOT / "topologies" / "starter.yaml").read_text() + "\nmax_dollars: 10\n")
+    said = shoal(str(own), "--offline").stdout
+    hours = 10 / (0.526 + 150 * 0.08 / 730)
+    assert (
+        "A run is stopped with a checkpoint before its nodes cost $10.00 (max_dollars): after "
+        f"{hours:.1f} h of the nodes that train."
+    ) in said
+    plans = json.loads(shoal(str(own), "starter", "--offline", "--json").stdout)["plans"]
+    assert [each["max_dollars"] for each in plans] == [10, None]
+
+
 def test_a_refused_plan_ends_with_status_1_and_names_an_equivalent_type() -> None:
     said = shoal("starter", "reference-1p2", "--offline", status=1).stdout
     assert "error: training 1 (p2-xlarge): AWS retired p2.xlarge (2024) and starts none" in said

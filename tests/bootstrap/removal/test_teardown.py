@@ -26,6 +26,7 @@ from bootstrap.removal.kinds import ResourceKind
 from bootstrap.removal.sweep import DELETED
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Denied
 from infra import topology
 from tests import slow
 
@@ -238,7 +239,7 @@ def test_runs_that_were_not_fetched_are_deleted_only_by_a_word_for_it(capsys: py
 
 
 def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], aws: EmbeddedAws
 ) -> None:
     bucket = with_a_run("forgotten")
     assert command("destroy", "forgotten", "--yes", "--json") == 0
@@ -250,8 +251,21 @@ def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
     assert command("costs", "forgotten", "--json") == 0
     assert json.loads(capsys.readouterr().out)["stays"] == [stays]
     assert command("status", "forgotten") == 0
-    line = f"s3://{bucket}, 1 object, 0.00 GB, $0.00 a month (it holds 1 run not fetched whole: {RUN}; "
+    line = f"s3://{bucket}, 1 object, 7 bytes, less than $0.01 a month (it holds 1 run not fetched whole: {RUN}; "
     assert line in " ".join(capsys.readouterr().out.split())
+    with aws.faults.during(Denied(service="s3", operation="ListObjectVersions")):
+        assert command("status", "forgotten", "--json") == 0
+        (unseen,) = json.loads(capsys.readouterr().out)["stays"]
+        assert (unseen["bucket"], unseen["objects"], unseen["bytes"], unseen["monthly"]) == (bucket, None, None, None)
+        assert command("status", "forgotten") == 0
+        assert f"s3://{bucket}, of unknown size and price (it holds 1 run" in " ".join(capsys.readouterr().out.split())
+    with aws.faults.during(Denied(service="s3", operation="ListBuckets"), Denied(service="tagging")):
+        assert command("status", "forgotten") == 0
+        assert "it is unknown whether a bucket stays: cannot be listed" in " ".join(capsys.readouterr().out.split())
+    assert command("destroy", "forgotten", "--yes") == 0
+    said = capsys.readouterr()
+    assert said.out == "there is nothing of 'forgotten' to destroy, except 1 bucket that stays\n"
+    assert f"stays: s3://{bucket}, 1 object, 7 bytes, less than $0.01 a month (" in said.err
     assert command("destroy", "forgotten", "--yes", "--fetch", str(tmp_path)) == 0
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert bucket not in buckets()
