@@ -31,11 +31,12 @@ PROGRAMS = (
         "downstream",
         "growing",
         "report",
+        "faults",
     ),
     *("mutants", "gpu"),
 )
 """Modules with main(arguments), which have options of their own."""
-FOR_ROOT = ("link",)
+FOR_ROOT = ("link", "faults")
 _KEEP = "--keep"
 
 
