@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bootstrap.aws.paths import path_below
 from bootstrap.progress import Bars
-from common.errors import ShoalError
+from common.errors import ShoalError, explain_os_error
 from common.files import whole_file
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path
@@ -124,16 +124,12 @@ def save(
 
     `count` is called with the bytes copied since the last call. Raises ShoalError where it cannot write.
     """
-    try:
+    with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial:
             s3.download(client, place, partial, chunk_bytes=_CHUNK_BYTES, count=count)
             if changed is not None:
                 os.utime(partial, (changed, changed))
-    except OSError as error:
-        raise ShoalError(
-            f"cannot write {path}: {error.strerror or error}; free some space, or choose another folder"
-        ) from error
 
 
 def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
