@@ -65,3 +65,10 @@ def explain_os_error(kind: type[Exception], failed: str, advice: str) -> Iterato
         yield
     except OSError as error:
         raise kind(f"{failed}: {error.strerror or error}; {advice}") from error
+
+
+def require_rules(*rules: tuple[object, str]) -> None:
+    """Raise DataError with the sentence of the first rule that does not hold."""
+    for holds, sentence in rules:
+        if not holds:
+            raise DataError(sentence)

@@ -20,7 +20,7 @@ from typing import Any
 
 from common.display import plural
 from common.errors import DataError, FinalError, explain_full_disk
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
 from common.private_folders import temporary_folder
 from corpus.counts import FREQUENT_WORDS, final_counts
 from corpus.dataset import DatasetWriter, open_dataset
@@ -87,17 +87,14 @@ def read_merge_result(address: str) -> MergeResult:
     written = b"".join(open_lines(address))
     try:
         found = parse_json_object(written.decode())
-        require_fields(MergeResult, found)
-        result = MergeResult(**found)
+        result = made(MergeResult, found)
         require_counts(result.counts)
         if not is_digest(result.digest):
             raise DataError("its digest is not 32 hexadecimal digits")
         for place in result.malformed:
-            require_fields(MalformedLine, place)
-            MalformedLine(**place)  # raises TypeError where a field is missing
+            made(MalformedLine, place)
         for damage in result.damaged:
-            require_fields(DamagedFile, damage)
-            DamagedFile(**damage)
+            made(DamagedFile, damage)
     except (DataError, AttributeError, TypeError, ValueError) as error:
         raise DataError(
             f"{address} is not the summary of a merge: {error}; remove it, and run the preprocessing again"
