@@ -58,14 +58,8 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         size = path.stat().st_size
         changed = str(path.stat().st_mtime_ns)
         if _made_with(client, S3Path(folder.bucket, key)) != (size, changed):
-            sent = [done]
-
-            def count(more: int, sent: list[int] = sent) -> None:
-                sent[0] += more
-                bars.at(sent[0])
-
             there = S3Path(folder.bucket, key)
-            s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=count)
+            s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
         done += size
         bars.at(done)
     return [str(S3Path(folder.bucket, folder.key + name)) for name in names]
