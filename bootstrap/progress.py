@@ -125,6 +125,11 @@ class Bars:
         if self._bar is not None:
             self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
 
+    def add(self, more: int) -> None:
+        """Show that so many more units are finished."""
+        if self._bar is not None:
+            self.at(int(self._bar.n) + more)
+
     def pace(self, rate: float) -> None:
         """Set the speed in units a second; the remaining time is computed from it."""
         if self._bar is not None:

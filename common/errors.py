@@ -56,3 +56,19 @@ def explain_full_disk(path: Path, option: str = "--output") -> Iterator[None]:
         if not is_full_disk(error):
             raise
         raise DataError(f"no space left on the device of {path}; free some, or choose another {option}") from error
+
+
+@contextmanager
+def explain_os_error(kind: type[Exception], failed: str, advice: str) -> Iterator[None]:
+    """Turn an OSError into an error of this kind, of which the sentence says what failed, why, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failed}: {error.strerror or error}; {advice}") from error
+
+
+def require_rules(*rules: tuple[object, str]) -> None:
+    """Raise DataError with the sentence of the first rule that does not hold."""
+    for holds, sentence in rules:
+        if not holds:
+            raise DataError(sentence)

@@ -5,12 +5,14 @@ Do not compare such values by `==` or `isinstance`: Python takes 4.0 and True fo
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from common.errors import DataError
+
+_Kind = TypeVar("_Kind")
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
@@ -38,6 +40,22 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
             raise DataError(f"{name!r} is not a known field")
         if not _has_type(value, types[name]):
             raise DataError(f"{name} is not of type {getattr(types[name], '__name__', types[name])}")
+
+
+def made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
+    """An object of the dataclass. Raises DataError where a value is unknown, missing, or of another type.
+
+    A list becomes a tuple, unless its field is a list.
+    """
+    require_fields(kind, written)
+    values = dict(written)
+    for entry in fields(kind):  # type: ignore[arg-type]
+        if entry.name not in values:
+            if entry.default is MISSING and entry.default_factory is MISSING:
+                raise DataError(f"{entry.name} is missing")
+        elif isinstance(values[entry.name], list) and get_origin(entry.type) is not list:
+            values[entry.name] = tuple(values[entry.name])
+    return kind(**values)
 
 
 def _has_type(value: Any, kind: Any) -> bool:

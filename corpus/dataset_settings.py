@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from common.errors import DataError
-from common.json_values import require_fields
+from common.errors import DataError, require_rules
+from common.json_values import made
 from corpus.text import FIRST_WORD
 
 WORD_RULES = ("letters", "tokens")
@@ -86,9 +86,7 @@ class Settings:
                 "a positive label is given, but the input has ratings; leave it out, or name the field of the labels",
             ),
         )
-        for holds, sentence in (*rules, *(self._class_rules() if self.classes else ())):
-            if not holds:
-                raise DataError(sentence)
+        require_rules(*rules, *(self._class_rules() if self.classes else ()))
 
     def _class_rules(self) -> tuple[tuple[bool, str], ...]:
         """What holds for the names of classes, each with the sentence for names of which it does not."""
@@ -121,11 +119,7 @@ class Settings:
     @classmethod
     def from_json(cls, written: Mapping[str, Any]) -> Self:
         """From `to_json` after JSON. Raises DataError for values that are not settings."""
-        require_fields(cls, written)
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
-        }
-        return cls(**values)
+        return made(cls, written)
 
     def to_json(self) -> dict[str, Any]:
         """As values for JSON. Later settings are left out where they have their defaults, so that the files of layout

@@ -4,20 +4,18 @@ Others may write such documents, so their values are checked when they are read.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from common.display import plural
 from common.errors import DataError
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source
-
-_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,7 @@ class TextRequest:
             raise DataError("sources is not a list")
         settings = _object(written.get("settings"), "settings")
         found = {"sources": tuple(map(_source, sources)), "settings": Settings.from_json(settings)}
-        return _made(cls, {**written, **found})
+        return made(cls, {**written, **found})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +75,7 @@ class TextProgress:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of JSON. Raises DataError for anything else."""
-        return _made(cls, parse_json_object(text))
+        return made(cls, parse_json_object(text))
 
 
 def describe_left_out(*, lines: int, malformed: int, empty: int) -> list[str]:
@@ -88,7 +86,7 @@ def describe_left_out(*, lines: int, malformed: int, empty: int) -> list[str]:
 
 def _source(written: Any) -> Source:
     values = _object(written, "a source")
-    source = _made(Source, {**values, "format": _made(Format, _object(values.get("format"), "a format"))})
+    source = made(Source, {**values, "format": made(Format, _object(values.get("format"), "a format"))})
     if not is_s3(source.address):
         raise DataError("a source is not in S3")
     return source
@@ -98,13 +96,3 @@ def _object(written: Any, what: str) -> dict[str, Any]:
     if not isinstance(written, dict):
         raise DataError(f"{what} is not a JSON object")
     return written
-
-
-def _made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
-    """An object of a dataclass. Raises DataError where a value is missing, unknown, or of a wrong type."""
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
-    require_fields(kind, values)
-    for field in fields(kind):  # type: ignore[arg-type]
-        if field.default is MISSING and field.name not in values:
-            raise DataError(f"{field.name} is missing")
-    return kind(**values)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from numba import int8, uint32, uint64
+from numba import uint64
 
 from common.compiled import compiled
 from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
@@ -36,7 +36,6 @@ _LOWER = np.frombuffer(bytes(range(256)).lower(), np.uint8)
 _REST_OF_BREAK = np.frombuffer(b"br />", np.uint8)
 _QUOTATION_MARK = ord('"')
 _ONE = np.uint64(1)
-_FNV_START, _FNV_FACTOR = np.uint32(0x811C9DC5), np.uint32(0x01000193)
 
 
 class TokenDictionary(Dictionary):
@@ -65,12 +64,6 @@ class TokenDictionary(Dictionary):
     def counts(self) -> npt.NDArray[np.int64]:
         """How often each id was found in texts since `clear`; stopwords are not counted."""
         return self._counts[: len(self)]
-
-    def token_hashes(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """The `corpus.tokens.token_hash` of each word."""
-        hashes = np.empty(len(ids), np.uint32)
-        hash_tokens(self._letters, self._word_ends, ids, hashes)
-        return hashes
 
 
 def _joined(texts: Sequence[str]) -> bytes:
@@ -128,13 +121,3 @@ def _after_break(source, at):  # type: ignore[no-untyped-def]
             return at
         place += _ONE
     return place
-
-
-@compiled
-def hash_tokens(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
-    """Write the hash of each word of `ids` to `hashes`."""
-    for number in range(len(ids)):
-        found = _FNV_START
-        for place in range(word_ends[ids[number]], word_ends[ids[number] + 1]):
-            found = (found ^ uint32(int8(letters[uint64(place)]))) * _FNV_FACTOR
-        hashes[number] = found

@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra import topology
 from infra.functions import function
-from infra.roles import READ, accept, allow_objects
+from infra.roles import READ, accept_pattern, allow, allow_objects
 
 _LONGEST = Duration.minutes(15)
 
@@ -52,15 +52,9 @@ class Cleanup(Construct):
 
     def delete_parameters(self, parameters: Sequence[str]) -> CustomResource:
         """Delete these parameters of Systems Manager, which CloudFormation did not create."""
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["ssm:DeleteParameters"],
-                resources=[
-                    Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.lstrip("/"))
-                    for name in parameters
-                ],
-            )
-        )
+        names = [name.lstrip("/") for name in parameters]
+        arns = [Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
+        allow(self.role, ["ssm:DeleteParameters"], arns)
         return self._resource("Parameters", {"Parameters": list(parameters)})
 
     def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup]) -> CustomResource:
@@ -71,7 +65,7 @@ class Cleanup(Construct):
         """Let the function empty the bucket; where `keep` is None, also read what was fetched, and delete it."""
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
         actions = ["s3:ListBucketVersions", *(["s3:DeleteBucket"] if keep is None else [])]
-        self.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[bucket.bucket_arn]))
+        allow(self.role, actions, [bucket.bucket_arn])
         if keep is None:
             allow_objects(self.role, bucket, READ, under=(topology.FETCHED_PREFIX,))
 
@@ -81,24 +75,17 @@ class Cleanup(Construct):
         The permission is by tag, not by group. When a topology loses its cluster, CloudFormation removes permissions
         for single groups before it asks the function to remove the groups' rules.
         """
-        self.role.add_to_policy(iam.PolicyStatement(actions=["ec2:DescribeSecurityGroups"], resources=["*"]))
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
-                resources=[Stack.of(self).format_arn(service="ec2", resource="security-group", resource_name="*")],
-                conditions={"StringEquals": {f"aws:ResourceTag/{topology.TAG_DEPLOYMENT}": deployment}},
-            )
+        allow(self.role, ["ec2:DescribeSecurityGroups"], ["*"])
+        allow(
+            self.role,
+            ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
+            [Stack.of(self).format_arn(service="ec2", resource="security-group", resource_name="*")],
+            {"StringEquals": {f"aws:ResourceTag/{topology.TAG_DEPLOYMENT}": deployment}},
         )
-        accept(
-            self.role.node.find_child("DefaultPolicy"),
-            "IAM5[Resource::*]",
-            "EC2's describe calls cannot be limited to resources; the calls that change something are.",
-        )
-        accept(
-            self.role.node.find_child("DefaultPolicy"),
-            f"IAM5[Resource::arn:<AWS::Partition>:ec2:{Stack.of(self).region}:<AWS::AccountId>:security-group/*]",
-            "The groups of this deployment, by their tag.",
-        )
+        reason = "EC2's describe calls cannot be limited to resources; the calls that change something are."
+        accept_pattern(self.role, "*", reason)
+        groups = f"arn:<AWS::Partition>:ec2:{Stack.of(self).region}:<AWS::AccountId>:security-group/*"
+        accept_pattern(self.role, groups, "The groups of this deployment, by their tag.")
 
     def _resource(self, name: str, properties: dict[str, object]) -> CustomResource:
         return CustomResource(

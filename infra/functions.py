@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.roles import accept
+from infra.roles import accept, allow
 
 _HANDLERS = Path(__file__).with_name("handlers")
 
@@ -30,9 +30,7 @@ def function(
     """Create a function from these files of `handlers/`, and its role, which can only write the log."""
     log = log_group(scope, "Log")
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    role.add_to_policy(
-        iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn])
-    )
+    allow(role, ["logs:CreateLogStream", "logs:PutLogEvents"], [log.log_group_arn])
     made = lambda_.Function(
         scope,
         "Function",

@@ -12,7 +12,6 @@ from aws_cdk import Annotations, Duration, Stack
 from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -22,7 +21,7 @@ from constructs import Construct
 
 from infra import catalog, cost, topology
 from infra.functions import function
-from infra.roles import accept, accept_keys
+from infra.roles import accept_keys, accept_pattern, allow
 from infra.topology_error import TopologyError
 
 _EVERY = Duration.minutes(5)
@@ -181,24 +180,18 @@ class Guard(Construct):
         where: Mapping[str, object] | None = None,
         operator: str = "StringEquals",
     ) -> None:
-        self._role.add_to_policy(
-            iam.PolicyStatement(
-                actions=[f"{service}:{action}" for action in actions],
-                resources=[on],
-                conditions={operator: where} if where else None,
-            )
-        )
+        named = [f"{service}:{action}" for action in actions]
+        allow(self._role, named, [on], {operator: where} if where else None)
 
     def _accept_findings(self, stack: Stack) -> None:
-        policy = self._role.node.find_child("DefaultPolicy")
-        accept(policy, "IAM5[Resource::*]", "These calls only read, and AWS cannot limit them to resources.")
+        accept_pattern(self._role, "*", "These calls only read, and AWS cannot limit them to resources.")
         by_tag = "It is created after the guard, so its id is not known; the tag limits it to this deployment."
         for service, resource in (
             ("elasticmapreduce", "cluster/*"),
             ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{stack.stack_name}-*"),
         ):
             place = f"arn:<AWS::Partition>:{service}:{stack.region}:<AWS::AccountId>:{resource}"
-            accept(policy, f"IAM5[Resource::{place}]", by_tag)
+            accept_pattern(self._role, place, by_tag)
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from infra.libraries import describe_missing
-from infra.roles import accept
+from infra.roles import READ, accept_pattern, allow
 
 _JUNK = ("__pycache__", "*.pyc", ".*")
 
@@ -51,28 +51,19 @@ class Payload(Construct):
         The account may have a KMS key of its own for assets (`cdk bootstrap --bootstrap-kms-key-id`), which a template
         cannot know. So S3 may use any key for the role, but only for the bucket of the assets.
         """
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["s3:GetObject"],
-                resources=[asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets],
-            )
-        )
+        allow(role, READ, [asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets])
         stack, bucket = Stack.of(self), self._assets[0].bucket.bucket_arn
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["kms:Decrypt"],
-                resources=[stack.format_arn(service="kms", resource="key", resource_name="*")],
-                conditions={
-                    "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
-                    "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
-                },
-            )
+        allow(
+            role,
+            ["kms:Decrypt"],
+            [stack.format_arn(service="kms", resource="key", resource_name="*")],
+            {
+                "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
+                "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
+            },
         )
-        accept(
-            role.node.find_child("DefaultPolicy"),
-            f"IAM5[Resource::arn:<AWS::Partition>:kms:{stack.region}:<AWS::AccountId>:key/*]",
-            "The key of the account's assets is not known; only S3 uses it, and only for their bucket.",
-        )
+        reason = "The key of the account's assets is not known; only S3 uses it, and only for their bucket."
+        accept_pattern(role, f"arn:<AWS::Partition>:kms:{stack.region}:<AWS::AccountId>:key/*", reason)
 
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:
         if not path.exists():

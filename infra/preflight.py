@@ -6,20 +6,27 @@ The findings are about AWS. They do not stop a deployment to the emulator, which
 import datetime
 from collections.abc import Sequence
 
-from infra.rules import Finding, Rule
-from infra.rules.machines import ImageTooNew, NoTorchBuild, ReleaseEnding, ReleaseTooOld, RetiredType
-from infra.rules.money import (
-    BudgetBelowAnHour,
-    BudgetBelowTheHours,
-    HoursBeyondTheEnd,
-    IdleTooSoon,
-    NobodyWarned,
-    NoPrice,
-    RunBelowItsStart,
-    RunBeyondTheBudget,
-)
-from infra.rules.nodes import NoShare, ShareTooSlow, SpotCluster
+from infra.rules import Finding, Level, PreflightInput, Rule, machines, money, nodes
 from infra.topology import Topology
+
+_RULES: Sequence[tuple[Level, Rule]] = (
+    ("error", machines.retired_type),
+    ("error", money.no_price),
+    ("error", machines.no_torch_build),
+    ("error", machines.image_too_new),
+    ("error", machines.release_too_old),
+    ("error", money.budget_below_an_hour),
+    ("error", money.run_below_its_start),
+    ("warning", machines.release_ending),
+    ("warning", money.budget_below_the_hours),
+    ("warning", money.hours_beyond_the_end),
+    ("warning", money.run_beyond_the_budget),
+    ("warning", money.idle_too_soon),
+    ("warning", money.nobody_warned),
+    ("warning", nodes.spot_cluster),
+    ("warning", nodes.no_share),
+    ("warning", nodes.share_too_slow),
+)
 
 
 def offline(topology: Topology, *, hours: float | None = None, today: datetime.date | None = None) -> list[Finding]:
@@ -32,27 +39,7 @@ def offline(topology: Topology, *, hours: float | None = None, today: datetime.d
     """
     day = today or datetime.datetime.now(tz=datetime.UTC).date()
     asked = topology.guard.max_hours if hours is None else hours
-    rules: Sequence[Rule] = (
-        RetiredType(),
-        NoPrice(),
-        NoTorchBuild(),
-        ImageTooNew(),
-        ReleaseTooOld(),
-        BudgetBelowAnHour(),
-        RunBelowItsStart(),
-        ReleaseEnding(day),
-        BudgetBelowTheHours(asked),
-        HoursBeyondTheEnd(asked),
-        RunBeyondTheBudget(),
-        IdleTooSoon(),
-        NobodyWarned(),
-        SpotCluster(),
-        NoShare(),
-        ShareTooSlow(),
-    )
-    found = [
-        Finding(level=rule.level, rule=type(rule).__name__, sentence=sentence)
-        for rule in rules
-        for sentence in rule.check(topology)
+    plan = PreflightInput(topology=topology, hours=asked, today=day)
+    return [
+        Finding(level=level, rule=rule.__name__, sentence=sentence) for level, rule in _RULES for sentence in rule(plan)
     ]
-    return sorted(found, key=lambda finding: finding.level != "error")

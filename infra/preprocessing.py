@@ -15,7 +15,7 @@ from constructs import Construct
 from infra import parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import accept, accept_policy, node_role, same_account_principal
+from infra.roles import accept, accept_policy, allow, node_role, same_account_principal
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 # Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the VPC could
@@ -140,24 +140,16 @@ class Preprocessing(Construct):
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
         )
         accept_policy(role, policy, "AWS decides what EMR needs; this version works on tagged resources only.")
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["iam:PassRole"],
-                resources=[self.role.role_arn],
-                conditions={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
-            )
-        )
+        to_nodes = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+        allow(role, ["iam:PassRole"], [self.role.role_arn], to_nodes)
         if spot:
             # The first spot request of an account creates this role, and the managed policy does not allow that.
             name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
-            role.add_to_policy(
-                iam.PolicyStatement(
-                    actions=["iam:CreateServiceLinkedRole"],
-                    resources=[
-                        Stack.of(self).format_arn(service="iam", region="", resource="role", resource_name=name)
-                    ],
-                    conditions={"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}},
-                )
+            allow(
+                role,
+                ["iam:CreateServiceLinkedRole"],
+                [Stack.of(self).format_arn(service="iam", region="", resource="role", resource_name=name)],
+                {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}},
             )
         return role
 

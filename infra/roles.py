@@ -4,7 +4,7 @@ AWS Solutions' rules identify a finding by its full id, which contains the resou
 resource is defined.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import Acknowledgment, CfnResource, Stack, Validations
 from aws_cdk import aws_iam as iam
@@ -32,6 +32,18 @@ def accept(where: IConstruct, rule: str, reason: str) -> None:
 def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
     """Acknowledge that the role has this AWS managed policy."""
     accept(role, f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]", reason)
+
+
+def accept_pattern(role: iam.Role, resource: str, reason: str) -> None:
+    """Acknowledge that the role's own policy has a pattern of resources."""
+    accept(role.node.find_child("DefaultPolicy"), f"IAM5[Resource::{resource}]", reason)
+
+
+def allow(
+    role: iam.Role, actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, object] | None = None
+) -> None:
+    """Allow the role these actions on these resources; `conditions` are those of the policy's statement."""
+    role.add_to_policy(iam.PolicyStatement(actions=[*actions], resources=[*resources], conditions=conditions))
 
 
 def same_account_principal(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
@@ -72,15 +84,9 @@ def allow_objects(role: iam.Role, bucket: s3.IBucket, actions: Sequence[str], *,
     Do not limit listing to the prefixes: S3 would then answer 403 instead of 404 for a missing object, and Hadoop would
     fail.
     """
-    role.add_to_policy(
-        iam.PolicyStatement(
-            actions=["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"],
-            resources=[bucket.bucket_arn],
-        )
-    )
-    role.add_to_policy(
-        iam.PolicyStatement(actions=list(actions), resources=[bucket.arn_for_objects(f"{prefix}*") for prefix in under])
-    )
+    listing = ("s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
+    allow(role, listing, [bucket.bucket_arn])
+    allow(role, actions, [bucket.arn_for_objects(f"{prefix}*") for prefix in under])
     for prefix in under:
         accept_keys(role, bucket, f"{prefix}*")
 
@@ -91,11 +97,8 @@ def accept_keys(role: iam.Role, bucket: s3.IBucket, keys: str) -> None:
     name = f"arn:<AWS::Partition>:s3:::{bucket.bucket_name}"
     if isinstance(resource, s3.CfnBucket):
         name = f"<{Stack.of(bucket).get_logical_id(resource)}.Arn>"
-    accept(
-        role.node.find_child("DefaultPolicy"),
-        f"IAM5[Resource::{name}/{keys}]",
-        "The names of objects are not known beforehand; the bucket, or the prefix, belongs to the deployment.",
-    )
+    reason = "The names of objects are not known beforehand; the bucket, or the prefix, belongs to the deployment."
+    accept_pattern(role, f"{name}/{keys}", reason)
 
 
 def allow_inputs(role: iam.Role, named: Sequence[str]) -> None:
@@ -108,16 +111,7 @@ def allow_inputs(role: iam.Role, named: Sequence[str]) -> None:
         name, key = addresses.split(address)
         bucket = stack.format_arn(service="s3", region="", account="", resource=name)
         keys = addresses.patterns(address)
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["s3:ListBucket"],
-                resources=[bucket],
-                conditions={"StringLike": {"s3:prefix": keys}} if key else None,
-            )
-        )
-        role.add_to_policy(iam.PolicyStatement(actions=list(READ), resources=[f"{bucket}/{each}" for each in keys]))
-        accept(
-            role.node.find_child("DefaultPolicy"),
-            f"IAM5[Resource::arn:<AWS::Partition>:s3:::{name}/{keys[-1]}]",
-            "The names of objects are not known beforehand; the topology names what is above them.",
-        )
+        allow(role, ["s3:ListBucket"], [bucket], {"StringLike": {"s3:prefix": keys}} if key else None)
+        allow(role, READ, [f"{bucket}/{each}" for each in keys])
+        reason = "The names of objects are not known beforehand; the topology names what is above them."
+        accept_pattern(role, f"arn:<AWS::Partition>:s3:::{name}/{keys[-1]}", reason)

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from infra import parts, topology
 from infra.network import Network
-from infra.roles import accept
+from infra.roles import accept, allow
 
 _ABANDONED = Duration.days(2)
 """After this time S3 deletes what an interrupted command has left unfinished."""
@@ -115,14 +115,9 @@ class Share(Construct):
         self._security_group.add_ingress_rule(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
         nodes.add_egress_rule(self._security_group, ec2.Port.NFS, "Nodes mount the shared folder")
         # The CDK's own grant would also allow everyone to write, in the file system's policy.
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=[
-                    "elasticfilesystem:ClientMount",
-                    "elasticfilesystem:ClientWrite",
-                    "elasticfilesystem:ClientRootAccess",
-                ],
-                resources=[self.files.file_system_arn],
-                conditions={"Bool": {"elasticfilesystem:AccessedViaMountTarget": "true"}},
-            )
+        allow(
+            role,
+            [f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess")],
+            [self.files.file_system_arn],
+            {"Bool": {"elasticfilesystem:AccessedViaMountTarget": "true"}},
         )

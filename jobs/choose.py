@@ -15,7 +15,7 @@ import orjson
 
 from common.display import plural
 from common.errors import DataError, FinalError
-from common.json_values import require_fields
+from common.json_values import made
 from common.options import Option, argparse_argument
 from corpus.dataset_settings import Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
@@ -73,8 +73,7 @@ def read_vocabulary_choice(address: str) -> VocabularyChoice:
     """Read what `choose_vocabulary` wrote. Raises DataError for any other content."""
     try:
         found = orjson.loads(b"".join(open_lines(address)))
-        require_fields(VocabularyChoice, found)
-        return VocabularyChoice(**found)
+        return made(VocabularyChoice, found)
     except (AttributeError, DataError, TypeError, ValueError) as error:
         raise DataError(f"{address} is not a chosen vocabulary: {error}; remove it, and run it again") from error
 

@@ -7,21 +7,21 @@ whole chunks, which threads compress. A merge may be killed at any moment: it mu
 the next merge removes its temporary folder.
 """
 
-import os
 import shutil
 from argparse import ArgumentParser
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from json import dumps
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
+from tempfile import gettempdir
 from typing import Any
 
 from common.display import plural
 from common.errors import DataError, FinalError, explain_full_disk
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
+from common.private_folders import temporary_folder
 from corpus.counts import FREQUENT_WORDS, final_counts
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.file_checks import require_counts
@@ -32,8 +32,6 @@ from corpus.reading.tally import DamagedFile, MalformedLine, Tally, is_tally_key
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.entry_points import run_as_command
 from jobs.records import read_records
-
-_MERGING = "shoal-merging-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +62,7 @@ def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice,
     tally = _read_tally(records)
     # Beside the parts, so that a killed merge leaves nothing in the folder of the results.
     beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
-    with explain_full_disk(beside), _temporary_folder(beside) as folder:
+    with explain_full_disk(beside), temporary_folder(beside, "shoal-merging-") as folder:
         merged = folder / DATASET_NAME
         # Compression is slower than a disk and faster than a network.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
@@ -89,17 +87,14 @@ def read_merge_result(address: str) -> MergeResult:
     written = b"".join(open_lines(address))
     try:
         found = parse_json_object(written.decode())
-        require_fields(MergeResult, found)
-        result = MergeResult(**found)
+        result = made(MergeResult, found)
         require_counts(result.counts)
         if not is_digest(result.digest):
             raise DataError("its digest is not 32 hexadecimal digits")
         for place in result.malformed:
-            require_fields(MalformedLine, place)
-            MalformedLine(**place)  # raises TypeError where a field is missing
+            made(MalformedLine, place)
         for damage in result.damaged:
-            require_fields(DamagedFile, damage)
-            DamagedFile(**damage)
+            made(DamagedFile, damage)
     except (DataError, AttributeError, TypeError, ValueError) as error:
         raise DataError(
             f"{address} is not the summary of a merge: {error}; remove it, and run the preprocessing again"
@@ -178,34 +173,6 @@ def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
             wait([coming])
             for each in fetched:
                 each.close()
-
-
-@contextmanager
-def _temporary_folder(home: Path) -> Iterator[Path]:
-    """A temporary folder in `home` for this merge; the folders of killed merges are removed first.
-
-    All users may write to `home`: the folders of other users remain.
-    """
-    for left in home.glob(f"{_MERGING}*"):
-        process = left.name.removeprefix(_MERGING).partition("-")[0]
-        with suppress(FileNotFoundError):  # another merge has removed it, or has ended
-            if process.isdecimal() and left.lstat().st_uid == os.geteuid() and not _is_running(int(process)):
-                shutil.rmtree(left, ignore_errors=True)
-    folder = Path(mkdtemp(prefix=f"{_MERGING}{os.getpid()}-", dir=home))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass  # another user's process, or no process id: it cannot be known, so it counts as running
-    return True
 
 
 def run(arguments: Sequence[str]) -> MergeResult:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from common.errors import DataError, FinalError, JobError
+from common.errors import DataError, FinalError, JobError, explain_os_error
 from common.private_folders import locked, make_private_folder
 
 _WORK_NAME = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
@@ -34,7 +34,7 @@ def work_folder(
     was_there = home.exists()
     try:
         with ExitStack() as claim:
-            with _explained_write_errors(home):
+            with explain_os_error(DataError, f"cannot write to {home}", "choose another --output"):
                 if private:
                     make_private_folder(home, "set TMPDIR to another folder")
                 home.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def work_folder(
                 raise DataError(
                     f"another run processes the same input in {home}; wait for it, or choose another --output"
                 )
-            with _explained_write_errors(home):
+            with explain_os_error(DataError, f"cannot write to {home}", "choose another --output"):
                 make_private_folder(folder, "choose another --output")
             try:
                 yield folder
@@ -62,14 +62,6 @@ def work_folder(
         if not was_there:
             with suppress(OSError):  # it is not empty
                 home.rmdir()
-
-
-@contextmanager
-def _explained_write_errors(home: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --output") from error
 
 
 def _remove_leftovers(home: Path, but: Path) -> None:

@@ -9,11 +9,6 @@ from pathlib import Path
 NOBODY = 65_534
 
 
-def another_users_process() -> int:
-    """A process that runs, and that who calls this `as_another` may not signal."""
-    return os.getpid() if os.geteuid() == 0 else 1
-
-
 @contextmanager
 def open_folder() -> Iterator[Path]:
     """A folder that all users may write to."""

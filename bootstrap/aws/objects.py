@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bootstrap.aws.paths import path_below
 from bootstrap.progress import Bars
-from common.errors import ShoalError
+from common.errors import ShoalError, explain_os_error
 from common.files import whole_file
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path
@@ -58,14 +58,8 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         size = path.stat().st_size
         changed = str(path.stat().st_mtime_ns)
         if _made_with(client, S3Path(folder.bucket, key)) != (size, changed):
-            sent = [done]
-
-            def count(more: int, sent: list[int] = sent) -> None:
-                sent[0] += more
-                bars.at(sent[0])
-
             there = S3Path(folder.bucket, key)
-            s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=count)
+            s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
         done += size
         bars.at(done)
     return [str(S3Path(folder.bucket, folder.key + name)) for name in names]
@@ -124,16 +118,12 @@ def save(
 
     `count` is called with the bytes copied since the last call. Raises ShoalError where it cannot write.
     """
-    try:
+    with explain_os_error(ShoalError, f"cannot write {path}", "free some space, or choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial:
             s3.download(client, place, partial, chunk_bytes=_CHUNK_BYTES, count=count)
             if changed is not None:
                 os.utime(partial, (changed, changed))
-    except OSError as error:
-        raise ShoalError(
-            f"cannot write {path}: {error.strerror or error}; free some space, or choose another folder"
-        ) from error
 
 
 def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:

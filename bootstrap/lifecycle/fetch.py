@@ -91,7 +91,8 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     done = copied = 0
     for file in missing:
         if _is_fit(output, file, refused):  # checked again, because files were written since
-            _copy(s3, bucket, file, output / file.run / file.name, bars, done)
+            path = output / file.run / file.name
+            objects.save(s3, S3Path(bucket, file.key), path, changed=file.changed, count=bars.add)
             copied += 1
             done += file.size
             bars.at(done)
@@ -147,14 +148,3 @@ def _is_fit(output: Path, file: Object, refused: list[str]) -> bool:
 
 def _is_there(path: Path, file: Object) -> bool:
     return path.is_file() and path.stat().st_size == file.size and int(path.stat().st_mtime) == int(file.changed)
-
-
-def _copy(s3: Any, bucket: str, file: Object, path: Path, bars: Bars, before: int) -> None:
-    done = before
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        bars.at(done)
-
-    objects.save(s3, S3Path(bucket, file.key), path, changed=file.changed, count=count)

@@ -66,18 +66,11 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     kept = _kept(account, deployment, created)
     spending, account_fault = _read(kept, topology.guard_parameter(deployment), _read_spending, GuardState())
     added, extension_fault = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
-    broken = [
-        *(
-            [f"{account_fault}; the guard counts anew from the deployment's creation in its next round"]
-            if account_fault
-            else []
-        ),
-        *(
-            [f"{extension_fault}; no hours count as added. To write it anew: shoal extend {deployment} --hours H"]
-            if extension_fault
-            else []
-        ),
-    ]
+    anew = f"no hours count as added. To write it anew: shoal extend {deployment} --hours H"
+    faults = {
+        account_fault: "the guard counts anew from the deployment's creation in its next round",
+        extension_fault: anew,
+    }
     return GuardReport(
         created=created,
         max_hours=settings.max_hours,
@@ -88,7 +81,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
         gpu=settings.gpu,
         emr=settings.emr,
         standing=settings.standing,
-        broken=broken,
+        broken=[f"{fault}; {what}" for fault, what in faults.items() if fault],
     )
 
 

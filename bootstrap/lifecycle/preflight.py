@@ -3,7 +3,7 @@
 Somebody waits for the answers, so a missing network must be reported within seconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import boto3
 from botocore.config import Config
@@ -11,31 +11,30 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
-from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
-from bootstrap.lifecycle.rules.buckets import BucketUnusable
-from bootstrap.lifecycle.rules.capacity import FirstZoneLacksType, MayNotStart, TooFewZones, TypeNotOffered
-from bootstrap.lifecycle.rules.names import NameTaken, NoSuchRelease, NotPrepared, OldAccount
-from bootstrap.lifecycle.rules.network import NoSuchSubnet, NotForEmr, NoWayOut
-from bootstrap.lifecycle.rules.quotas import QuotaKeepsFromScaling, QuotaTooLow
-from infra.rules import Finding
+from bootstrap.lifecycle.rules import PreflightContext, buckets, capacity, names, network, quotas
+from infra.rules import Finding, Level
 from infra.topology import Topology
 
-_RULES: Sequence[OnlineRule] = (
-    NameTaken(),
-    TooFewZones(),
-    TypeNotOffered(),
-    QuotaTooLow(),
-    QuotaKeepsFromScaling(),
-    MayNotStart(),
-    NoSuchRelease(),
-    BucketUnusable(),
-    NoSuchSubnet(),
-    NoWayOut(),
-    NotForEmr(),
-    FirstZoneLacksType(),
-    OldAccount(),
-    NotPrepared(),
+OnlineRule = Callable[[PreflightContext], Iterator[str]]
+"""Checks one possible obstacle to a deployment, and yields a sentence for each found. Raises botocore's errors."""
+
+_RULES: Sequence[tuple[Level, OnlineRule, str]] = (
+    ("error", names.name_taken, "Whether the deployment's name is free"),
+    ("error", capacity.too_few_zones, "Whether the region has enough zones"),
+    ("error", capacity.type_not_offered, "Whether the zone offers the instance types"),
+    ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
+    ("warning", quotas.quota_keeps_from_scaling, "Whether the vCPU quotas suffice for managed scaling"),
+    ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
+    ("error", names.no_such_release, "Whether the region has the EMR release"),
+    ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
+    ("error", network.no_such_subnet, "Whether the existing subnet can be used"),
+    ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
+    ("error", network.not_for_emr, "Whether EMR may use the existing subnet"),
+    ("warning", capacity.first_zone_lacks_type, "Whether the first zone offers the GPU nodes' types"),
+    ("warning", names.old_account, "Whether an earlier deployment has left something"),
+    ("warning", names.not_prepared, "Whether the account is prepared for the CDK"),
 )
+"""The rules, each with what it checks, as the beginning of a sentence such as `... could not be checked`."""
 _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})
 
 
@@ -57,13 +56,13 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
         number = context.account.number()
     except (BotoCoreError, ClientError) as error:
         return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_gone(error) else ""), []
-    found = [finding for rule in _RULES for finding in _run(rule, context)]
+    found = [finding for each in _RULES for finding in _run(*each, context)]
     return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
 
 
-def _run(rule: OnlineRule, context: PreflightContext) -> list[Finding]:
-    name = type(rule).__name__
+def _run(level: Level, rule: OnlineRule, about: str, context: PreflightContext) -> list[Finding]:
+    name = rule.__name__
     try:
-        return [Finding(level=rule.level, rule=name, sentence=sentence) for sentence in rule.check(context)]
+        return [Finding(level=level, rule=name, sentence=sentence) for sentence in rule(context)]
     except (BotoCoreError, ClientError) as error:
-        return [Finding(level="warning", rule=name, sentence=f"{rule.about} could not be checked: {error}")]
+        return [Finding(level="warning", rule=name, sentence=f"{about} could not be checked: {error}")]

@@ -129,7 +129,10 @@ def scale_to_zero(
                     return
             for group in tuple(running):
                 with suppress(BotoCoreError, ClientError):
-                    retrying(partial(_set_to_zero, client, group), seconds=max(0.0, until - time.monotonic()))
+                    shrink = partial(
+                        client.set_desired_capacity, AutoScalingGroupName=group.scaling_group, DesiredCapacity=0
+                    )
+                    retrying(shrink, seconds=max(0.0, until - time.monotonic()))
                     running.remove(group)
         except KeyboardInterrupt as interrupt:
             note(running_nodes_warning(running))
@@ -150,10 +153,6 @@ def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
         "when they have had no work for a while; to end them sooner, type:"
         + "".join(f"\n  {each}" for each in commands)
     )
-
-
-def _set_to_zero(client: "AutoScalingClient", group: GpuGroup) -> None:
-    client.set_desired_capacity(AutoScalingGroupName=group.scaling_group, DesiredCapacity=0)
 
 
 @contextmanager

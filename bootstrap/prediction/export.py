@@ -7,7 +7,7 @@ files are already.
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common.errors import ShoalError
+from common.errors import ShoalError, explain_os_error
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.storage import check_writable
@@ -31,11 +31,9 @@ def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
             write_model(folder, model, onnx=onnx)
             return _upload(folder, place)
     folder = Path(output)
-    try:
+    with explain_os_error(ShoalError, f"cannot write {output}", "choose another --output"):
         _require_free(output, next((path.name for path in folder.iterdir()), None) if folder.is_dir() else None)
         folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ShoalError(f"cannot write {output}: {error.strerror}; choose another --output") from error
     write_model(folder, model, onnx=onnx)
     return sum(path.stat().st_size for path in folder.iterdir())
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from common.errors import DataError
+from common.errors import DataError, require_rules
 from corpus.dataset_settings import Settings
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -83,9 +83,7 @@ class Format:
                 "a separator is at least one character, and no newline",
             ),
         )
-        for holds, sentence in rules:
-            if not holds:
-                raise DataError(sentence)
+        require_rules(*rules)
         if self.kind in ("csv", "separated"):
             for name in self.fields:
                 self.position(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
-from common.errors import DataError
+from common.errors import require_rules
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import compression
 from corpus.reading.formats import Format, class_name
@@ -27,12 +27,6 @@ FORMAT_CHOICES = ("json", "csv", "tsv", "fasttext", "text", "parquet")
 
 WHOLE = -1
 """The end of a range that is a whole file."""
-
-
-def _check(*rules: tuple[bool, str]) -> None:
-    for holds, sentence in rules:
-        if not holds:
-            raise DataError(sentence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +59,7 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         fields = self.fields
-        _check(
+        require_rules(
             (
                 self.rating is None or self.label is None,
                 "--rating-field and --label-field exclude each other; give one",
@@ -131,7 +125,7 @@ class Inputs:
 
     def __post_init__(self) -> None:
         classes, given = bool(self.positive or self.negative), self.options
-        _check(
+        require_rules(
             (
                 bool(self.files) or bool(self.unlabelled) or classes,
                 "no input is given; name files, folders or patterns",

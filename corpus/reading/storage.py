@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from common.errors import DataError
+from common.errors import DataError, explain_os_error
 from common.files import whole_file
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
@@ -49,10 +49,8 @@ def size_of(address: str) -> int:
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ContentLength"]
-    try:
+    with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
         return Path(address).stat().st_size
-    except OSError as error:
-        raise DataError(f"cannot read {address}: {error.strerror}; check the path and its permissions") from error
 
 
 def identity_of(address: str) -> str:
@@ -60,10 +58,8 @@ def identity_of(address: str) -> str:
     if is_s3(address):
         with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ETag"].strip('"')
-    try:
+    with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
         return str(Path(address).stat().st_mtime_ns)
-    except OSError as error:
-        raise DataError(f"cannot read {address}: {error.strerror}; check the path and its permissions") from error
 
 
 def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
@@ -84,11 +80,9 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
     """
     if is_s3(address):
         return open_object(address, start, ahead)
-    try:
+    with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
         file = Path(address).open("rb")  # noqa: SIM115
         file.seek(start)
-    except OSError as error:
-        raise DataError(f"cannot read {address}: {error.strerror}; check the path and its permissions") from error
     return file
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-from common.errors import DataError
+from common.errors import DataError, explain_os_error
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.inputs.finding import files_for_now
@@ -63,10 +63,8 @@ class Files:
         """This reader's files, each once, in the order of the addresses and below each of their names."""
         found: dict[str, InputFile] = {}
         for address in self._addresses:
-            try:
+            with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
                 files = files_for_now(address)
-            except OSError as error:
-                raise DataError(f"cannot read {address}: {error.strerror}; check its permissions") from error
             if not files and not self._follow:
                 raise DataError(f"there are no files at {address}; check the address")
             found.update((file.address, file) for file in sorted(files, key=lambda file: file.address))

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from common.errors import DataError
 from common.files import write_whole
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
 
 ROW_TOKENS = 128
 END_OF_LINE = 0
@@ -129,8 +129,7 @@ def read_part(path: Path) -> Part:
 def _position(values: Any) -> Position:
     if not isinstance(values, dict):
         raise DataError("it has no position")
-    require_fields(Position, values)
-    found = Position(**{**values, "ended": tuple(values.get("ended", ()))})
+    found = made(Position, values)
     numbers = [found.lines, found.words, found.text_bytes, found.malformed]
     numbers += [*found.offsets.values(), *found.begun.values()]
     if not all(isinstance(each, int) and each >= 0 for each in numbers):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from common.errors import DataError
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
 from corpus.reading.storage import write_text
 
 STATUS_NAME = "status.json"
@@ -48,9 +48,7 @@ class Status:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `write`. Raises DataError for anything else."""
-        values = parse_json_object(text)
-        require_fields(cls, values)
-        return cls(**values)
+        return made(cls, parse_json_object(text))
 
 
 def reader_folder(stream: Path, reader: int) -> Path:
@@ -105,10 +103,9 @@ def _status(path: Path) -> Status:
     if values is None:
         return Status()
     try:
-        require_fields(Status, values)
+        return made(Status, values)
     except DataError as error:
         raise DataError(f"{path} is no status of a reader: {error}; start the reader again") from error
-    return Status(**values)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from common.errors import DataError
+from common.errors import DataError, explain_os_error
 from common.private_folders import locked
 from corpus.stream.lines import Batch, MalformedLines, sound_texts
 from corpus.stream.packing import Packer
@@ -53,12 +53,13 @@ def read_stream(
             f"{last}/{settings.readers}"
         )
     folder = reader_folder(stream, reader)
-    with _explained(folder):
+    what, advice = f"cannot read or write {folder}", "correct that, and start the reader again"
+    with explain_os_error(DataError, what, advice):
         folder.mkdir(exist_ok=True)
         with _own(folder, clock, sleep):
             (folder / ERROR_NAME).unlink(missing_ok=True)
             try:
-                with _explained(folder):
+                with explain_os_error(DataError, what, advice):
                     return _Reader(stream, folder, settings, Sources(settings, reader, clock), clock, sleep).run()
             except DataError as error:
                 write_error(folder, str(error))
@@ -80,15 +81,6 @@ def _own(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
         if clock() >= deadline:
             raise DataError(f"another process writes parts to {folder}; end it first")
         sleep(_IDLE_SECONDS)
-
-
-@contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or error
-        raise DataError(f"cannot read or write {folder}: {why}; correct that, and start the reader again") from error
 
 
 class _Reader:

@@ -5,15 +5,15 @@ and readers that are another number would take other files.
 """
 
 import json
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from common.errors import DataError
+from common.errors import DataError, require_rules
 from common.files import partial_path
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 
@@ -62,9 +62,7 @@ class StreamSettings:
             (self.ahead >= 1, f"ahead is {self.ahead}; choose 1 or more parts"),
             (self.quiet_seconds > 0 and isfinite(self.quiet_seconds), "quiet_seconds is not a number above 0"),
         )
-        for holds, sentence in rules:
-            if not holds:
-                raise DataError(sentence)
+        require_rules(*rules)
         for address in self.sources:
             if is_socket(address):
                 host_and_port(address)
@@ -83,12 +81,7 @@ class StreamSettings:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. Raises DataError for anything else."""
-        values = parse_json_object(text)
-        require_fields(cls, values)
-        for field in fields(cls):
-            if field.default is MISSING and field.name not in values:
-                raise DataError(f"{field.name} is missing")
-        return cls(**{**values, "sources": tuple(values["sources"])})
+        return made(cls, parse_json_object(text))
 
 
 def is_socket(address: str) -> bool:

@@ -6,7 +6,7 @@ they really start, run and end.
 
 from typing import Any
 
-from embedded.emr import releases, scaling_policies, security_configurations
+from embedded.emr import releases, security_configurations
 from embedded.emr.cluster import TERMINATED, EmulatedCluster
 from embedded.emr.traffic import refusal_of_groups
 from embedded.faults import capacity
@@ -17,7 +17,9 @@ from embedded.seams import ec2, emr
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
+_UNITS = ("InstanceFleetUnits", "Instances", "VCPU")
 _clusters: dict[str, EmulatedCluster] = {}
+_scaling_policies: dict[str, Record] = {}
 
 
 def cluster_of(identifier: str) -> EmulatedCluster:
@@ -63,12 +65,13 @@ def install(machines: Machines, faults: Faults) -> None:
                 attempt_faults=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
-            scaling_policies.start_with(identifier, request)
+            if "ManagedScalingPolicy" in request:
+                _scaling_policies[identifier] = request["ManagedScalingPolicy"]
             _clusters[identifier].start()
         return answer
 
     emr.make_step.put(pending)
-    operations = {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}
+    operations = {**_OPERATIONS, **security_configurations.OPERATIONS}
     emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
 
 
@@ -163,7 +166,7 @@ def _check(request: Record) -> Record:
     """Refuse a cluster that EMR would not start."""
     releases.require(request.get("ReleaseLabel", ""))
     _check_auto_termination(request)
-    scaling_policies.check(request)
+    _check_scaling(request)
     roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
     if "TASK" in roles and "CORE" not in roles:
         raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
@@ -193,6 +196,36 @@ def _remove_auto_termination(request: Record) -> Record:
     return {}
 
 
+def _check_scaling(request: Record) -> None:
+    """Raise RefusedError for a policy that EMR would refuse."""
+    limits = (request.get("ManagedScalingPolicy") or {}).get("ComputeLimits")
+    if limits is None:
+        return
+    low, high = limits["MinimumCapacityUnits"], limits["MaximumCapacityUnits"]
+    if limits["UnitType"] not in _UNITS:
+        raise RefusedError("ValidationException", f"UnitType {limits['UnitType']} is none of {', '.join(_UNITS)}.")
+    if not 0 < low <= high:
+        message = f"MinimumCapacityUnits {low} must be positive and not above MaximumCapacityUnits {high}."
+        raise RefusedError("ValidationException", message)
+
+
+def _put_scaling(request: Record) -> Record:
+    cluster = cluster_of(request["ClusterId"])
+    _check_scaling(request)
+    _scaling_policies[cluster.record["Id"]] = request["ManagedScalingPolicy"]
+    return {}
+
+
+def _get_scaling(request: Record) -> Record:
+    policy = _scaling_policies.get(cluster_of(request["ClusterId"]).record["Id"])
+    return {} if policy is None else {"ManagedScalingPolicy": policy}
+
+
+def _remove_scaling(request: Record) -> Record:
+    _scaling_policies.pop(cluster_of(request["ClusterId"]).record["Id"], None)
+    return {}
+
+
 _OPERATIONS = {
     "AddJobFlowSteps": _add_steps,
     "CancelSteps": _cancel_steps,
@@ -203,4 +236,7 @@ _OPERATIONS = {
     "PutAutoTerminationPolicy": _put_auto_termination,
     "GetAutoTerminationPolicy": _get_auto_termination,
     "RemoveAutoTerminationPolicy": _remove_auto_termination,
+    "PutManagedScalingPolicy": _put_scaling,
+    "GetManagedScalingPolicy": _get_scaling,
+    "RemoveManagedScalingPolicy": _remove_scaling,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from embedded.emr.api import clusters
-from embedded.emr.cluster import TERMINATED, EmulatedCluster
+from embedded.emr.cluster import TERMINATED
 from embedded.seams import cloudwatch
 from embedded.service import Record, parameter
 
@@ -29,8 +29,12 @@ def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:
         given = data.get("EndTime") if is_cbor or is_json else parameter(parameters, "EndTime")
         end = cloudwatch.moment(given) or time.time()
         for cluster in clusters():
-            published = [_point(cluster, *point) for point in points(cluster.history, end)]
-            cloudwatch.set_points(_NAMESPACE, _NAME, {_DIMENSION: cluster.record["Id"]}, published)
+            dimensions = {_DIMENSION: cluster.record["Id"]}
+            published: list[Record] = [
+                {"Timestamp": moment, "Value": value, "Unit": "None", "Dimensions": dimensions}
+                for moment, value in points(cluster.history, end)
+            ]
+            cloudwatch.set_points(_NAMESPACE, _NAME, dimensions, published)
         return answer(parameters, data, is_cbor, is_json)
 
     return answered
@@ -50,12 +54,3 @@ def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[f
         state = [state for since, state in history if since <= moment][-1]
         yield moment, float(state == "WAITING")
         moment += _EVERY
-
-
-def _point(cluster: EmulatedCluster, moment: float, value: float) -> Record:
-    return {
-        "Timestamp": moment,
-        "Value": value,
-        "Unit": "None",
-        "Dimensions": {_DIMENSION: cluster.record["Id"]},
-    }

@@ -17,8 +17,8 @@ from embedded.service import Record, parameter
 _ZONES = "abc"  # ministack has these zones in every region
 _MIB = 1024
 _VCPUS = {"medium": 1, "large": 2, "xlarge": 4, "metal": 96, **{f"{size}xlarge": 4 * size for size in range(2, 49)}}
-_INTEL = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge")
-_GRAVITON = ("medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
+_INTEL = dict.fromkeys(("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge"), 0)
+_GRAVITON = dict.fromkeys(("medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge"), 0)
 _G = {"xlarge": 1, "2xlarge": 1, "4xlarge": 1, "8xlarge": 1, "12xlarge": 4, "16xlarge": 1, "24xlarge": 4, "48xlarge": 8}
 
 
@@ -35,31 +35,11 @@ class EmulatedInstanceType:
     gpu_memory: int = 0
 
 
-def _cpus(
-    family: str, sizes: tuple[str, ...], memory: int, architecture: str = "x86_64"
-) -> Iterator[EmulatedInstanceType]:
-    """A family's types without GPUs; `memory`: GiB a vCPU."""
-    for size in sizes:
+def _family(family: str, sizes: Mapping[str, int], memory: int, **shared: Any) -> Iterator[EmulatedInstanceType]:
+    """The types of a family; `sizes`: how many GPUs each has; `memory`: GiB a vCPU; `shared`: other fields of all."""
+    for size, gpus in sizes.items():
         vcpus = _VCPUS[size]
-        yield EmulatedInstanceType(
-            name=f"{family}.{size}", vcpus=vcpus, memory=vcpus * memory, architecture=architecture
-        )
-
-
-def _gpus(
-    family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memory: int
-) -> Iterator[EmulatedInstanceType]:
-    """A family's types with GPUs; `sizes`: how many each has."""
-    for size, count in sizes.items():
-        vcpus = _VCPUS[size]
-        yield EmulatedInstanceType(
-            name=f"{family}.{size}",
-            vcpus=vcpus,
-            memory=vcpus * memory,
-            gpu=gpu,
-            gpus=count,
-            gpu_memory=gpu_memory,
-        )
+        yield EmulatedInstanceType(name=f"{family}.{size}", vcpus=vcpus, memory=vcpus * memory, gpus=gpus, **shared)
 
 
 def _largest(name: str, gpu: str, gpu_memory: int) -> EmulatedInstanceType:
@@ -69,25 +49,25 @@ def _largest(name: str, gpu: str, gpu_memory: int) -> EmulatedInstanceType:
 TYPES: Mapping[str, EmulatedInstanceType] = {
     kind.name: kind
     for kind in (
-        *_cpus("m4", ("large", "xlarge", "2xlarge", "4xlarge", "10xlarge", "16xlarge"), 4),
-        *_cpus("m5", _INTEL, 4),
-        *_cpus("m6i", (*_INTEL, "32xlarge"), 4),
-        *_cpus("m7i", (*_INTEL, "48xlarge"), 4),
-        *_cpus("r5", _INTEL, 8),
-        *_cpus("m6g", _GRAVITON, 4, "arm64"),
-        *_cpus("m7g", _GRAVITON, 4, "arm64"),
-        *_cpus("m8g", (*_GRAVITON, "24xlarge", "48xlarge"), 4, "arm64"),
-        *_cpus("c6g", _GRAVITON, 2, "arm64"),
-        *_cpus("c7g", _GRAVITON, 2, "arm64"),
-        *_cpus("r6g", _GRAVITON, 8, "arm64"),
-        *_cpus("r7g", _GRAVITON, 8, "arm64"),
-        *_gpus("g4dn", {**_G, "metal": 8}, 4, "T4", 16),
-        *_gpus("g5", _G, 4, "A10G", 24),
-        *_gpus("g6", _G, 4, "L4", 24),
-        *_gpus("g6e", _G, 8, "L40S", 48),
-        *_gpus("p4d", {"24xlarge": 8}, 12, "A100", 40),
-        *_gpus("p4de", {"24xlarge": 8}, 12, "A100", 80),
-        *_gpus("p5", {"4xlarge": 1}, 16, "H100", 80),
+        *_family("m4", dict.fromkeys(("large", "xlarge", "2xlarge", "4xlarge", "10xlarge", "16xlarge"), 0), 4),
+        *_family("m5", _INTEL, 4),
+        *_family("m6i", {**_INTEL, "32xlarge": 0}, 4),
+        *_family("m7i", {**_INTEL, "48xlarge": 0}, 4),
+        *_family("r5", _INTEL, 8),
+        *_family("m6g", _GRAVITON, 4, architecture="arm64"),
+        *_family("m7g", _GRAVITON, 4, architecture="arm64"),
+        *_family("m8g", {**_GRAVITON, "24xlarge": 0, "48xlarge": 0}, 4, architecture="arm64"),
+        *_family("c6g", _GRAVITON, 2, architecture="arm64"),
+        *_family("c7g", _GRAVITON, 2, architecture="arm64"),
+        *_family("r6g", _GRAVITON, 8, architecture="arm64"),
+        *_family("r7g", _GRAVITON, 8, architecture="arm64"),
+        *_family("g4dn", {**_G, "metal": 8}, 4, gpu="T4", gpu_memory=16),
+        *_family("g5", _G, 4, gpu="A10G", gpu_memory=24),
+        *_family("g6", _G, 4, gpu="L4", gpu_memory=24),
+        *_family("g6e", _G, 8, gpu="L40S", gpu_memory=48),
+        *_family("p4d", {"24xlarge": 8}, 12, gpu="A100", gpu_memory=40),
+        *_family("p4de", {"24xlarge": 8}, 12, gpu="A100", gpu_memory=80),
+        *_family("p5", {"4xlarge": 1}, 16, gpu="H100", gpu_memory=80),
         _largest("p5.48xlarge", "H100", 80),
         _largest("p5e.48xlarge", "H200", 141),
         _largest("p5en.48xlarge", "H200", 141),

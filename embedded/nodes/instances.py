@@ -26,13 +26,6 @@ _LOOK_SECONDS = 0.1
 _machines_of: dict[str, Machine] = {}
 
 
-def machine_of(instance: str) -> Machine | None:
-    """The machine of a running instance, None for any other instance."""
-    record = ec2.instances.get(instance)
-    running = record is not None and record["State"]["Name"] == "running"
-    return _machines_of.get(instance) if running else None
-
-
 def zones_of_placement_group(name: str) -> set[str]:
     """The zones in which instances of a placement group exist."""
     return {

@@ -11,7 +11,7 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from common.errors import ExperimentError
+from common.errors import ExperimentError, explain_os_error
 from common.files import write_whole
 from experiments.plans.parts import Arm, Experiment
 from experiments.plans.planned import run_folder
@@ -63,11 +63,9 @@ def read_kept(output: Path) -> Kept | None:
 
 def write_kept(output: Path, kept: Kept) -> None:
     """Write it, whole or not at all. Raises ExperimentError."""
-    try:
+    with explain_os_error(ExperimentError, f"cannot write to {output}", "choose another --output"):
         output.mkdir(parents=True, exist_ok=True)
         write_whole(output / NAME, orjson.dumps(kept.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
-    except OSError as error:
-        raise ExperimentError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
 
 
 def require_same(before: Kept, now: Kept, output: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common.display import printable
-from common.errors import ExperimentError
+from common.errors import ExperimentError, explain_os_error
 from experiments.records.launches import read_launches
 from trainer.output.lines import Checkpoint, End, Epoch, Note, Start, Step, Test, Waiting, parse_line
 from trainer.output.run_files import RECORD, SUMMARY, read_json
@@ -162,12 +162,8 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 
 def read_run(folder: Path) -> RunRecord:
     """The run of a folder. Raises ExperimentError where its record cannot be read, or has no start of a run."""
-    try:
+    with explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"):
         lines = (folder / RECORD).read_bytes().splitlines()
-    except OSError as error:
-        raise ExperimentError(
-            f"cannot read {folder / RECORD}: {error.strerror}; give the --output of `shoal train`"
-        ) from error
     content = _Content()
     for line in filter(bytes.strip, lines):
         content.add(line)

@@ -1,13 +1,13 @@
-"""The rules of the preflight: each class checks one thing that can be wrong with a topology.
+"""The rules of the preflight: each function checks one thing that can be wrong with a topology.
 
 A rule must never raise, because `cdk destroy` reads the same topologies: a machine type that AWS retires tomorrow must
 not prevent the deletion of what runs today.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+import datetime
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from infra.parts import NodeGroup
 from infra.topology import Topology
@@ -24,14 +24,17 @@ class Finding:
     sentence: str
 
 
-class Rule(ABC):
-    """One thing that can be wrong with a topology."""
+@dataclass(frozen=True, kw_only=True)
+class PreflightInput:
+    """What is to be deployed, for how many hours, and the day for which AWS's support is checked."""
 
-    level: ClassVar[Level]
+    topology: Topology
+    hours: float
+    today: datetime.date
 
-    @abstractmethod
-    def check(self, topology: Topology) -> Iterator[str]:
-        """Yield a sentence for each problem that the rule finds."""
+
+Rule = Callable[[PreflightInput], Iterator[str]]
+"""Checks one thing that can be wrong with a topology, and yields a sentence for each problem that it finds."""
 
 
 def group_label(number: int, group: NodeGroup) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from infra import catalog
 from infra.parts import NodeGroup
-from infra.rules import Rule, group_label
-from infra.topology import Topology
+from infra.rules import PreflightInput, group_label
 
 _ROW_BYTES = 204
 """Bytes that a GPU reads for a row: 100 words of two bytes, a length and a label."""
@@ -19,65 +18,50 @@ _EFS_CLIENT = 1_500 * 2**20
 """Bytes a second that one node can read from EFS, by its documentation."""
 
 
-class SpotCluster(Rule):
-    """A cluster fails when it loses these spot nodes."""
-
-    level = "warning"
-
-    def check(self, topology: Topology) -> Iterator[str]:
-        """The primary and the core nodes."""
-        preprocessing = topology.preprocessing
-        if preprocessing and preprocessing.primary.market == "spot":
-            yield (
-                "preprocessing, primary, market: when AWS takes a spot primary node back, the whole cluster and its "
-                "running step end; write on-demand, and use spot for task nodes."
-            )
-        if preprocessing and preprocessing.core and preprocessing.core.market == "spot":
-            yield (
-                "preprocessing, core, market: core nodes hold HDFS; when AWS takes spot nodes back, blocks may be lost "
-                "and the step may fail; write on-demand, and use spot for task nodes."
-            )
+def spot_cluster(plan: PreflightInput) -> Iterator[str]:
+    """A cluster fails when it loses its primary or core nodes, and they are spot nodes."""
+    preprocessing = plan.topology.preprocessing
+    if preprocessing and preprocessing.primary.market == "spot":
+        yield (
+            "preprocessing, primary, market: when AWS takes a spot primary node back, the whole cluster and its "
+            "running step end; write on-demand, and use spot for task nodes."
+        )
+    if preprocessing and preprocessing.core and preprocessing.core.market == "spot":
+        yield (
+            "preprocessing, core, market: core nodes hold HDFS; when AWS takes spot nodes back, blocks may be lost "
+            "and the step may fail; write on-demand, and use spot for task nodes."
+        )
 
 
-class NoShare(Rule):
+def no_share(plan: PreflightInput) -> Iterator[str]:
     """Several nodes without a shared folder."""
-
-    level = "warning"
-
-    def check(self, topology: Topology) -> Iterator[str]:
-        """The topology's share."""
-        if topology.gpu_nodes > 1 and topology.share is None:
-            yield (
-                f"share: there is none, so each of the {topology.gpu_nodes} GPU nodes copies the whole dataset to its "
-                "own disk; write efs or nfs."
-            )
+    if plan.topology.gpu_nodes > 1 and plan.topology.share is None:
+        yield (
+            f"share: there is none, so each of the {plan.topology.gpu_nodes} GPU nodes copies the whole dataset to its "
+            "own disk; write efs or nfs."
+        )
 
 
-class ShareTooSlow(Rule):
-    """The GPUs read rows faster than the shared folder can send them."""
-
-    level = "warning"
-
-    def check(self, topology: Topology) -> Iterator[str]:
-        """Each group for which EFS is too slow, or the node that serves all others."""
-        if topology.share == "efs":
-            for number, group in enumerate(topology.training, 1):
-                given = min(_EFS_CLIENT, _network(group))
-                if (rate := _reading(group)) > given:
-                    yield (
-                        f"share: a node of {group_label(number, group)} trains on about {_mb(rate)} of rows, and reads "
-                        f"{_mb(given)} from EFS at most; the first epoch waits for it."
-                    )
-        if topology.share == "nfs":
-            groups = sorted(topology.trainers, key=lambda group: group.name)  # as `shoal train` puts its nodes
-            first = groups[0]
-            rates = [_reading(group) for group in groups for _ in range(group.count)]
-            if (rate := sum(rates[1:])) > (given := _network(first)):
+def share_too_slow(plan: PreflightInput) -> Iterator[str]:
+    """The GPUs read rows faster than EFS, or the node that serves all others, can send them."""
+    if plan.topology.share == "efs":
+        for number, group in enumerate(plan.topology.training, 1):
+            given = min(_EFS_CLIENT, _network(group))
+            if (rate := _reading(group)) > given:
                 yield (
-                    f"share: the other nodes train on about {_mb(rate)} of rows, and the first by name ({first.name}), "
-                    f"which serves them, sends {_mb(given)} at most; write efs, or give a group with a faster network "
-                    "a name that comes first."
+                    f"share: a node of {group_label(number, group)} trains on about {_mb(rate)} of rows, and reads "
+                    f"{_mb(given)} from EFS at most; the first epoch waits for it."
                 )
+    if plan.topology.share == "nfs":
+        groups = sorted(plan.topology.trainers, key=lambda group: group.name)  # as `shoal train` puts its nodes
+        first = groups[0]
+        rates = [_reading(group) for group in groups for _ in range(group.count)]
+        if (rate := sum(rates[1:])) > (given := _network(first)):
+            yield (
+                f"share: the other nodes train on about {_mb(rate)} of rows, and the first by name ({first.name}), "
+                f"which serves them, sends {_mb(given)} at most; write efs, or give a group with a faster network "
+                "a name that comes first."
+            )
 
 
 def _reading(group: NodeGroup) -> float:

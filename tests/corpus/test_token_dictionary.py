@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus.token_dictionary import TokenDictionary
-from corpus.tokens import token_hash, tokens
+from corpus.tokens import tokens
 
 PIECES = st.sampled_from(
     [
@@ -56,7 +56,6 @@ def assert_equals_plain(dictionary: TokenDictionary, plain: PlainDictionary, tex
     assert len(dictionary) == len(plain.known)
     assert dictionary.join_words(numbers).decode() == " ".join(plain.known)
     assert dictionary.counts.tolist() == [plain.counts[number] for number in numbers]
-    assert dictionary.token_hashes(numbers).tolist() == [token_hash(word.encode()) for word in plain.known]
 
 
 @settings(max_examples=400)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from infra import catalog, cost, releases, topology
 from infra.preflight import offline
-from infra.rules import Finding
-from infra.rules.machines import ImageTooNew
+from infra.rules import Finding, PreflightInput
+from infra.rules.machines import image_too_new
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 TODAY = datetime.date(2026, 11, 20)
@@ -35,7 +35,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [{"name": "slow", "instance_type": "g3.4xlarge", "count": 1}]},
         None,
         "error",
-        "RetiredType",
+        "retired_type",
         "training 1 (slow): AWS retired g3.4xlarge (2025-10-31) and starts none; in mine.yaml take g5.xlarge, "
         "today's equivalent.",
     ),
@@ -47,7 +47,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         },
         None,
         "error",
-        "NoTorchBuild",
+        "no_torch_build",
         "training: no PyTorch runs on all of these GPUs, and all nodes need the same one (K80 (3.7): PyTorch 1.12.1 "
         "with CUDA 11.3; H100 (9.0): PyTorch 2.13 with CUDA 13.0 to PyTorch 2.15 with CUDA 13.2); leave out the groups "
         "of one kind.",
@@ -57,7 +57,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"preprocessing": {"release": "emr-7.0.0", "primary": PRIMARY}},
         None,
         "error",
-        "ReleaseTooOld",
+        "release_too_old",
         "preprocessing, release: emr-7.0.0 has no Python 3.11 on its nodes; write emr-7.14.0, or another from "
         "emr-7.1.0 on.",
     ),
@@ -66,7 +66,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [NODE], "guard": {"budget": 1, "max_hours": 10}},
         None,
         "error",
-        "BudgetBelowAnHour",
+        "budget_below_an_hour",
         "guard, budget: $1.00 is less than one hour of this topology at work, $1.02; write at least 11 for the 10 "
         "hours of guard, max_hours.",
     ),
@@ -75,7 +75,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [NODE], "guard": {"budget": 5}},
         None,
         "warning",
-        "BudgetBelowTheHours",
+        "budget_below_the_hours",
         "guard, budget: $5.00 is spent after 4.9 h with everything at work, before the 12 h asked for ($12.27); the "
         "guard then deletes the stack.",
     ),
@@ -84,7 +84,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [NODE], "max_dollars": 0.1},
         None,
         "error",
-        "RunBelowItsStart",
+        "run_below_its_start",
         "max_dollars: $0.10 is less than 10 minutes of the nodes that train, $0.17, in which they start and stop; "
         "write at least 2 for an hour.",
     ),
@@ -93,7 +93,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [NODE], "max_dollars": 20, "guard": {"budget": 20}},
         None,
         "warning",
-        "RunBeyondTheBudget",
+        "run_beyond_the_budget",
         "max_dollars: the guard deletes the stack when $20.00 are spent (guard, budget), before a run costs $20.00; "
         "write less.",
     ),
@@ -102,7 +102,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [NODE]},
         48,
         "warning",
-        "HoursBeyondTheEnd",
+        "hours_beyond_the_end",
         "guard, max_hours: the guard deletes the stack after 12 h, before the 48 h asked for; write 48, or add hours "
         "later by `shoal extend`.",
     ),
@@ -111,7 +111,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [NODE], "guard": {"mail": None}},
         None,
         "warning",
-        "NobodyWarned",
+        "nobody_warned",
         "guard, mail: there is none, so nobody is warned before the guard deletes the stack; add an address.",
     ),
     (
@@ -123,7 +123,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         },
         None,
         "warning",
-        "IdleTooSoon",
+        "idle_too_soon",
         "guard, idle_minutes: 5 may end nodes that wait for those of another group to start; write at least 20.",
     ),
     (
@@ -131,7 +131,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"preprocessing": {"primary": {**PRIMARY, "market": "spot"}}},
         None,
         "warning",
-        "SpotCluster",
+        "spot_cluster",
         "preprocessing, primary, market: when AWS takes a spot primary node back, the whole cluster and its running "
         "step end; write on-demand, and use spot for task nodes.",
     ),
@@ -140,7 +140,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"preprocessing": {"primary": PRIMARY, "core": {**PRIMARY, "count": 2, "market": "spot"}}},
         None,
         "warning",
-        "SpotCluster",
+        "spot_cluster",
         "preprocessing, core, market: core nodes hold HDFS; when AWS takes spot nodes back, blocks may be lost and the "
         "step may fail; write on-demand, and use spot for task nodes.",
     ),
@@ -149,7 +149,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [{**NODE, "count": 3}]},
         None,
         "warning",
-        "NoShare",
+        "no_share",
         "share: there is none, so each of the 3 GPU nodes copies the whole dataset to its own disk; write efs or nfs.",
     ),
     (
@@ -157,7 +157,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         {"training": [{**NODE, "count": 200}], "share": "nfs"},
         None,
         "warning",
-        "ShareTooSlow",
+        "share_too_slow",
         "share: the other nodes train on about 1,565 MB/s of rows, and the first by name (g5-xlarge), which serves "
         "them, sends 312 MB/s at most; write efs, or give a group with a faster network a name that comes first.",
     ),
@@ -176,9 +176,9 @@ def test_each_fault_has_its_level_and_its_sentence(
 def test_the_group_that_comes_first_by_name_serves_the_share_wherever_it_stands_in_the_file() -> None:
     many, fast = {**NODE, "count": 200}, {"instance_type": "p4d.24xlarge", "count": 1}
     for groups in ([many, {**fast, "name": "a"}], [{**fast, "name": "a"}, many]):
-        assert "ShareTooSlow" not in [rule for _, rule, _ in found(of(training=groups, share="nfs"))]
+        assert "share_too_slow" not in [rule for _, rule, _ in found(of(training=groups, share="nfs"))]
     for groups in ([many, {**fast, "name": "z"}], [{**fast, "name": "z"}, many]):
-        assert "ShareTooSlow" in [rule for _, rule, _ in found(of(training=groups, share="nfs"))]
+        assert "share_too_slow" in [rule for _, rule, _ in found(of(training=groups, share="nfs"))]
 
 
 def test_a_topology_that_one_would_start_today_has_nothing_to_be_said() -> None:
@@ -194,7 +194,7 @@ def test_errors_come_first() -> None:
 def test_a_price_that_is_missing_is_an_error_of_its_own_and_hides_nothing_else() -> None:
     groups = [{"instance_type": "p2.xlarge", "count": 2}]
     spec = of(region="af-south-1", training=groups, guard={"budget": 1})
-    assert [rule for _, rule, _ in found(spec)] == ["RetiredType", "NoPrice", "NoShare"]
+    assert [rule for _, rule, _ in found(spec)] == ["retired_type", "no_price", "no_share"]
 
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))
@@ -202,7 +202,7 @@ def test_only_what_is_retired_is_refused_of_the_shipped_topologies(name: str) ->
     spec = topology.load(name, SHIPPED)
     retired = [kind for kind in topology.instance_types(spec) if catalog.find(kind).retired]
     errors = [each for each in offline(spec, today=TODAY) if each.level == "error"]
-    assert {each.rule for each in errors} == ({"RetiredType"} if retired else set())
+    assert {each.rule for each in errors} == ({"retired_type"} if retired else set())
     for kind in retired:
         successor = catalog.find(kind).retired
         assert successor is not None
@@ -215,7 +215,7 @@ def test_the_image_runs_on_every_type_that_has_one() -> None:
         for row in catalog.catalog().types.values()
         if row.gpu and row.image
     ]
-    assert list(ImageTooNew().check(of(training=groups))) == []
+    assert list(image_too_new(PreflightInput(topology=of(training=groups), hours=1, today=TODAY))) == []
 
 
 TYPES = [row.name for row in catalog.catalog().types.values() if row.gpu]
@@ -225,7 +225,7 @@ TYPES = [row.name for row in catalog.catalog().types.values() if row.gpu]
 def test_a_budget_is_either_less_than_an_hour_or_less_than_the_hours_or_enough(names: list[str], budget: float) -> None:
     groups = [{"name": f"group{index}", "instance_type": name, "count": 1} for index, name in enumerate(names)]
     spec = of(training=groups, guard={"budget": budget, "max_hours": 10})
-    said = [each for each in offline(spec, today=TODAY) if each.rule.startswith("Budget")]
+    said = [each for each in offline(spec, today=TODAY) if each.rule.startswith("budget_")]
     hourly = cost.hourly(spec)
     expected = ["error"] if budget < hourly else ["warning"] if budget < 10 * hourly else []
     assert [each.level for each in said] == expected
@@ -241,7 +241,7 @@ def test_a_release_that_is_not_supported_any_more_is_warned_about_and_starts(day
     spec = of(preprocessing={"release": "emr-7.5.0", "primary": PRIMARY})
     found = offline(spec, today=END + datetime.timedelta(days=days))
     sentence = f"preprocessing, release: AWS's support of emr-7.5.0 {said} on 2027-08-31; emr-7.14.0 is newer."
-    assert [(each.level, each.sentence) for each in found if each.rule.startswith("Release")] == (
+    assert [(each.level, each.sentence) for each in found if each.rule.startswith("release_")] == (
         [("warning", sentence)] if said else []
     )
 

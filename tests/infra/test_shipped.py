@@ -103,7 +103,7 @@ def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name
     errors = [each for each in preflight.offline(spec, today=A_DAY) if each.level == "error"]
     today = re.findall(r"retired, today `([a-z0-9-]+)`$", spec.description)
     if retired(spec):
-        assert {each.rule for each in errors} >= {"RetiredType"}
+        assert {each.rule for each in errors} >= {"retired_type"}
         (equivalent,) = today
         assert not retired(topology.load(equivalent, SHIPPED))
     else:

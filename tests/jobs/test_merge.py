@@ -1,7 +1,6 @@
 """Part files to one dataset: exact, in bounded memory, and nothing half-written however it ends."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,6 @@ from embedded.aws import EmbeddedAws
 from jobs.choose import VocabularyChoice
 from jobs.merge import MergeResult, merge_parts, read_merge_result, run
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
-from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
 WORDS = ["good", "bad", "lamp"]
@@ -241,40 +239,6 @@ def test_a_killed_merge_leaves_no_result_and_the_next_makes_it(
     assert merged.digest == work.digest()
     assert sorted(path.name for path in output.iterdir()) == ["counts.json", "dataset.h5"]
     assert list(work.folder.glob("shoal-merging-*")) == []
-
-
-def test_the_folder_of_another_users_merge_stays_while_that_runs() -> None:
-    with open_folder() as folder:
-        work = Work(folder, [(300, 40)])
-        running, ended = (folder / f"shoal-merging-{process}-x" for process in (another_users_process(), 2**22 + 1))
-        running.mkdir()
-        ended.mkdir(mode=0o777)
-        for path in folder.rglob("*"):
-            path.chmod(0o777)
-        if os.geteuid() == 0:
-            os.chown(ended, NOBODY, -1)
-        assert as_another(lambda: bool(work.merge(folder / "out").digest == work.digest()))
-        assert running.exists()
-        assert not ended.exists()
-
-
-def test_a_folder_that_is_named_after_no_process_stays_and_is_in_nobodys_way(work: Work, tmp_path: Path) -> None:
-    planted = work.folder / f"shoal-merging-{'9' * 40}-x"
-    planted.mkdir()
-    assert work.merge(tmp_path / "out").digest == work.digest()
-    assert planted.exists()
-
-
-def test_what_another_user_left_is_not_removed(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = work.folder / f"shoal-merging-{2**22 + 1}-x"
-    theirs.mkdir()
-    other = os.geteuid() + 1
-    with monkeypatch.context() as patch:
-        patch.setattr("jobs.merge.os.geteuid", lambda: other)
-        work.merge(tmp_path / "out")
-    assert theirs.exists()
-    work.merge(tmp_path / "out")
-    assert not theirs.exists()
 
 
 def test_two_merges_at_once_make_one_result(work: Work, tmp_path: Path) -> None:

@@ -85,14 +85,7 @@ class Loss:
 
     def plain(self) -> dict[str, Any]:
         """The loss in types that a model file can hold."""
-        return {
-            "kind": self.kind,
-            "scale": list(self.scale),
-            "positive_weight": self.positive_weight,
-            "classes": self.classes,
-            "temperature": self.temperature,
-            "threshold": self.threshold,
-        }
+        return {**vars(self), "scale": list(self.scale)}
 
     @property
     def outputs(self) -> int:

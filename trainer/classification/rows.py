@@ -170,25 +170,12 @@ class RaggedRows(Rows):
     """The most words of a row in a padded batch."""
 
     def __getitem__(self, part: slice) -> Self:
-        return type(self)(
-            tokens=self.tokens,
-            lengths=self.lengths[part],
-            labels=self.labels[part],
-            ratings=self.ratings[part],
-            ends=self.ends[part],
-            row_length=self.row_length,
-        )
+        return self.chosen(part)
 
-    def chosen(self, numbers: IntArray) -> Self:
-        """The rows of these numbers (n,), without a copy of their tokens."""
-        return type(self)(
-            tokens=self.tokens,
-            lengths=self.lengths[numbers],
-            labels=self.labels[numbers],
-            ratings=self.ratings[numbers],
-            ends=self.ends[numbers],
-            row_length=self.row_length,
-        )
+    def chosen(self, which: IntArray | slice) -> Self:
+        """Some of the rows, without a copy of their tokens."""
+        arrays = {name: getattr(self, name)[which] for name in ("lengths", "labels", "ratings", "ends")}
+        return replace(self, device_tokens=None, **arrays)
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         return _distinct(self.tokens[_segments(self._starts(numbers), self._padded_lengths(numbers))], words)

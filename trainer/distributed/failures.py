@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from common.errors import DataError, TrainingError
-from common.json_values import require_fields
+from common.json_values import made
 from trainer.rank_errors import LostError, RankError
 
 NODE = "SHOAL_NODE"
@@ -74,9 +74,7 @@ def parse(line: str) -> Failure | None:
         return None
     with suppress(DataError, TypeError, KeyError, ValueError, RecursionError):  # half a line of a killed process
         written = json.loads(line.removeprefix(_PREFIX))
-        fields = {**written, "kind": FailureKind(written["kind"])}
-        require_fields(Failure, fields)
-        return Failure(**fields)
+        return made(Failure, {**written, "kind": FailureKind(written["kind"])})
     return None
 
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from common.errors import DataError
-from common.json_values import parse_json_object, require_fields
+from common.json_values import made, parse_json_object
 from trainer.embeddings.char_lstm import CharLSTM
 from trainer.embeddings.spelling import MOST_CHARACTERS, Spelling
 from trainer.embeddings.vectors import Matrix
@@ -108,10 +108,7 @@ def _settings(metadata: Mapping[str, str]) -> EncoderSettings:
     values: dict[str, Any] = parse_json_object(metadata.get(_METADATA, "{}"))
     if values.pop("format", None) != FORMAT:
         raise DamagedError(f"it is not of format {FORMAT}, which this Shoal reads")
-    require_fields(EncoderSettings, values)
-    if missing := EncoderSettings.__dataclass_fields__.keys() - values.keys():
-        raise DamagedError(f"it has no {min(missing)}")
-    found = EncoderSettings(**values)
+    found = made(EncoderSettings, values)
     if min(found.character_embedding, found.hidden, found.layers, found.size) < 1:
         raise DamagedError("one of its sizes is not above 0")
     if len(found.characters) > MOST_CHARACTERS or len(set(found.characters)) < len(found.characters):

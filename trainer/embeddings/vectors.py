@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from common.errors import DataError
+from common.errors import DataError, explain_os_error
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import exists, join, readable, writable
 from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
@@ -96,7 +96,7 @@ def vectors_folder(address: str) -> str | None:
     """The folder with vectors that is meant by an address; None where that is no folder. Raises DataError for a folder
     without vectors."""
     places = address, join(address, MODEL)
-    try:
+    with explain_os_error(DataError, f"cannot read {address}", "check its permissions"):
         if exists(address):
             return None
         for place in places:
@@ -104,8 +104,6 @@ def vectors_folder(address: str) -> str | None:
                 return place
         if not (is_s3(address) or Path(address).is_dir()):
             return None
-    except OSError as error:
-        raise DataError(f"cannot read {address}: {error.strerror}; check its permissions") from error
     for place in places:
         if (config := _config(place)) is not None and "classes" in config:
             raise DataError(

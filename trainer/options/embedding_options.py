@@ -1,10 +1,10 @@
 """The options of word embeddings: training pairs, negative samples, and evaluation."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from common.errors import TrainingError
-from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option, option_metadata
+from trainer.options.section import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Section, from_1_to, option
 
 PIP_LOSS, PIP_MEAN_SQUARE, PIP_COSINE, SIMILARITY = "pip_loss", "pip_mean_square", "pip_cosine", "similarity"
 WORD_MEASURES = (PIP_LOSS, PIP_COSINE, PIP_MEAN_SQUARE, SIMILARITY)
@@ -59,26 +59,22 @@ class EmbeddingOptions(Section):
         default=128,
         must=from_1_to(8192),
     )
-    similarity: tuple[str, ...] = field(
+    similarity: tuple[str, ...] = option(
+        "word similarity sets (pairs with human scores) on which the embeddings are evaluated after each epoch",
         default=(),
-        metadata=option_metadata(
-            "word similarity sets (pairs with human scores) on which the embeddings are evaluated after each epoch",
-            metavar="FILE",
-            several=True,
-        ),
+        metavar="FILE",
+        several=True,
     )
     pip: bool = option(
         "on finite text: measure the PIP loss, too: how far the inner products of the embeddings are from the "
         "shifted positive pointwise mutual information of the text's words",
         default=False,
     )
-    analogy: tuple[str, ...] = field(
+    analogy: tuple[str, ...] = option(
+        "analogy sets on which the embeddings are evaluated at the end, and on an unbounded stream meanwhile, too",
         default=(),
-        metadata=option_metadata(
-            "analogy sets on which the embeddings are evaluated at the end, and on an unbounded stream meanwhile, too",
-            metavar="FILE",
-            several=True,
-        ),
+        metavar="FILE",
+        several=True,
     )
 
 

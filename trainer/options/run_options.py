@@ -225,14 +225,12 @@ class DebuggingOptions(Section):
             several=True,
         ),
     )
-    sleep: tuple[float, ...] = field(
+    sleep: tuple[float, ...] = option(
+        "emulate GPU speed: each rank sleeps instead of computing, as long as a GPU of so many rows a second "
+        "would take, to see how more ranks than there are cores would share the work. They learn nothing, and "
+        "save no model",
         default=(),
-        metadata=option_metadata(
-            "emulate GPU speed: each rank sleeps instead of computing, as long as a GPU of so many rows a second "
-            "would take, to see how more ranks than there are cores would share the work. They learn nothing, and "
-            "save no model",
-            must=Bound("a rate above 0 for each rank", lambda rates: all(0 < each < math.inf for each in rates)),
-            metavar="RATE",
-            several=True,
-        ),
+        must=Bound("a rate above 0 for each rank", lambda rates: all(0 < each < math.inf for each in rates)),
+        metavar="RATE",
+        several=True,
     )

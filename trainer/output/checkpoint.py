@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from common.errors import DataError, TrainingError
+from common.errors import DataError, TrainingError, explain_os_error
 from common.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
@@ -76,12 +76,8 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
 
     Raises TrainingError if it cannot be written; the earlier ones then still exist.
     """
-    try:
+    with explain_os_error(TrainingError, f"cannot make the folder {folder}", "remove what is in its place"):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise TrainingError(
-            f"cannot make the folder {folder}: {error.strerror}; remove what is in its place"
-        ) from error
     path = folder / f"step-{steps:09}.pt"
     buffer = io.BytesIO()
     torch.save(state, buffer)
@@ -108,12 +104,10 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
         if path.is_dir():
             passed_over.append(UnusableCheckpoint(path, "is a folder", whole=False))
             continue
-        try:
+        with explain_os_error(
+            TrainingError, f"cannot read {path}", "make it readable, or remove it to use the one before"
+        ):
             content = path.read_bytes()
-        except OSError as error:
-            raise TrainingError(
-                f"cannot read {path}: {error.strerror}; make it readable, or remove it to use the one before"
-            ) from error
         body = content[:-_DIGEST_BYTES]
         if content[-_DIGEST_BYTES:] != _digest(body):
             passed_over.append(UnusableCheckpoint(path, "is damaged", whole=False))

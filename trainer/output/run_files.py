@@ -16,7 +16,7 @@ from typing import Any
 
 from common import files
 from common.display import printable
-from common.errors import DataError, TrainingError
+from common.errors import DataError, TrainingError, explain_os_error
 from common.json_values import parse_json_object
 
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
@@ -102,19 +102,15 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 def prepare_output(folder: Path) -> None:
     """Create the folder, and check that files can be written there. Raises TrainingError."""
-    try:
+    with explain_os_error(TrainingError, f"cannot write to {folder}", "choose another --output"):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise TrainingError(f"cannot write to {folder}: {error.strerror}; choose another --output") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write `content` to `path`, replacing the old file. Raises TrainingError, and then keeps the old file."""
-    try:
+    with explain_os_error(TrainingError, f"cannot write {path}", "free some space, then --resume"):
         files.write_whole(path, content)
-    except OSError as error:
-        raise TrainingError(f"cannot write {path}: {error.strerror}; free some space, then --resume") from error
 
 
 @contextmanager
@@ -151,12 +147,10 @@ def _require_replaceable(model: Path) -> None:
     """Raise TrainingError if there is something else than the folder of a model."""
     if model.is_symlink() or (model.exists() and not model.is_dir()):
         raise TrainingError(f"{model} is not a folder, and the model's folder has this name; choose another --output")
-    try:
+    with explain_os_error(TrainingError, f"cannot read {model}", "choose another --output"):
         other = (
             sorted({each.name for each in model.iterdir()} - {*MODEL_FILES, *VECTOR_FILES}) if model.is_dir() else []
         )
-    except OSError as error:
-        raise TrainingError(f"cannot read {model}: {error.strerror}; choose another --output") from error
     if other:
         raise TrainingError(
             f"the model would replace the folder {model}, but that has '{printable(other[0])}', which is no file of a "

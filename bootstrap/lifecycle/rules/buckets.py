@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
+from bootstrap.lifecycle.rules import PreflightContext
 from infra import addresses
 from infra.topology import Topology
 
@@ -17,37 +17,31 @@ _REFUSED = ("403", "AccessDenied")
 _MOVED = ("301", "PermanentRedirect")
 
 
-class BucketUnusable(OnlineRule):
-    """A named bucket does not exist, is in another region, or does not let this account in."""
-
-    level = "error"
-    about = "Whether the buckets that the topology names can be used"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """What is wrong with each."""
-        s3, region = context.account.client("s3"), context.topology.region
-        for field, bucket, key in _named(context.topology):
-            try:
-                there = _region_of(s3, bucket) or region
-            except ClientError as error:
-                if _code(error) in _MISSING:
-                    command = f"aws s3 mb s3://{bucket} --region {region}"
-                    yield f"{field}: there is no bucket '{bucket}'; create it: {command}"
-                elif _code(error) not in _REFUSED:
-                    raise
-                elif key is None:
-                    yield f"{field}: '{bucket}' is not your account's, or you may not use it; write one of your own."
-                elif not _may_list(s3, bucket, key):
-                    yield (
-                        f"{field}: you may not list s3://{bucket}/{key}; ask its owner to let your account list and "
-                        "read it, or write one of your own."
-                    )
-                continue
-            if there != region:
+def bucket_unusable(context: PreflightContext) -> Iterator[str]:
+    """Each named bucket that does not exist, is in another region, or does not let this account in."""
+    s3, region = context.account.client("s3"), context.topology.region
+    for field, bucket, key in _named(context.topology):
+        try:
+            there = _region_of(s3, bucket) or region
+        except ClientError as error:
+            if _code(error) in _MISSING:
+                command = f"aws s3 mb s3://{bucket} --region {region}"
+                yield f"{field}: there is no bucket '{bucket}'; create it: {command}"
+            elif _code(error) not in _REFUSED:
+                raise
+            elif key is None:
+                yield f"{field}: '{bucket}' is not your account's, or you may not use it; write one of your own."
+            elif not _may_list(s3, bucket, key):
                 yield (
-                    f"{field}: '{bucket}' is in {there}, and the deployment in {region}; AWS charges for traffic "
-                    f"between them, so write `region: {there}`, or a bucket of {region}."
+                    f"{field}: you may not list s3://{bucket}/{key}; ask its owner to let your account list and "
+                    "read it, or write one of your own."
                 )
+            continue
+        if there != region:
+            yield (
+                f"{field}: '{bucket}' is in {there}, and the deployment in {region}; AWS charges for traffic "
+                f"between them, so write `region: {there}`, or a bucket of {region}."
+            )
 
 
 def _named(topology: Topology) -> Iterator[tuple[str, str, str | None]]:

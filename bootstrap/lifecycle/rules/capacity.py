@@ -9,120 +9,98 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
+from bootstrap.lifecycle.rules import PreflightContext
 from infra import catalog, sizing
 from infra.topology import instance_types
 
 
-class TooFewZones(OnlineRule):
-    """The network needs subnets in more zones than CloudFormation names."""
+def too_few_zones(context: PreflightContext) -> Iterator[str]:
+    """The network needs subnets in more zones than CloudFormation names; and the two ways to continue."""
+    if context.topology.zone:
+        return
+    region, zones, needed = context.topology.region, _named_zones(context), sizing.zones(context.topology.region)
+    if not zones:
+        yield f"zone: {region} has no zone that your account may use; write another region."
+    elif len(zones) < needed:
+        yield (
+            f"zone: the network needs {needed} zones, and CloudFormation names only {_and(zones)}, "
+            f"because in {region} your account has default subnets only there; write one of them, such as "
+            f"`zone: {zones[0]}`, or create a default subnet in another zone: aws "
+            f"ec2 create-default-subnet --region {region} --availability-zone ZONE"
+        )
 
-    level = "error"
-    about = "Whether the region has enough zones"
 
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """The missing zones, and the two ways to continue."""
-        if context.topology.zone:
+def type_not_offered(context: PreflightContext) -> Iterator[str]:
+    """The types that the cluster's zone, or each zone that GPU nodes can use, lacks; and a zone that offers all."""
+    topology, placement = context.topology, _Placement(context)
+    cluster, zones = placement.of_cluster, placement.usable
+    if not zones:
+        return
+    # EMR's nodes never change their zone; GPU nodes do, all together.
+    lacking = {zones[0]: missing} if (missing := placement.missing(cluster, zones[0])) else {}
+    if not any(not placement.missing(placement.of_training, zone) for zone in zones):
+        lacking |= {zone: missing for zone in zones if (missing := placement.missing(placement.all, zone))}
+    if not lacking:
+        return
+    everything = [zone for zone in placement.offering if not placement.missing(placement.all, zone)]
+    if everything:
+        hint = f"write `zone: {everything[0]}`, which offers all"
+    else:
+        hint = f"no zone of {topology.region} offers all of them; choose other types or another region"
+    where = ", where EMR would run," if cluster and not topology.zone and set(lacking) == {zones[0]} else ""
+    lacks = "; ".join(f"{zone}{where} does not offer {_and(missing)}" for zone, missing in lacking.items())
+    yield f"zone: {lacks}; {hint}."
+
+
+def first_zone_lacks_type(context: PreflightContext) -> Iterator[str]:
+    """The first zone lacks a type, so GPU nodes would start there and then move, which takes minutes each time; and the
+    zone to write into the topology.
+    """
+    if context.topology.zone:
+        return
+    placement = _Placement(context)
+    zones = placement.usable
+    if not zones or placement.missing(placement.of_cluster, zones[0]):
+        return
+    missing = placement.missing(placement.of_training, zones[0])
+    for zone in zones[1:] if missing else ():
+        if not placement.missing(placement.all, zone):
+            yield f"zone: {zones[0]}, the first, does not offer {_and(missing)}; write `zone: {zone}`, which does."
             return
-        region, zones, needed = context.topology.region, _named_zones(context), sizing.zones(context.topology.region)
-        if not zones:
-            yield f"zone: {region} has no zone that your account may use; write another region."
-        elif len(zones) < needed:
-            yield (
-                f"zone: the network needs {needed} zones, and CloudFormation names only {_and(zones)}, "
-                f"because in {region} your account has default subnets only there; write one of them, such as "
-                f"`zone: {zones[0]}`, or create a default subnet in another zone: aws "
-                f"ec2 create-default-subnet --region {region} --availability-zone ZONE"
-            )
 
 
-class TypeNotOffered(OnlineRule):
-    """The cluster's zone, or each zone that GPU nodes can use, lacks a type."""
-
-    level = "error"
-    about = "Whether the zone offers the instance types"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """The missing types, and a zone of the region that offers all."""
-        topology, placement = context.topology, _Placement(context)
-        cluster, zones = placement.of_cluster, placement.usable
-        if not zones:
-            return
-        # EMR's nodes never change their zone; GPU nodes do, all together.
-        lacking = {zones[0]: missing} if (missing := placement.missing(cluster, zones[0])) else {}
-        if not any(not placement.missing(placement.of_training, zone) for zone in zones):
-            lacking |= {zone: missing for zone in zones if (missing := placement.missing(placement.all, zone))}
-        if not lacking:
-            return
-        everything = [zone for zone in placement.offering if not placement.missing(placement.all, zone)]
-        if everything:
-            hint = f"write `zone: {everything[0]}`, which offers all"
-        else:
-            hint = f"no zone of {topology.region} offers all of them; choose other types or another region"
-        where = ", where EMR would run," if cluster and not topology.zone and set(lacking) == {zones[0]} else ""
-        lacks = "; ".join(f"{zone}{where} does not offer {_and(missing)}" for zone, missing in lacking.items())
-        yield f"zone: {lacks}; {hint}."
-
-
-class FirstZoneLacksType(OnlineRule):
-    """The first zone lacks a type, so GPU nodes would start there and then move, which takes minutes each time."""
-
-    level = "warning"
-    about = "Whether the first zone offers the GPU nodes' types"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """The zone to write into the topology."""
-        if context.topology.zone:
-            return
-        placement = _Placement(context)
-        zones = placement.usable
-        if not zones or placement.missing(placement.of_cluster, zones[0]):
-            return
-        missing = placement.missing(placement.of_training, zones[0])
-        for zone in zones[1:] if missing else ():
-            if not placement.missing(placement.all, zone):
-                yield f"zone: {zones[0]}, the first, does not offer {_and(missing)}; write `zone: {zone}`, which does."
-                return
-
-
-class MayNotStart(OnlineRule):
-    """EC2 reports for a dry run that this user cannot start the nodes."""
-
-    level = "error"
-    about = "Whether GPU nodes may be started"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """Each node group that EC2 refuses."""
-        for group in context.topology.training:
-            if catalog.find(group.instance_type).retired:
+def may_not_start(context: PreflightContext) -> Iterator[str]:
+    """Each node group of which EC2 reports for a dry run that this user cannot start its nodes."""
+    for group in context.topology.training:
+        if catalog.find(group.instance_type).retired:
+            continue
+        image = catalog.image_of(group.instance_type).parameter
+        request: dict[str, Any] = {
+            "DryRun": True,
+            "ImageId": f"resolve:ssm:{image}",
+            "InstanceType": group.instance_type,
+            "MinCount": 1,
+            "MaxCount": 1,
+        }
+        if group.market == "spot":
+            request["InstanceMarketOptions"] = {"MarketType": "spot"}
+        if context.topology.network.subnet:
+            request["SubnetId"] = context.topology.network.subnet
+        try:
+            context.account.client("ec2").run_instances(**request)
+        except ClientError as error:
+            code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
+            if code == "DryRunOperation":
                 continue
-            image = catalog.image_of(group.instance_type).parameter
-            request: dict[str, Any] = {
-                "DryRun": True,
-                "ImageId": f"resolve:ssm:{image}",
-                "InstanceType": group.instance_type,
-                "MinCount": 1,
-                "MaxCount": 1,
-            }
-            if group.market == "spot":
-                request["InstanceMarketOptions"] = {"MarketType": "spot"}
-            if context.topology.network.subnet:
-                request["SubnetId"] = context.topology.network.subnet
-            try:
-                context.account.client("ec2").run_instances(**request)
-            except ClientError as error:
-                code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
-                if code == "DryRunOperation":
-                    continue
-                if code == "UnauthorizedOperation":
-                    yield (
-                        f"{group.instance_type} ({group.name}): your credentials may not start it (ec2:RunInstances); "
-                        "ask your account's administrator for that permission."
-                    )
-                elif code.startswith(("InvalidAMI", "InvalidParameterValue", "Unsupported")):
-                    yield f"{group.instance_type} ({group.name}): EC2 would not start it from {image}: {message}"
-                else:
-                    raise
+            if code == "UnauthorizedOperation":
+                yield (
+                    f"{group.instance_type} ({group.name}): your credentials may not start it (ec2:RunInstances); "
+                    "ask your account's administrator for that permission."
+                )
+            elif code.startswith(("InvalidAMI", "InvalidParameterValue", "Unsupported")):
+                yield f"{group.instance_type} ({group.name}): EC2 would not start it from {image}: {message}"
+            else:
+                raise
 
 
 class _Placement:

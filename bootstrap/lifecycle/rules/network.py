@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import read_tags
-from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
+from bootstrap.lifecycle.rules import PreflightContext
 from common.display import plural
 from infra.sizing import INTERFACE_ENDPOINTS
 
@@ -17,95 +17,77 @@ _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
 _ABSENT = ("InvalidSubnetID.NotFound", "InvalidSubnetID.Malformed", "InvalidVpcID.NotFound")
 
 
-class NoSuchSubnet(OnlineRule):
+def no_such_subnet(context: PreflightContext) -> Iterator[str]:
     """The subnet does not exist, is in another VPC or zone, or is too small."""
-
-    level = "error"
-    about = "Whether the existing subnet can be used"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """What is wrong with it."""
-        network, zone = context.topology.network, context.topology.zone
-        if network.subnet is None:
-            return
-        found = _subnet(context)
-        if found is None:
-            yield (
-                f"network, subnet: there is no {network.subnet} in {context.topology.region} for your credentials; "
-                "write one that `aws ec2 describe-subnets` lists."
-            )
-            return
-        if found["VpcId"] != network.vpc:
-            vpc = found["VpcId"]
-            yield f"network, vpc: {network.subnet} is in {vpc}, not in {network.vpc}; write {vpc}."
-        if (there := found["AvailabilityZone"]) != zone:
-            yield f"zone: {network.subnet} is in {there}, not in {zone}; write {there}."
-        nodes, free = _nodes(context), found.get("AvailableIpAddressCount", 0)
-        if free < nodes:
-            yield (
-                f"network, subnet: {network.subnet} has {free} free addresses, and the topology has "
-                f"{plural(nodes, 'node')}; write a larger one."
-            )
-
-
-class NoWayOut(OnlineRule):
-    """Nodes in the subnet do not reach S3, or Systems Manager for a shell on them."""
-
-    level = "error"
-    about = "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """What they do not reach, and the command that changes it."""
-        network, region = context.topology.network, context.topology.region
-        if network.subnet is None or _subnet(context) is None:
-            return
-        table = _route_table(context)
-        if table is None or _leads_out(table):
-            return
-        endpoints = list(
-            context.account.items(
-                "ec2",
-                "describe_vpc_endpoints",
-                "VpcEndpoints",
-                Filters=[{"Name": "vpc-id", "Values": [str(network.vpc)]}],
-            )
+    network, zone = context.topology.network, context.topology.zone
+    if network.subnet is None:
+        return
+    found = _subnet(context)
+    if found is None:
+        yield (
+            f"network, subnet: there is no {network.subnet} in {context.topology.region} for your credentials; "
+            "write one that `aws ec2 describe-subnets` lists."
         )
-        there = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
-        gateways = {each for endpoint in endpoints for each in endpoint.get("RouteTableIds", ())}
-        make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
-        if table["RouteTableId"] not in gateways:
+        return
+    if found["VpcId"] != network.vpc:
+        vpc = found["VpcId"]
+        yield f"network, vpc: {network.subnet} is in {vpc}, not in {network.vpc}; write {vpc}."
+    if (there := found["AvailabilityZone"]) != zone:
+        yield f"zone: {network.subnet} is in {there}, not in {zone}; write {there}."
+    nodes, free = _nodes(context), found.get("AvailableIpAddressCount", 0)
+    if free < nodes:
+        yield (
+            f"network, subnet: {network.subnet} has {free} free addresses, and the topology has "
+            f"{plural(nodes, 'node')}; write a larger one."
+        )
+
+
+def no_way_out(context: PreflightContext) -> Iterator[str]:
+    """Nodes in the subnet do not reach S3, or Systems Manager for a shell on them; and the command that changes it."""
+    network, region = context.topology.network, context.topology.region
+    if network.subnet is None or _subnet(context) is None:
+        return
+    table = _route_table(context)
+    if table is None or _leads_out(table):
+        return
+    endpoints = list(
+        context.account.items(
+            "ec2",
+            "describe_vpc_endpoints",
+            "VpcEndpoints",
+            Filters=[{"Name": "vpc-id", "Values": [str(network.vpc)]}],
+        )
+    )
+    there = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
+    gateways = {each for endpoint in endpoints for each in endpoint.get("RouteTableIds", ())}
+    make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
+    if table["RouteTableId"] not in gateways:
+        yield (
+            f"network, subnet: nodes in {network.subnet} do not reach S3: it has neither a route out nor S3's "
+            f"gateway endpoint; create one: {make} --service-name com.amazonaws.{region}.s3 "
+            f"--route-table-ids {table['RouteTableId']}"
+        )
+    for service in INTERFACE_ENDPOINTS if network.shell else ():
+        if service not in there:
             yield (
-                f"network, subnet: nodes in {network.subnet} do not reach S3: it has neither a route out nor S3's "
-                f"gateway endpoint; create one: {make} --service-name com.amazonaws.{region}.s3 "
-                f"--route-table-ids {table['RouteTableId']}"
+                f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): there is "
+                f"neither a route out nor an interface endpoint; create one: {make} --vpc-endpoint-type Interface "
+                f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
+                "--private-dns-enabled; or leave `shell` out"
             )
-        for service in INTERFACE_ENDPOINTS if network.shell else ():
-            if service not in there:
-                yield (
-                    f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): there is "
-                    f"neither a route out nor an interface endpoint; create one: {make} --vpc-endpoint-type Interface "
-                    f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
-                    "--private-dns-enabled; or leave `shell` out"
-                )
 
 
-class NotForEmr(OnlineRule):
+def not_for_emr(context: PreflightContext) -> Iterator[str]:
     """The subnet lacks the tag that EMR's service role needs."""
-
-    level = "error"
-    about = "Whether EMR may use the existing subnet"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """The tag that is missing."""
-        network = context.topology.network
-        if network.subnet is None or context.topology.preprocessing is None or (found := _subnet(context)) is None:
-            return
-        if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
-            yield (
-                f"network, subnet: EMR may not use {network.subnet} without a tag; add it: aws ec2 "
-                f"create-tags --region {context.topology.region} --resources {network.subnet} "
-                f"--tags Key={_EMR_TAG},Value=true"
-            )
+    network = context.topology.network
+    if network.subnet is None or context.topology.preprocessing is None or (found := _subnet(context)) is None:
+        return
+    if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
+        yield (
+            f"network, subnet: EMR may not use {network.subnet} without a tag; add it: aws ec2 "
+            f"create-tags --region {context.topology.region} --resources {network.subnet} "
+            f"--tags Key={_EMR_TAG},Value=true"
+        )
 
 
 def _subnet(context: PreflightContext) -> Mapping[str, Any] | None:

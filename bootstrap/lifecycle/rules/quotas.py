@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import read_tags
-from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
+from bootstrap.lifecycle.rules import PreflightContext
 from infra import catalog
 from infra.topology import TAG_DEPLOYMENT, Topology
 
@@ -46,39 +46,27 @@ _SPOT = {
 }
 
 
-class QuotaTooLow(OnlineRule):
-    """The account may not run as many vCPUs of a family."""
+def quota_too_low(context: PreflightContext) -> Iterator[str]:
+    """Each quota of vCPUs that does not suffice, with the command that asks for more."""
+    for shortage in _shortages(context, needs(context.topology)):
+        yield (
+            f"vCPU quota {shortage.description}, and this topology needs {shortage.needed}; "
+            f"ask for more: {shortage.command}"
+        )
 
-    level = "error"
-    about = "Whether the vCPU quotas suffice"
 
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """Each quota that does not suffice, with the command that asks for more."""
-        for shortage in _shortages(context, needs(context.topology)):
+def quota_keeps_from_scaling(context: PreflightContext) -> Iterator[str]:
+    """Each quota that suffices for the cluster at its start, but not with all nodes that managed scaling may add."""
+    at_start = needs(context.topology)
+    if (at_most := needs(context.topology, scaled=True)) == at_start:
+        return
+    refused = {shortage.quota for shortage in _shortages(context, at_start)}
+    for shortage in _shortages(context, at_most):
+        if shortage.quota not in refused:
             yield (
-                f"vCPU quota {shortage.description}, and this topology needs {shortage.needed}; "
-                f"ask for more: {shortage.command}"
+                f"vCPU quota {shortage.description}, and with all nodes that managed scaling may add this topology "
+                f"needs {shortage.needed}; EMR will add fewer, unless you ask for more: {shortage.command}"
             )
-
-
-class QuotaKeepsFromScaling(OnlineRule):
-    """The account may run the cluster at its start, but not with all nodes that managed scaling may add."""
-
-    level = "warning"
-    about = "Whether the vCPU quotas suffice for managed scaling"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """Each quota that does not suffice, with the command that asks for more."""
-        at_start = needs(context.topology)
-        if (at_most := needs(context.topology, scaled=True)) == at_start:
-            return
-        refused = {shortage.quota for shortage in _shortages(context, at_start)}
-        for shortage in _shortages(context, at_most):
-            if shortage.quota not in refused:
-                yield (
-                    f"vCPU quota {shortage.description}, and with all nodes that managed scaling may add this topology "
-                    f"needs {shortage.needed}; EMR will add fewer, unless you ask for more: {shortage.command}"
-                )
 
 
 @dataclass(frozen=True, kw_only=True)

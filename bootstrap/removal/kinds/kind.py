@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from botocore import xform_name
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account, ResourceRecord
-from bootstrap.aws.ownership import Owned
-from bootstrap.removal.deletion import Delete
+from bootstrap.aws.ownership import Owned, listed_tags
+from bootstrap.removal.deletion import Delete, delete_call
 
 ListCall = Callable[[Account], Iterator[ResourceRecord]]
+Billed = Callable[[ResourceRecord], bool]
 
 _DELETED = ("deleted", "terminated", "delete_complete")
 _BEING_DELETED = (
@@ -41,7 +43,7 @@ class ResourceKind:
     identifier: str
     owned: Owned
     delete: Delete | None
-    billed: Callable[[ResourceRecord], bool] = field(default=lambda _: False)
+    billed: Billed = field(default=lambda _: False)
     is_global: bool = False
     arn: str = ""
     cloudformation: str = ""
@@ -84,6 +86,28 @@ def always(_record: ResourceRecord) -> bool:
 def list_call(service: str, operation: str, key: str, **parameters: object) -> ListCall:
     """List by an operation whose answer has the records under `key`."""
     return lambda account: account.items(service, operation, key, **parameters)
+
+
+def ec2_kind(
+    key: str,
+    identifier: str,
+    cloudformation: str,
+    arn: str,
+    *,
+    owned: Owned = listed_tags,
+    delete: Delete | None = None,
+    billed: Billed = lambda _: False,
+) -> ResourceKind:
+    """A kind of EC2, which is listed under `key`, and deleted by its identifier alone unless `delete` does it."""
+    return ResourceKind(
+        listing=list_call("ec2", f"describe_{xform_name(key)}", key),
+        identifier=identifier,
+        owned=owned,
+        delete=delete or delete_call("ec2", f"delete_{xform_name(cloudformation)}", **{identifier: "id"}),
+        billed=billed,
+        arn=f"ec2:{arn}/(.+)",
+        cloudformation=f"AWS::EC2::{cloudformation}",
+    )
 
 
 @contextmanager

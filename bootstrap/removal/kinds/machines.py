@@ -9,7 +9,7 @@ from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import fetched_tags, in_stack, listed_tags
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import delete_call
-from bootstrap.removal.kinds.kind import ResourceKind, always, list_call
+from bootstrap.removal.kinds.kind import ResourceKind, always, ec2_kind, list_call
 
 _LIVING_CLUSTERS = ["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING", "TERMINATING"]
 
@@ -49,39 +49,10 @@ MACHINES: Mapping[str, ResourceKind] = {
         arn="ec2:instance/(.+)",
         cloudformation="AWS::EC2::Instance",
     ),
-    "volume": ResourceKind(
-        listing=list_call("ec2", "describe_volumes", "Volumes"),
-        identifier="VolumeId",
-        owned=listed_tags,
-        delete=delete_call("ec2", "delete_volume", VolumeId="id"),
-        billed=always,
-        arn="ec2:volume/(.+)",
-        cloudformation="AWS::EC2::Volume",
-    ),
-    "launch template": ResourceKind(
-        listing=list_call("ec2", "describe_launch_templates", "LaunchTemplates"),
-        identifier="LaunchTemplateId",
-        owned=listed_tags,
-        delete=delete_call("ec2", "delete_launch_template", LaunchTemplateId="id"),
-        arn="ec2:launch-template/(.+)",
-        cloudformation="AWS::EC2::LaunchTemplate",
-    ),
-    "placement group": ResourceKind(
-        listing=list_call("ec2", "describe_placement_groups", "PlacementGroups"),
-        identifier="GroupName",
-        owned=listed_tags,
-        delete=delete_call("ec2", "delete_placement_group", GroupName="id"),
-        arn="ec2:placement-group/(.+)",
-        cloudformation="AWS::EC2::PlacementGroup",
-    ),
-    "key pair": ResourceKind(
-        listing=list_call("ec2", "describe_key_pairs", "KeyPairs"),
-        identifier="KeyName",
-        owned=listed_tags,
-        delete=delete_call("ec2", "delete_key_pair", KeyName="id"),
-        arn="ec2:key-pair/(.+)",
-        cloudformation="AWS::EC2::KeyPair",
-    ),
+    "volume": ec2_kind("Volumes", "VolumeId", "Volume", "volume", billed=always),
+    "launch template": ec2_kind("LaunchTemplates", "LaunchTemplateId", "LaunchTemplate", "launch-template"),
+    "placement group": ec2_kind("PlacementGroups", "GroupName", "PlacementGroup", "placement-group"),
+    "key pair": ec2_kind("KeyPairs", "KeyName", "KeyPair", "key-pair"),
     "emr security configuration": ResourceKind(
         listing=list_call("emr", "list_security_configurations", "SecurityConfigurations"),
         identifier="Name",

@@ -9,7 +9,7 @@ from bootstrap.aws.account import ResourceRecord
 from bootstrap.aws.ownership import Ownership, listed_tags, or_in_own_vpc
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import delete_call
-from bootstrap.removal.kinds.kind import ResourceKind, always, list_call
+from bootstrap.removal.kinds.kind import ResourceKind, always, ec2_kind
 
 
 def _group_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
@@ -27,96 +27,43 @@ def _is_interface(record: ResourceRecord) -> bool:
 
 
 NETWORKS: Mapping[str, ResourceKind] = {
-    "nat gateway": ResourceKind(
-        listing=list_call("ec2", "describe_nat_gateways", "NatGateways"),
-        identifier="NatGatewayId",
-        owned=or_in_own_vpc(listed_tags),
-        delete=delete_call("ec2", "delete_nat_gateway", NatGatewayId="id"),
-        billed=always,
-        arn="ec2:natgateway/(.+)",
-        cloudformation="AWS::EC2::NatGateway",
+    "nat gateway": ec2_kind(
+        "NatGateways", "NatGatewayId", "NatGateway", "natgateway", owned=or_in_own_vpc(listed_tags), billed=always
     ),
-    "vpc endpoint": ResourceKind(
-        listing=list_call("ec2", "describe_vpc_endpoints", "VpcEndpoints"),
-        identifier="VpcEndpointId",
+    "vpc endpoint": ec2_kind(
+        "VpcEndpoints",
+        "VpcEndpointId",
+        "VPCEndpoint",
+        "vpc-endpoint",
         owned=or_in_own_vpc(listed_tags),
         delete=delete_call("ec2", "delete_vpc_endpoints", VpcEndpointIds="[id]"),
         billed=_is_interface,
-        arn="ec2:vpc-endpoint/(.+)",
-        cloudformation="AWS::EC2::VPCEndpoint",
     ),
-    "elastic ip": ResourceKind(
-        listing=list_call("ec2", "describe_addresses", "Addresses"),
-        identifier="AllocationId",
-        owned=listed_tags,
-        delete=deletion.elastic_ip,
-        billed=always,
-        arn="ec2:elastic-ip/(.+)",
-        cloudformation="AWS::EC2::EIP",
-    ),
-    "flow log": ResourceKind(
-        listing=list_call("ec2", "describe_flow_logs", "FlowLogs"),
-        identifier="FlowLogId",
-        owned=listed_tags,
+    "elastic ip": ec2_kind("Addresses", "AllocationId", "EIP", "elastic-ip", delete=deletion.elastic_ip, billed=always),
+    "flow log": ec2_kind(
+        "FlowLogs",
+        "FlowLogId",
+        "FlowLog",
+        "vpc-flow-log",
         delete=delete_call("ec2", "delete_flow_logs", FlowLogIds="[id]"),
         billed=always,
-        arn="ec2:vpc-flow-log/(.+)",
-        cloudformation="AWS::EC2::FlowLog",
     ),
-    "network interface": ResourceKind(
-        listing=list_call("ec2", "describe_network_interfaces", "NetworkInterfaces"),
-        identifier="NetworkInterfaceId",
-        owned=_interface_is_owned,
-        delete=delete_call("ec2", "delete_network_interface", NetworkInterfaceId="id"),
-        arn="ec2:network-interface/(.+)",
-        cloudformation="AWS::EC2::NetworkInterface",
+    "network interface": ec2_kind(
+        "NetworkInterfaces", "NetworkInterfaceId", "NetworkInterface", "network-interface", owned=_interface_is_owned
     ),
-    "security group": ResourceKind(
-        listing=list_call("ec2", "describe_security_groups", "SecurityGroups"),
-        identifier="GroupId",
+    "security group": ec2_kind(
+        "SecurityGroups",
+        "GroupId",
+        "SecurityGroup",
+        "security-group",
         owned=_group_is_owned,
         delete=deletion.security_group,
-        arn="ec2:security-group/(.+)",
-        cloudformation="AWS::EC2::SecurityGroup",
     ),
-    "network acl": ResourceKind(
-        listing=list_call("ec2", "describe_network_acls", "NetworkAcls"),
-        identifier="NetworkAclId",
-        owned=listed_tags,
-        delete=delete_call("ec2", "delete_network_acl", NetworkAclId="id"),
-        arn="ec2:network-acl/(.+)",
-        cloudformation="AWS::EC2::NetworkAcl",
+    "network acl": ec2_kind("NetworkAcls", "NetworkAclId", "NetworkAcl", "network-acl"),
+    "internet gateway": ec2_kind(
+        "InternetGateways", "InternetGatewayId", "InternetGateway", "internet-gateway", delete=deletion.internet_gateway
     ),
-    "internet gateway": ResourceKind(
-        listing=list_call("ec2", "describe_internet_gateways", "InternetGateways"),
-        identifier="InternetGatewayId",
-        owned=listed_tags,
-        delete=deletion.internet_gateway,
-        arn="ec2:internet-gateway/(.+)",
-        cloudformation="AWS::EC2::InternetGateway",
-    ),
-    "subnet": ResourceKind(
-        listing=list_call("ec2", "describe_subnets", "Subnets"),
-        identifier="SubnetId",
-        owned=or_in_own_vpc(listed_tags),
-        delete=delete_call("ec2", "delete_subnet", SubnetId="id"),
-        arn="ec2:subnet/(.+)",
-        cloudformation="AWS::EC2::Subnet",
-    ),
-    "route table": ResourceKind(
-        listing=list_call("ec2", "describe_route_tables", "RouteTables"),
-        identifier="RouteTableId",
-        owned=listed_tags,
-        delete=deletion.route_table,
-        arn="ec2:route-table/(.+)",
-        cloudformation="AWS::EC2::RouteTable",
-    ),
-    "vpc": ResourceKind(
-        listing=list_call("ec2", "describe_vpcs", "Vpcs"),
-        identifier="VpcId",
-        owned=listed_tags,
-        delete=delete_call("ec2", "delete_vpc", VpcId="id"),
-        arn="ec2:vpc/(.+)",
-        cloudformation="AWS::EC2::VPC",
-    ),
+    "subnet": ec2_kind("Subnets", "SubnetId", "Subnet", "subnet", owned=or_in_own_vpc(listed_tags)),
+    "route table": ec2_kind("RouteTables", "RouteTableId", "RouteTable", "route-table", delete=deletion.route_table),
+    "vpc": ec2_kind("Vpcs", "VpcId", "VPC", "vpc"),
 }

@@ -31,6 +31,9 @@ class Screen:
     def at(self, done: int) -> None:
         self.shown.append(done)
 
+    def add(self, more: int) -> None:
+        self.at((self.shown or [0])[-1] + more)
+
 
 @pytest.fixture(scope="module")
 def client(aws: EmbeddedAws) -> object:

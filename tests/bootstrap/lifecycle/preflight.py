@@ -17,4 +17,4 @@ def of(**fields: Any) -> topology.Topology:
 
 def findings(asking: boto3.Session, wanted: topology.Topology, owner: str = "ada") -> list[tuple[str, str, str]]:
     _, found = preflight.online(wanted, asking, deployment="mine", owner=owner)
-    return [(each.level, each.rule, each.sentence) for each in found if each.rule != "NotPrepared"]
+    return [(each.level, each.rule, each.sentence) for each in found if each.rule != "not_prepared"]

@@ -143,7 +143,7 @@ def test_on_the_emulator_only_the_online_findings_are_a_reason_to_refuse() -> No
     from bootstrap.lifecycle.plan import DeploymentPlan
 
     def made(*, emulated: bool, asked: list[Finding]) -> DeploymentPlan:
-        retired = Finding(level="error", rule="RetiredType", sentence="...")
+        retired = Finding(level="error", rule="retired_type", sentence="...")
         wanted = of(training=[NODE])
         return DeploymentPlan(
             topology=wanted,
@@ -156,7 +156,7 @@ def test_on_the_emulator_only_the_online_findings_are_a_reason_to_refuse() -> No
             emulated=emulated,
         )
 
-    quota = Finding(level="error", rule="QuotaTooLow", sentence="...")
+    quota = Finding(level="error", rule="quota_too_low", sentence="...")
     assert len(made(emulated=False, asked=[quota]).refused) == 2
     assert made(emulated=True, asked=[quota]).refused == [quota]
     assert made(emulated=True, asked=[]).refused == []

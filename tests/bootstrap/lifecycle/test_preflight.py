@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.names import NoSuchRelease
+from bootstrap.lifecycle.rules.names import no_such_release
 from embedded.aws import REGION, EmbeddedAws
 from embedded.faults.kinds import Denied, NotOffered
 from infra import topology
@@ -23,7 +23,7 @@ def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:
     )
     asked, found = preflight.online(wanted, asking, deployment="mine", owner="ada")
     assert asked == "account 000000000000, us-east-1"
-    assert [(each.level, each.rule) for each in found] == [("warning", "NotPrepared")]
+    assert [(each.level, each.rule) for each in found] == [("warning", "not_prepared")]
     assert "`shoal deploy` does that first" in found[0].sentence
 
 
@@ -34,14 +34,14 @@ def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: Embedde
     assert pinned == [
         (
             "error",
-            "TypeNotOffered",
+            "type_not_offered",
             "zone: us-east-1a does not offer g5.xlarge; write `zone: us-east-1b`, which offers all.",
         )
     ]
     assert free == [
         (
             "warning",
-            "FirstZoneLacksType",
+            "first_zone_lacks_type",
             "zone: us-east-1a, the first, does not offer g5.xlarge; write `zone: us-east-1b`, which does.",
         )
     ]
@@ -59,7 +59,7 @@ def test_a_first_zone_without_a_type_of_emr_is_refused_because_emr_does_not_move
     assert free == [
         (
             "error",
-            "TypeNotOffered",
+            "type_not_offered",
             "zone: us-east-1a, where EMR would run, does not offer m7i.xlarge; write `zone: us-east-1b`, which offers "
             "all.",
         )
@@ -88,7 +88,7 @@ def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking:
 
     assert after_deleting() == []
     few = after_deleting("a")
-    assert [(level, rule) for level, rule, _ in few] == [("error", "TooFewZones"), ("error", "TypeNotOffered")]
+    assert [(level, rule) for level, rule, _ in few] == [("error", "too_few_zones"), ("error", "type_not_offered")]
     assert "CloudFormation names only eu-west-1b and eu-west-1c" in few[0][2]
     assert few[1][2].startswith("zone: eu-west-1b, where EMR would run, does not offer m5.xlarge")
     assert (
@@ -101,7 +101,7 @@ def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: bo
     wanted = of(training=[GPU, {"instance_type": "g6.xlarge", "count": 1}], share="efs")
     with aws.faults.during(*faults, NotOffered(instance_type="g6.xlarge", zone="us-east-1c")):
         found = findings(asking, wanted)
-    assert [rule for _, rule, _ in found] == ["TypeNotOffered"]
+    assert [rule for _, rule, _ in found] == ["type_not_offered"]
     assert "no zone of us-east-1 offers all of them; choose other types or another region." in found[0][2]
 
 
@@ -111,7 +111,7 @@ def test_a_missing_permission_to_start_instances_is_an_error(aws: EmbeddedAws, a
     assert found == [
         (
             "error",
-            "MayNotStart",
+            "may_not_start",
             "g5.xlarge (fast): your credentials may not start it (ec2:RunInstances); ask your account's administrator "
             "for that permission.",
         )
@@ -121,7 +121,7 @@ def test_a_missing_permission_to_start_instances_is_an_error(aws: EmbeddedAws, a
 def test_a_refused_question_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="servicequotas")):
         found = findings(asking, of(training=[GPU], share="efs"))
-    assert [(level, rule) for level, rule, _ in found] == [("warning", "QuotaTooLow")]
+    assert [(level, rule) for level, rule, _ in found] == [("warning", "quota_too_low")]
     assert found[0][2].startswith("Whether the vCPU quotas suffice could not be checked: ")
 
 
@@ -130,12 +130,12 @@ def test_the_newest_release_is_found_among_labels_of_other_forms() -> None:
     account: Any = SimpleNamespace(items=lambda *_: iter(labels))
     wanted = of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY})
     context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
-    assert next(NoSuchRelease().check(context)).endswith("has no emr-7.99.0; write emr-7.10.0.")
+    assert next(no_such_release(context)).endswith("has no emr-7.99.0; write emr-7.10.0.")
 
 
 def test_a_release_that_the_region_does_not_have_is_refused(asking: boto3.Session) -> None:
     found = findings(asking, of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY}))
-    assert [(level, rule) for level, rule, _ in found] == [("error", "NoSuchRelease")]
+    assert [(level, rule) for level, rule, _ in found] == [("error", "no_such_release")]
     assert found[0][2].startswith("preprocessing, release: us-east-1 has no emr-7.99.0; write emr-7.")
 
 
@@ -194,9 +194,9 @@ def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, e
         network={"vpc": vpc, "subnet": subnet, "shell": True},
     )
     without = wanted.model_copy(update={"network": wanted.network.model_copy(update={"shell": False})})
-    assert [rule for _, rule, _ in findings(asking, without)] == ["NoWayOut", "NotForEmr"]
+    assert [rule for _, rule, _ in findings(asking, without)] == ["no_way_out", "not_for_emr"]
     found = findings(asking, wanted)
-    assert [rule for _, rule, _ in found] == ["NoWayOut"] * 3 + ["NotForEmr"]
+    assert [rule for _, rule, _ in found] == ["no_way_out"] * 3 + ["not_for_emr"]
     assert "do not reach S3" in found[0][2]
     assert f"aws ec2 create-vpc-endpoint --region us-east-1 --vpc-id {vpc}" in found[0][2]
     assert "--tags Key=for-use-with-amazon-emr-managed-policies,Value=true" in found[3][2]
@@ -224,7 +224,7 @@ def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> No
 def test_a_subnet_must_exist_where_the_topology_has_it(asking: boto3.Session, ec2: Any) -> None:
     def said(**fields: Any) -> list[str]:
         found = findings(asking, of(training=[GPU], share="efs", **fields))
-        return [sentence for _, rule, sentence in found if rule == "NoSuchSubnet"]
+        return [sentence for _, rule, sentence in found if rule == "no_such_subnet"]
 
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
@@ -252,7 +252,7 @@ def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(as
         assert findings(asking, wanted, owner="bob") == [
             (
                 "error",
-                "NameTaken",
+                "name_taken",
                 "the deployment 'mine' belongs to ada (topology mine); choose another name by --deployment NAME, or "
                 "destroy that one first: shoal destroy mine",
             )
@@ -267,7 +267,7 @@ def test_parameters_that_an_earlier_guard_left_are_reported(asking: boto3.Sessio
     ssm.put_parameter(Name=name, Value="5", Type="String")
     found = findings(asking, of(training=[GPU], share="efs"))
     ssm.delete_parameter(Name=name)
-    assert [(level, rule) for level, rule, _ in found] == [("warning", "OldAccount")]
+    assert [(level, rule) for level, rule, _ in found] == [("warning", "old_account")]
     assert name in found[0][2]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.rules import PreflightContext
-from bootstrap.lifecycle.rules.capacity import TooFewZones
+from bootstrap.lifecycle.rules.capacity import too_few_zones
 from infra.topology import Topology
 
 
@@ -15,5 +15,5 @@ def test_a_region_without_any_zone_for_the_account_is_reported(monkeypatch: pyte
     wanted = Topology.model_validate({"name": "mine", "description": "x", "training": training})
     account = Account(boto3.Session(region_name=wanted.region))
     asked = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
-    (sentence,) = TooFewZones().check(asked)
+    (sentence,) = too_few_zones(asked)
     assert sentence == f"zone: {wanted.region} has no zone that your account may use; write another region."

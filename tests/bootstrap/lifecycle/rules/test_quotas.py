@@ -23,7 +23,7 @@ def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_
     assert found == [
         (
             "error",
-            "QuotaTooLow",
+            "quota_too_low",
             "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 8, and this topology needs 12; ask for "
             "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-DB2E81BA "
             "--desired-value 12 --region us-east-1",
@@ -71,7 +71,7 @@ def test_a_quota_that_is_too_small_for_managed_scaling_is_a_warning(aws: Embedde
     assert found == [
         (
             "warning",
-            "QuotaKeepsFromScaling",
+            "quota_keeps_from_scaling",
             "vCPU quota 'All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests' of us-east-1 is 23, and with "
             "all nodes that managed scaling may add this topology needs 24; EMR will add fewer, unless you ask for "
             "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 "
@@ -79,7 +79,7 @@ def test_a_quota_that_is_too_small_for_managed_scaling_is_a_warning(aws: Embedde
         )
     ]
     with aws.faults.during(QuotaLimit(code="L-34B43A08", value=3)):
-        assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "QuotaTooLow")]
+        assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "quota_too_low")]
     with aws.faults.during(QuotaLimit(code="L-34B43A08", value=24)):
         assert findings(asking, wanted) == []
 
@@ -98,7 +98,7 @@ def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) ->
     with aws.faults.during(QuotaLimit(code="L-3819A6DF", value=0)):
         assert findings(asking, of(training=[GPU], share="efs")) == []
         found = findings(asking, of(training=[{**GPU, "market": "spot"}], share="efs"))
-    assert [rule for _, rule, _ in found] == ["QuotaTooLow"]
+    assert [rule for _, rule, _ in found] == ["quota_too_low"]
 
 
 def test_readers_count_against_the_quota_of_standard_instances() -> None:
