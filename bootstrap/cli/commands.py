@@ -41,6 +41,7 @@ COMMANDS = (
     "dataset",
     "status",
     "logs",
+    "ssh",
     "costs",
     "extend",
     "fetch",

@@ -1,0 +1,54 @@
+"""`shoal ssh` becomes the program that opens the shell, and says what is in the way of that."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bootstrap.aws import deployment as deployments
+from bootstrap.cli import ssh
+from bootstrap.cli.target import Target
+from bootstrap.nodes import fleet
+from common.errors import ShoalError
+from embedded.aws import EmbeddedAws
+from tests.fleet import Fleet
+
+
+def typed(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """The command, where `ssh` tells how it was started."""
+    told = folder / "bin" / "ssh"
+    told.parent.mkdir(exist_ok=True)
+    told.write_text('#!/bin/sh\necho ssh "$@"\n')
+    told.chmod(0o755)
+    command = [sys.executable, "-m", "bootstrap.cli.main", "ssh", *words]
+    environment = {**os.environ, "PATH": f"{told.parent}:{os.environ['PATH']}"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_host_is_named_by_its_number_or_as_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.txt"
+    file.write_text("folder=/srv/shoal\nann@10.0.0.1\n10.0.0.2:2222 gpus=2\n")
+    assert typed(tmp_path, str(file), "1").stdout == "ssh ann@10.0.0.1\n"
+    assert typed(tmp_path, str(file), "10.0.0.2:2222").stdout == "ssh -p 2222 10.0.0.2\n"
+    refused = typed(tmp_path, str(file), "3")
+    assert refused.returncode == 1
+    said = f"3 is none of the 2 hosts in {file}: ann@10.0.0.1, 10.0.0.2:2222"
+    assert said in " ".join(refused.stderr.split())
+
+
+def test_a_node_is_reached_by_systems_manager(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, target = Fleet().add("one", "g5.xlarge", 1), Target("demo", "us-east-1", "ssh")
+    monkeypatch.setattr(deployments, "find_deployment", lambda *_: one.deployment)
+    with pytest.raises(ShoalError, match=r"^no GPU node of 'fleet-\d+' runs; they do while a training uses them$"):
+        ssh._to_node(target, "1")
+    one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
+    (node,) = fleet.nodes(one.deployment)
+    monkeypatch.setattr(ssh.shutil, "which", lambda _: None)
+    with pytest.raises(ShoalError, match=r"^a shell on AWS needs session-manager-plugin, .* must say `network: {shell"):
+        ssh._to_node(target, node.instance_id)
+    monkeypatch.setattr(ssh.shutil, "which", lambda name: name)
+    started = ["aws", "ssm", "start-session", "--region", one.deployment.session.region_name, "--target"]
+    assert ssh._to_node(target, "1") == [*started, node.instance_id]
+    one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=0)
