@@ -1,6 +1,6 @@
 """What faults cost a training on three hosts: each is made while the ranks train, and the run goes on by itself.
 
-    python -m benchmarks faults [NAME...] [--epochs 24]    (as root, with openssh-server and iproute2)
+    python -m benchmarks faults [NAME...] [--epochs 12]    (as root, with openssh-server and iproute2)
 
 The hosts are namespaces of this machine (lab.py), and write a checkpoint every six seconds. For each fault: the seconds
 until somebody says so, and until the run has made the next step that it had not made before; the rows that were learnt
@@ -23,9 +23,9 @@ from typing import Any
 
 from benchmarks.lab import Lab, LabHost, lab
 from benchmarks.record import Log
-from benchmarks.rows import write_rows
+from benchmarks.rows import learnable_dataset
 
-_HOSTS, _ROWS, _BATCH = 3, 512 * 24, 512
+_HOSTS, _BATCH = 3, 512
 _AWAY_SECONDS = 45.0
 """How long what comes back is away."""
 _LONGEST_SECONDS = 420.0
@@ -48,6 +48,7 @@ class Run:
         log = self.output.with_suffix(".log").open("a+")
         words = ["--hosts", self.lab.file, "--data", self.data, "--output", self.output, "--epochs", self.epochs]
         words += ["--threads", 1, "--seed", 3, "--global-batch", _BATCH, "--checkpoint-minutes", 0.1, "--json"]
+        words += ["--balance", "off"]  # equal splits on equal hosts: what is learnt is then equal to the last bit
         words += [word for rank in range(_HOSTS) for word in ("--slow", f"{rank}:6")]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bootstrap.cli.main", "train", *map(str, words)],
@@ -170,16 +171,18 @@ def main(arguments: Sequence[str]) -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks faults", description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FAULTS)} (default: all)")
-    parser.add_argument("--epochs", type=int, default=24, help="of each run, which go on for minutes (%(default)s)")
+    parser.add_argument(
+        "--epochs", type=int, default=12, help="of each run, which takes minutes (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     if os.geteuid() != 0:
         parser.error("only root can make network namespaces; run this as root")
     if unknown := [name for name in options.names if name not in FAULTS]:
         parser.error(f"there is no fault '{unknown[0]}'; there are: {', '.join(FAULTS)}")
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the hosts end with it
     log, found = Log("faults"), dict[str, dict[str, Any]]()
     with TemporaryDirectory() as folder:
-        data = Path(folder) / "dataset.h5"
-        write_rows(data, _ROWS)
+        data = learnable_dataset(Path(folder))
         for name in dict.fromkeys(("none", *(options.names or FAULTS))):
             with lab(_HOSTS) as made:
                 found[name] = _measure(Run(made, data, made.root / "output", options.epochs), FAULTS[name])

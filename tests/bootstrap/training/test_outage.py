@@ -154,15 +154,13 @@ def test_ctrl_c_while_nodes_cannot_be_ended_prints_the_command_that_ends_them(aw
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_while_aws_answers_ctrl_c_keeps_no_node_from_being_ended(aws, person, monkeypatch) -> None:
+def test_while_aws_answers_ctrl_c_keeps_no_node_from_being_ended(aws, person) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
-    ask = fleet._set_to_zero
 
-    def pressed(*arguments: object) -> None:
+    def pressed() -> bool:
         os.kill(os.getpid(), signal.SIGINT)
-        ask(*arguments)  # type: ignore[arg-type]
+        return False
 
-    monkeypatch.setattr(fleet, "_set_to_zero", pressed)
-    fleet.scale_to_zero(one.deployment, fleet.groups(one.deployment))
+    fleet.scale_to_zero(one.deployment, fleet.groups(one.deployment), unless=pressed)
     assert one.desired() == {"one": 0}
