@@ -356,7 +356,8 @@ class NodeRun:
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
             trouble = printable(self._health.look(told.step))[: documents.MOST_ERROR]
-            self.status = replace(self.status, step=told.step, starts=told.attempt, gpu_use=used, trouble=trouble)
+            self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
+            self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:

@@ -197,6 +197,14 @@ class NodeLaunch:
                     self._attempts.append(found)
         return self._attempts
 
+    def first_attempt_at(self) -> datetime | None:
+        """When the nodes agreed on the first attempt, by S3's own clock; None before that."""
+        for first in self.attempts()[:1]:
+            place = S3Path(self.bucket, documents.attempt_key(self.run, first.number))
+            if (head := retrying(partial(head_if_there, self._s3, place))) is not None:
+                return head["LastModified"]
+        return None
+
     def end(self) -> RunEnd | None:
         """How the launch has ended; None while it has not."""
         return _end(self.deployment, self.request)

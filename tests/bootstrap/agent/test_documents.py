@@ -31,7 +31,7 @@ REQUESTS = (
     request(readers=2, stop=True),
     replace(request(), dataset=None, texts=TEXTS, texts_name="0123456789ab"),
 )
-STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7, step=3, attempt=1, gpu_use=97)
+STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7, step=3, steps=9, ends=1.5e9, attempt=1, gpu_use=97)
 CANCELLATION = Cancellation(run="0123456789ab", token="0a1b2c3d")
 ATTEMPT = Attempt(
     number=2,
