@@ -27,11 +27,12 @@ from bootstrap.agent.documents import (
 )
 from common.errors import DataError
 from common.json_values import require_fields
-from trainer.output.lines import LATEST
 
 MOST_ATTEMPTS = 999_999
 LEAVES = ("", "soon", "now")
 """Of a spot node: AWS has not said that it ends; advises to replace it; ends it in two minutes."""
+_LATEST = 2.5e11
+"""Seconds from 1970 to about the year 9900: no later one is a date."""
 _PORTS = range(1024, 65_000)
 
 
@@ -173,7 +174,7 @@ class NodeStatus(FlatDocument):
         read = (self.read, self.lines, self.malformed, self.empty)
         counts = (*read, self.step or 0, self.steps or 0, self.starts or 0, self.attempt, self.gpus)
         require(all(0 <= each < MOST_COUNTED for each in counts), "a count cannot be")
-        require(self.ends is None or 0 <= self.ends < LATEST, "its end cannot be")
+        require(self.ends is None or 0 <= self.ends < _LATEST, "its end cannot be")
         require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
 
     @property

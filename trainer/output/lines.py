@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Self, get_args, get_type_hints
 from common.errors import DataError
 from common.json_values import parse_json_object
 
-LATEST = 2.5e11
+_LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900: no later one is a date."""
 
 
@@ -56,7 +56,7 @@ class Line:
     rest: ClassVar[str | None] = None
     """The field whose values lie beside the others in the line."""
 
-    time: Annotated[float, lambda value: _is_seconds(value) and value < LATEST] = field(default_factory=_now)
+    time: Annotated[float, lambda value: _is_seconds(value) and value < _LATEST] = field(default_factory=_now)
     """Since 1970."""
 
     def plain(self) -> dict[str, Any]:
