@@ -34,6 +34,8 @@ OUTCOMES = ("finished", "stopped", "failed")
 """Of a run."""
 _NUMBER_DIGITS = 6
 
+LOG = re.compile(r"(?P<program>(node|reader)-[0-9]{1,6})(-attempt-(?P<attempt>[0-9]{1,6}))?\.log")
+"""The name of a log beside a run's results."""
 INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
@@ -242,6 +244,12 @@ def attempt_number(key: str) -> int:
     """The number of the attempt with this key; 0 for another key."""
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() and len(name) == _NUMBER_DIGITS else 0
+
+
+def log_name(program: str, attempt: int) -> str:
+    """The name of the log of a program, `node-K` or `reader-K`, in an attempt: in a later one another node may run it,
+    which has nothing of the log before."""
+    return f"{program}.log" if attempt == 1 else f"{program}-attempt-{attempt}.log"
 
 
 def beat_key(instance: str) -> str:

@@ -31,6 +31,8 @@ from common.json_values import require_fields
 MOST_ATTEMPTS = 999_999
 LEAVES = ("", "soon", "now")
 """Of a spot node: AWS has not said that it ends; advises to replace it; ends it in two minutes."""
+_LATEST = 2.5e11
+"""Seconds from 1970 to about the year 9900: no later one is a date."""
 _PORTS = range(1024, 65_000)
 
 
@@ -151,6 +153,10 @@ class NodeStatus(FlatDocument):
     empty: int = 0
     step: int | None = None
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
+    steps: int | None = None
+    """Those of the whole run; None also of one without an end."""
+    ends: float | None = None
+    """When the last step is expected, in seconds since 1970; None where nobody can tell."""
     starts: int | None = None
     """How often the ranks of the run were started, resumed trainings included."""
     trouble: str = ""
@@ -166,8 +172,9 @@ class NodeStatus(FlatDocument):
         require(self.leaves in LEAVES, f"{self.leaves!r} does not say whether a node leaves")
         require(max(len(self.error), len(self.trouble)) <= MOST_ERROR, "its error is too long")
         read = (self.read, self.lines, self.malformed, self.empty)
-        counts = (*read, self.step or 0, self.starts or 0, self.attempt, self.gpus)
+        counts = (*read, self.step or 0, self.steps or 0, self.starts or 0, self.attempt, self.gpus)
         require(all(0 <= each < MOST_COUNTED for each in counts), "a count cannot be")
+        require(self.ends is None or 0 <= self.ends < _LATEST, "its end cannot be")
         require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
 
     @property

@@ -33,7 +33,7 @@ from trainer.command_line import as_arguments, from_words
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, SUMMARY, read_json
-from trainer.rank_processes import LIMITS, STOP_SECONDS
+from trainer.rank_processes import OPTIONS, RANKS_NAMED, STOP_SECONDS
 
 _UPLOAD_SECONDS = 5.0
 _PROGRESS_SECONDS = 30.0
@@ -287,7 +287,7 @@ class NodeRun:
         return [
             *("-m", "trainer.launch", f"--nnodes={len(trainers)}", f"--node-rank={trainers.index(self._me)}"),
             *(f"--nproc-per-node={self._me.gpus}", f"--master-addr={trainers[0].address}"),
-            *(f"--master-port={self.attempt.port}", *LIMITS, "-m", "trainer", *as_arguments(self._config())),
+            *(f"--master-port={self.attempt.port}", *OPTIONS, "-m", "trainer", *as_arguments(self._config())),
         ]
 
     def _config(self) -> TrainConfig:
@@ -307,7 +307,7 @@ class NodeRun:
     def _environment(self) -> dict[str, str]:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
-        return {**RANK_ENVIRONMENT, failures.NODE: self._me.instance, **needs_gpu}
+        return {**RANK_ENVIRONMENT, **RANKS_NAMED, failures.NODE: self._me.instance, **needs_gpu}
 
     # Results
 
@@ -315,8 +315,9 @@ class NodeRun:
         if program == _STAGE:
             return self._machine.programs / self.attempt.name / "stage.log"
         if program == _TRAIN:
-            return self._machine.logs(self._request) / f"node-{self.attempt.trainers.index(self._me)}.log"
-        return self._folder / f"{program}.log"
+            name = documents.log_name(f"node-{self.attempt.trainers.index(self._me)}", self.attempt.number)
+            return self._machine.logs(self._request) / name
+        return self._folder / documents.log_name(program, self.attempt.number)
 
     def _upload(self) -> None:
         """Copy what has changed, beside this, every few seconds."""
@@ -337,10 +338,8 @@ class NodeRun:
         for reader in self._restarts:
             status = reader_folder(self._machine.data(self._request), reader) / STATUS_NAME
             self._uploads.copy(status, f"{_READER}{reader}.json")
-            if last:
-                self._uploads.copy(self._log(f"{_READER}{reader}"), f"{_READER}{reader}.log")
-        if self._me.gpus:
-            log = self._log(_TRAIN)
+        programs = [f"{_READER}{reader}" for reader in self._restarts] + [_TRAIN] * bool(self._me.gpus)
+        for log in map(self._log, programs):
             self._uploads.copy(log, log.name)
 
     def _tell_read(self) -> None:
@@ -356,7 +355,8 @@ class NodeRun:
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
             trouble = printable(self._health.look(told.step))[: documents.MOST_ERROR]
-            self.status = replace(self.status, step=told.step, starts=told.attempt, gpu_use=used, trouble=trouble)
+            self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
+            self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:

@@ -3,37 +3,68 @@
 from contextlib import suppress
 from pathlib import Path
 
-from trainer.output.lines import Step, parse_line
+from trainer.options.presets import ENDLESS
+from trainer.output.lines import Start, Step, parse_line
 from trainer.output.run_files import RECORD
 
 _START, _STEP = b'{"kind": "start"', b'{"kind": "step"'
 
 
 class RecordedProgress:
-    """The latest step in a run's record, and how often its ranks were started; None where it has none.
+    """The latest step in a run's record, of how many, when the last of them is expected, and how often its ranks were
+    started; None where that cannot be told.
 
     Each look reads only what was added since the one before.
     """
 
     def __init__(self, folder: Path) -> None:
         self._record, self._offset = folder / RECORD, 0
-        self.step: int | None = None
+        self._first: Step | None = None
+        """The first since the ranks were started."""
+        self._latest: Step | None = None
+        self.steps: int | None = None
+        """Of the whole run."""
         self.attempt: int | None = None
+
+    @property
+    def step(self) -> int | None:
+        """The latest step."""
+        return None if self._latest is None else self._latest.step
+
+    @property
+    def ends(self) -> float | None:
+        """When the last step is expected, in seconds since 1970, at the speed since the ranks were started, with the
+        evaluations and checkpoints since then."""
+        if self.steps is None or self._first is None or self._latest is None:
+            return None
+        done, took = self._latest.step - self._first.step, self._latest.time - self._first.time
+        if done <= 0 or took <= 0:
+            return None
+        return self._latest.time + max(0, self.steps - self._latest.step) * took / done
 
     def look(self) -> None:
         """Read on. A record that cannot be read now is read the next time."""
         latest = b""
         with suppress(OSError), self._record.open("rb") as file:
             if self._record.stat().st_size < self._offset:  # the run has begun again
-                self._offset, self.step, self.attempt = 0, None, None
+                self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
             file.seek(self._offset)
             for line in file:
                 if not line.endswith(b"\n"):
                     break
                 self._offset += len(line)
                 if line.startswith(_START):
-                    self.attempt = (self.attempt or 0) + 1
+                    self._begin(line)
                 elif line.startswith(_STEP):
                     latest = line
-        if isinstance(step := parse_line(latest), Step):  # a killed process may have left half a line
-            self.step = step.step
+                    self._first = self._first or _step(line)
+        self._latest = _step(latest) or self._latest  # a killed process may have left half a line
+
+    def _begin(self, line: bytes) -> None:
+        self.attempt, self._first = (self.attempt or 0) + 1, None
+        start = parse_line(line)
+        self.steps = start.steps if isinstance(start, Start) and start.epochs < ENDLESS else None
+
+
+def _step(line: bytes) -> Step | None:
+    return found if isinstance(found := parse_line(line), Step) else None

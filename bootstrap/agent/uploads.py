@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bootstrap.agent.channel import Channel
 
-_UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+\.(log|json)")
+_UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0-9]+)?\.(log|json)")
 """Files that are on their way, and whatever is hidden; what each node copies itself."""
 
 

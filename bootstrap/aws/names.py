@@ -22,7 +22,7 @@ _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
     rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME, END_NAME, STREAM)))}"
-    rf"|(node|reader)-[0-9]{{1,6}}\.log|reader-[0-9]{{1,6}}\.json|{SETS}[A-Za-z0-9=+@-][A-Za-z0-9.=+@_-]{{0,200}}"
+    rf"|(node|reader)-[0-9]{{1,6}}(-attempt-[0-9]{{1,6}})?\.log|reader-[0-9]{{1,6}}\.json|{SETS}[A-Za-z0-9=+@-][A-Za-z0-9.=+@_-]{{0,200}}"
     rf"|{MODEL}/({'|'.join(map(re.escape, {*MODEL_FILES, *VECTOR_FILES}))})"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?|{ATTEMPTS}[0-9]{{6}}\.json"
 )
@@ -74,7 +74,8 @@ def result(name: str) -> str:
         name,
         "a file of a training run",
         f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, {END_NAME}, {STREAM}, a file of {MODEL}/ or {SETS}, node-N.log, "
-        f"reader-N.log, reader-N.json, {ATTEMPTS}NNNNNN.json, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
+        "reader-N.log, node-N-attempt-M.log, reader-N-attempt-M.log, reader-N.json, "
+        f"{ATTEMPTS}NNNNNN.json, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
     )
 
 

@@ -22,33 +22,45 @@ _PAUSE_SECONDS = 2.0
 \b
 Examples:
   shoal logs demo --node i-0123456789abcdef0 --tail 20
-  shoal logs demo --run demo.20260102T030405-0a1b --follow
+  shoal logs demo --run demo.20260102T030405-0a1b --rank 0 --follow
 """,
 )
 @target_options
 @option("--node", metavar="ID", help="only this node, by its instance id")
 @option("--step", type=int, metavar="N", help="only the newest N steps (default: the newest 5, and all other logs)")
 @option("--tail", type=int, default=10, metavar="N", help="the last N lines of each log (default: 10)")
-@option("--run", "of_run", metavar="RUN", help="instead, all that the ranks and readers of a training have printed")
+@option(
+    "--run",
+    "of_run",
+    metavar="RUN",
+    help="instead, all that the ranks and readers of a training have printed, a line each after its node and rank",
+)
+@option("--rank", type=int, metavar="N", help="with --run: only what this rank has printed, counted from 0")
 @option("--follow", is_flag=True, help="with --run: go on with what they print, until the run has ended, or Ctrl-C")
 @json_option
 def run(
-    target: Target, node: str | None, step: int | None, tail: int, of_run: str | None, follow: bool, as_json: bool
+    target: Target,
+    node: str | None,
+    step: int | None,
+    tail: int,
+    of_run: str | None,
+    rank: int | None,
+    follow: bool,
+    as_json: bool,
 ) -> int:
     """Run `shoal logs`."""
     from bootstrap.lifecycle import logs, status
 
-    if follow and not of_run:
-        raise UsageError("--follow goes with --run")
+    for flag, value, least in (("--step", step, 1), ("--tail", tail, 1), ("--rank", rank, 0)):
+        if value is not None and value < least:
+            raise UsageError(f"{flag} is {value}, but must be at least {least}")
     if of_run:
         if node or step or as_json:
             raise UsageError("--run shows a run's logs as they are; leave out --node, --step and --json")
-        _print_run(target, of_run, follow=follow)
+        _print_run(target, of_run, rank, follow=follow)
         return 0
-
-    for flag, value in (("--step", step), ("--tail", tail)):
-        if value is not None and value < 1:
-            raise UsageError(f"{flag} is {value}, but must be at least 1")
+    if follow or rank is not None:
+        raise UsageError(f"{'--follow' if follow else '--rank'} goes with --run")
     if node and step:
         raise UsageError("--node shows only a node, and --step only steps; give one of them")
     name, account = target.name, target.account
@@ -65,28 +77,26 @@ def run(
     return 0
 
 
-def _print_run(target: Target, run: str, *, follow: bool) -> None:
-    from bootstrap.agent.documents import END_NAME
+def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> None:
     from bootstrap.lifecycle.fetch import find_data_bucket
     from bootstrap.lifecycle.logs import RunLogs
-    from corpus.reading.s3 import S3Path, head_if_there
     from infra import topology
 
     s3, bucket = target.account.client("s3"), find_data_bucket(target.name, target.account)
     logs, printed = RunLogs(s3, bucket, run), False
     if not logs.is_there():
         raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}")
-    end = S3Path(bucket, f"{topology.RUNS_PREFIX}{run}/{END_NAME}")
     while True:
-        ended = not follow or head_if_there(s3, end) is not None
-        for line in logs.more():
+        ended = not follow or logs.has_ended()
+        for line in logs.more(rank):
             printed = True
             print(line, flush=True)  # noqa: T201
         if ended:
             break
         time.sleep(_PAUSE_SECONDS)
     if not printed:
-        say(f"the ranks of {run} have printed nothing")
+        who = "the ranks" if rank is None else f"rank {rank}"
+        say(f"{who} of {run} printed nothing")
 
 
 def _lines(excerpt: "LogExcerpt") -> list[str]:

@@ -32,8 +32,9 @@ Turn raw reviews into a dataset: words as numbers, split into train and test,
 without duplicates unless they are to be kept.
 
 Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment
-the deployment's EMR cluster does it. The cluster costs money from `shoal deploy`
-on, until it has been idle for a while.
+the deployment's EMR cluster does it, and the bar shows tasks, their rate, the
+time left and dollars. The cluster costs money from `shoal deploy` on, until it
+has been idle for a while.
 """
 _EXAMPLES = """\
 \b

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.figures import dollars, kept_content, spent, utc_time
+from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
 from bootstrap.cli.output import json_option, summary
 from bootstrap.cli.target import Target, target_options
 from common.display import plural, printable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bootstrap.agent.node_documents import NodeStatus
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.status import GroupStatus, Status
+    from bootstrap.training.attaching import WantedRun
+    from bootstrap.training.outlook import Outlook
 
 _WATCH_SECONDS = 10.0
 _NODES = {"train": "nodes", "read": "readers"}
@@ -26,7 +28,8 @@ _NODES = {"train": "nodes", "read": "readers"}
 @command(
     short_help="report what a deployment is doing",
     help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
-    "it, and how far the nodes and the readers of a training are.",
+    "it, and how far the nodes and the readers of a training are. Of each training that goes on: the share of its "
+    "steps that is done, when it is expected to end, and the dollars of its nodes so far and in all, as upper bounds.",
     epilog="Example: shoal status demo --watch",
 )
 @target_options
@@ -74,7 +77,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
         return [], []
     deployment = Deployment(name=now.name, topology=now.topology, session=account.session, outputs=now.outputs)
     try:
-        found = overview(deployment)
+        found = overview(deployment, {name: each for group in now.groups for name, each in group.told.items()})
     except ShoalError as error:
         return None, [("runs", f"unknown: {error}")]
     except ClientError as error:
@@ -88,7 +91,33 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
             rows.append(
                 (f"  attempt {attempt.number}", f"{plural(len(attempt.members), 'node')}, step {attempt.step:,}{why}")
             )
-    return [asdict(each) for each in found], rows
+        if each.outlook is not None:
+            rows.append(("  expected", describe_outlook(each.outlook)))
+    return [_run_content(each) for each in found], rows
+
+
+def _run_content(run: "WantedRun") -> dict[str, Any]:
+    content = asdict(run)
+    if run.outlook is not None and run.outlook.ends is not None:
+        content["outlook"]["ends"] = run.outlook.ends.isoformat(timespec="seconds")
+    return content
+
+
+def describe_outlook(expected: "Outlook") -> str:
+    """How much of a run is done, when it ends, and what it costs."""
+    done = "unknown how much is done" if expected.done is None else f"{expected.done:.1%} done"
+    if expected.ends is None or expected.seconds_left is None:
+        ends = "unknown when it ends"
+    else:
+        ends = f"ends about {utc_time(expected.ends)}, in {duration(expected.seconds_left)}"
+    if expected.dollars_at_least is None:
+        cost = "unknown what it has cost"
+    elif expected.dollars is None:
+        cost = f"at least {dollars(expected.dollars_at_least)} so far, without the nodes that have ended"
+    else:
+        in_all = "" if expected.dollars_in_all is None else f", about {dollars(expected.dollars_in_all)} in all"
+        cost = f"{dollars(expected.dollars)} so far{in_all}"
+    return f"{done}; {ends}; {cost}"
 
 
 def _reading(now: "Status", account: "Account") -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
@@ -163,7 +192,8 @@ def describe_work(told: "NodeStatus | str") -> str:
     """What a node does of a training, as far as it tells, or why that is unknown."""
     if isinstance(told, str):
         return f"unknown: {told}"
-    step = None if told.step is None else f"step {told.step:,}"
+    of = "" if told.steps is None else f" of {told.steps:,}"
+    step = None if told.step is None else f"step {told.step:,}{of}"
     attempt = f"attempt {told.attempt:,}" if told.attempt else None
     used = None if told.gpu_use is None else f"GPUs {told.gpu_use}% used"
     return ", ".join(filter(None, (told.phase, step, attempt, used, printable(told.trouble), printable(told.error))))

@@ -3,23 +3,26 @@
 Do not wait for a log: EMR uploads a step's log minutes after the step's end. Until then the answer is where it will be.
 """
 
-import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from bootstrap.agent.documents import END_NAME, LOG, REQUEST_NAME, RunRequest
+from bootstrap.agent.node_documents import RunEnd
 from bootstrap.aws import names, objects
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.status import Status
 from bootstrap.nodes import boot_report
 from common.display import printable
-from common.errors import ShoalError
-from corpus.reading.s3 import S3Path, read_from
+from common.errors import DataError, ShoalError
+from corpus.reading.s3 import S3Path, read_from, read_text
 from infra import topology
+from trainer.rank_processes import of_rank
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 _DAY_MS = 86_400_000
 _LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
 """The beginnings of lines that Lambda writes, not the function."""
-_LOG_OF_RUN = re.compile(r"(node|reader)-[0-9]{1,6}\.log")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,21 +98,35 @@ class RunLogs:
         """Whether the bucket has anything of the run."""
         return bool(objects.sizes(self._s3, self._folder))
 
-    def more(self) -> Iterator[str]:
-        """The lines that are whole now and were not before, each after the name of its log: `node-0: ...`."""
+    def has_ended(self) -> bool:
+        """Whether the latest launch of the run has: the end of an earlier one does not count."""
+        with suppress(DataError):
+            end = RunEnd.from_json(self._text(END_NAME))
+            # Without a request that can be read, nobody can tell which launch is wanted.
+            with suppress(DataError):
+                return end.token == RunRequest.from_json(self._text(REQUEST_NAME)).token
+            return True
+        return False
+
+    def more(self, rank: int | None = None) -> Iterator[str]:
+        """The lines that are whole now and were not before, or those of one rank alone, each after its node, the
+        attempt where that is not the first, and the rank that has printed it: `node-0 rank 2 | ...`."""
         for key, size in sorted(objects.sizes(self._s3, self._folder).items()):
             name = key.removeprefix(self._folder.key)
-            if not _LOG_OF_RUN.fullmatch(name):
-                continue
             before = self._read.get(name, 0)
-            if size < before:  # another node writes it now
-                before = 0
-            if size == before:
+            if (log := LOG.fullmatch(name)) is None or size <= before:
                 continue
             whole, newline, _ = read_from(self._s3, S3Path(self._folder.bucket, key), before).rpartition(b"\n")
             self._read[name] = before + len(whole) + len(newline)
+            where = log["program"] + (f" attempt {log['attempt']}" if log["attempt"] else "")
             for line in whole.decode("utf-8", "replace").splitlines():
-                yield f"{name.removesuffix('.log')}: {printable(line)}"
+                printed, text = of_rank(line)
+                if rank in (None, printed):
+                    of = "" if printed is None else f" rank {printed}"
+                    yield f"{where}{of} | {printable(text)}"
+
+    def _text(self, name: str) -> str:
+        return read_text(self._s3, S3Path(self._folder.bucket, self._folder.key + name)) or ""
 
 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:

@@ -10,6 +10,7 @@ from bootstrap.agent.documents import FINGERPRINT, Cancellation, step_name
 from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing.cluster import EmrCluster
+from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.work import FAILURE, FOLLOWED
 from bootstrap.progress import Bars
 from common.display import printable
@@ -57,11 +58,12 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
     folder = S3Path(work.bucket, f"{work.key}{steps.run}/")
     summary, followed = (S3Path(folder.bucket, folder.key + name) for name in (SUMMARY, FOLLOWED))
     put(s3, followed, b"")
+    followed_steps = FollowedSteps(s3, folder.bucket, steps.run, bars, cluster.spending(steps.ids.values()))
     left = {step: name for name, step in steps.ids.items()}
     while left:
         step = next(iter((*cluster.running(left), *left)))
-        bars.stage(printable(left.pop(step)), 0)
-        cluster.wait(step, S3Path(folder.bucket, folder.key + FAILURE), bars.tick)
+        followed_steps.begin(left.pop(step))
+        cluster.wait(step, S3Path(folder.bucket, folder.key + FAILURE), followed_steps)
     made = read_merge_result(str(summary))
     objects.remove(s3, folder, but=(summary, followed))
     return made

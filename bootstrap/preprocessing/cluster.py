@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,14 @@ from bootstrap.aws import clusters, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached
+from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import note
 from common.display import printable
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, put, read_from, read_text
-from infra import catalog, topology
+from infra import catalog, cost, topology
+from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import DescribeStepOutputTypeDef, StepConfigTypeDef
@@ -64,6 +67,22 @@ class EmrCluster:
         for group in working:
             nodes[catalog.find(group["InstanceType"])] += group["RequestedInstanceCount"]
         return workers(nodes)
+
+    def spending(self, ids: Collection[str]) -> Callable[[], float | None]:
+        """What returns the dollars of the nodes since the first of these steps was submitted, as if those that run now
+        had run all that time; None where that cannot be told."""
+        groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
+        described = [self._emr.describe_step(ClusterId=self.id, StepId=each)["Step"]["Status"] for each in ids]
+        created = [each.get("Timeline", {}).get("CreationDateTime") for each in described]
+        try:
+            prices = catalog.prices(str(self._session.region_name))
+            rates = [each["RunningInstanceCount"] * cost.emr_node(each["InstanceType"], prices) for each in groups]
+        except TopologyError:
+            return lambda: None
+        began = min(filter(None, created), default=None)
+        if began is None or not sum(rates):
+            return lambda: None
+        return lambda: sum(rates) * max(0.0, (datetime.now(UTC) - began).total_seconds()) / 3600
 
     def active_steps(self, prefix: str) -> dict[str, str]:
         """The ids of the steps that wait or run and whose names begin with `prefix`, by the rest of the name."""
@@ -110,8 +129,8 @@ class EmrCluster:
                 raise Abandoned(interrupt) from None
             raise
 
-    def wait(self, step_id: str, failure: S3Path, tick: Callable[[], None]) -> None:
-        """Return when a step has completed; `tick` is called again and again.
+    def wait(self, step_id: str, failure: S3Path, followed: FollowedSteps) -> None:
+        """Return when a step has completed, which is `followed` meanwhile.
 
         Raises DataError with the sentence that the step wrote to `failure`, or ShoalError with the reason that EMR or
         the step's log gives.
@@ -123,8 +142,8 @@ class EmrCluster:
             if state == "COMPLETED":
                 return
             if state not in _ACTIVE_STATES:
-                raise self._explained(step, failure)
-            tick()
+                raise self._explained(step, failure, followed.last_lines())
+            followed.tick()
             time.sleep(pause)
             pause = min(pause * 1.2, _LONGEST_PAUSE)
 
@@ -135,7 +154,7 @@ class EmrCluster:
             return None
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
-    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path) -> Exception:
+    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path, lines: str) -> Exception:
         if sentence := read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
@@ -144,7 +163,7 @@ class EmrCluster:
         log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
         reason = (
-            self._last_line(log)
+            (lines.splitlines()[-1] if lines else self._last_line(log))
             or details.get("Message")
             or details.get("Reason")
             or status.get("StateChangeReason", {}).get("Message")
@@ -152,7 +171,7 @@ class EmrCluster:
         )
         return ShoalError(
             f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; its log (after some minutes): "
-            f"{log}, and those of its tasks: {self._logs}containers/"
+            f"{log}, and those of its tasks: {self._logs}containers/" + (f"; its last lines:\n{lines}" if lines else "")
         )
 
     def _last_line(self, log: S3Path) -> str | None:

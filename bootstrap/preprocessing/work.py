@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from bootstrap.agent.job_progress import progress_key
 from bootstrap.aws import objects
 from corpus.reading.s3 import S3Path, head_if_there, place_of, put, put_new
 from jobs.steps import CommandStep, JobStep, Plan
@@ -70,7 +71,8 @@ class ClusterWork:
         stale |= {step.output for step in steps if isinstance(step, JobStep)}
         for folder in sorted(stale):
             objects.remove(self.s3, place_of(f"{folder}/"))
-        for place in (*(place_of(step.done_file) for step in steps), self.failure, self._followed):
+        progress = S3Path(self._folder.bucket, progress_key(self.run))
+        for place in (*(place_of(step.done_file) for step in steps), self.failure, self._followed, progress):
             objects.remove(self.s3, place)
         objects.put(self.s3, {**files, **self.beside})
 

@@ -2,16 +2,19 @@
 stopped."""
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bootstrap.agent.documents import FINGERPRINT, RunRequest
-from bootstrap.agent.node_documents import Attempt, RunEnd
+from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
+from bootstrap.training.outlook import Outlook, first_told, outlook
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import NodeLaunch, requested_runs
@@ -21,6 +24,7 @@ from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import PreparedStream
 from bootstrap.training.sources.texts import PreparedTexts
+from bootstrap.training.spending import Spending
 from bootstrap.training.train import carry_out
 from common.display import printable
 from common.errors import ShoalError
@@ -41,6 +45,8 @@ class WantedRun:
     error: str
     attempts: list[Attempt]
     """The attempts at its latest launch."""
+    outlook: Outlook | None
+    """None of a run that has ended, or waits."""
 
 
 def is_of_jobs(deployment: Deployment, run: str | None) -> bool:
@@ -50,8 +56,9 @@ def is_of_jobs(deployment: Deployment, run: str | None) -> bool:
     return topology.OUTPUT_CLUSTER_ID in deployment.outputs and not requested_runs(deployment).read()
 
 
-def overview(deployment: Deployment) -> list[WantedRun]:
-    """The runs that are wanted of a deployment's nodes, in their order. Raises ShoalError where they cannot be read."""
+def overview(deployment: Deployment, told: Mapping[str, NodeStatus | str]) -> list[WantedRun]:
+    """The runs that are wanted of a deployment's nodes, in their order, `told` having what each node tells, or why that
+    cannot be read. Raises ShoalError where they cannot be read."""
     found: list[WantedRun] = []
     for request, end in requested_runs(deployment).with_ends():
         launch = NodeLaunch(deployment, request.run)
@@ -60,8 +67,18 @@ def overview(deployment: Deployment) -> list[WantedRun]:
         if end is None and any(each.state in ("starting", "running") for each in found):
             state = "waiting"
         error = printable(end.error) if end else ""
-        found.append(WantedRun(run=request.run, state=state, error=error, attempts=launch.attempts()))
+        expected = _outlook(launch, told) if state in ("starting", "running") else None
+        found.append(WantedRun(run=request.run, state=state, error=error, attempts=launch.attempts(), outlook=expected))
     return found
+
+
+def _outlook(launch: NodeLaunch, told: Mapping[str, NodeStatus | str]) -> Outlook:
+    attempts, nodes = launch.attempts(), fleet.nodes(launch.deployment)
+    # Nodes that ran before it did something else until it had its turn.
+    ran_before = any(node.launched < launch.began for node in nodes)
+    since = launch.first_attempt_at() if ran_before else launch.began
+    cost = Spending(region=str(launch.deployment.session.region_name), since=since or datetime.now(UTC))
+    return outlook(launch.request, attempts, first_told(attempts, told), nodes if since else (), cost)
 
 
 def attach(deployment: Deployment, request: RunRequest, output: Path, bars: Bars) -> tuple[dict[str, Any], TrainConfig]:

@@ -20,6 +20,7 @@ from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import failures
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.launch import main
+from trainer.rank_processes import OPTIONS, RANKS_NAMED, of_rank
 
 ROOT = Path(__file__).parents[2]
 FAILING = Path(__file__).with_name("failing.py")
@@ -165,6 +166,22 @@ def ranks(dataset: Path, output: Path, how: str, *options: object, launcher: tup
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def test_each_line_of_a_rank_has_its_number(tmp_path: Path) -> None:
+    script = tmp_path / "prints.py"
+    script.write_text("import os, sys\nprint(os.environ['RANK'])\nsys.stderr.write('a\\n\\nb\\n')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=2", *OPTIONS, str(script)],
+        env={**os.environ, **RANK_ENVIRONMENT, **RANKS_NAMED, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    printed = [of_rank(line) for line in done.stdout.splitlines()]
+    for rank in range(2):
+        assert sorted(text for by, text in printed if by == rank) == ["", str(rank), "a", "b"]
 
 
 def lines(output: Path, kind: str) -> list[dict]:

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap.agent.documents import log_name
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.names import SETS
 from bootstrap.aws.retry import Abandoned, is_not_accepted, retrying
@@ -301,10 +302,11 @@ class DeploymentRun(Run):
             return None
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
-        # Logs of more nodes are older: the run had them before it was resumed.
         output, attempt = self.config.output, self.launch.attempt()
         trainers = attempt.trainers if attempt else ()
-        logs = [path for rank in range(len(trainers)) if (path := output / f"node-{rank}.log") in files]
+        number = attempt.number if attempt else 1
+        wanted = [output / log_name(f"node-{each}", number) for each in range(len(trainers))]
+        logs = [path for path in wanted if path in files]
         text = "\n".join(path.read_text("utf-8", "replace") for path in logs)
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"

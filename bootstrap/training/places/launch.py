@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 from bootstrap.agent import documents
@@ -12,6 +13,7 @@ from bootstrap.agent.channel import Bucket
 from bootstrap.agent.documents import REQUEST_NAME, RunRequest
 from bootstrap.aws import fetched, names
 from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
 from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
@@ -98,6 +100,14 @@ class NodeLaunch(RunLaunch):
             return RunRequest.from_json(read_text(self._s3, place) or "")
         except DataError as error:
             raise ShoalError(f"{place} is no request of a run: {error}; leave out --resume") from error
+
+    def first_attempt_at(self) -> datetime | None:
+        """When the nodes agreed on the first attempt, by S3's own clock; None before that."""
+        for first in self.attempts()[:1]:
+            place = S3Path(self.bucket, documents.attempt_key(self.run, first.number))
+            if (head := retrying(partial(head_if_there, self._s3, place))) is not None:
+                return head["LastModified"]
+        return None
 
 
 def options_of(config: TrainConfig) -> dict[str, tuple[str, ...]]:

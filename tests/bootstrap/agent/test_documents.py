@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.agent.documents import Cancellation, RequestQueue, RunRequest, tokens_in
+from bootstrap.agent.job_progress import JobProgress
 from bootstrap.agent.node_documents import Attempt, CancellationAnswer, Member, NodeStatus, RunEnd
 from common.errors import DataError
 from corpus.dataset_settings import Settings
@@ -31,7 +32,7 @@ REQUESTS = (
     request(readers=2, stop=True),
     replace(request(), dataset=None, texts=TEXTS, texts_name="0123456789ab"),
 )
-STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7, step=3, attempt=1, gpu_use=97)
+STATUS = NodeStatus(token="0a1b2c3d", phase="run", read=7, step=3, steps=9, ends=1.5e9, attempt=1, gpu_use=97)
 CANCELLATION = Cancellation(run="0123456789ab", token="0a1b2c3d")
 ATTEMPT = Attempt(
     number=2,
@@ -52,6 +53,7 @@ DOCUMENTS = (
     STATUS,
     CANCELLATION,
     CancellationAnswer(token="0a1b2c3d", applications=2, error="it is slow"),
+    JobProgress(token="0a1b2c3d", name="shoal 0123456789ab: encode", maps=7, reduces=2, map_percent=9, failed="x"),
 )
 
 

@@ -1,11 +1,16 @@
 """What the ranks of a run print, followed in the data bucket while it grows."""
 
+from dataclasses import replace
+
 import boto3
 import pytest
 
+from bootstrap.agent.documents import END_NAME, REQUEST_NAME
+from bootstrap.agent.node_documents import RunEnd
 from bootstrap.lifecycle.logs import RunLogs
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
+from tests.bootstrap.agent.world import request
 
 BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"
 
@@ -14,21 +19,48 @@ def write(name: str, text: str) -> None:
     boto3.client("s3").put_object(Bucket=BUCKET, Key=f"runs/{RUN}/{name}", Body=text.encode())
 
 
-def test_each_line_is_shown_once_when_it_is_whole_with_the_name_of_its_log(aws: EmbeddedAws) -> None:
+def test_each_line_is_shown_once_when_it_is_whole_with_its_node_and_rank(aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
     assert (list(logs.more()), logs.is_there()) == ([], False)
-    write("node-0.log", "one\ntw")
+    write("node-0.log", "[rank 0] one\n[rank 1] tw")
     write("node-1.log", "\x1b[31mred\n")
     write("record.jsonl", "{}\n")
     write("checkpoints/node-2.log", "no log\n")
     assert logs.is_there()
-    assert list(logs.more()) == ["node-0: one", "node-1: ?[31mred"]
+    assert list(logs.more()) == ["node-0 rank 0 | one", "node-1 | ?[31mred"]
     assert list(logs.more()) == []
-    write("node-0.log", "one\ntwo\nthree\n")
-    assert list(logs.more()) == ["node-0: two", "node-0: three"]
-    write("node-0.log", "anew\n")  # by another node
-    assert list(logs.more()) == ["node-0: anew"]
+    write("node-0.log", "[rank 0] one\n[rank 1] two\n[rank 1] [rank 2] three\n")
+    assert list(logs.more()) == ["node-0 rank 1 | two", "node-0 rank 1 | [rank 2] three"]
+    write("node-0-attempt-2.log", "[rank 0] by another node\n")
+    write("reader-3.log", "a line\n")
+    assert list(logs.more()) == ["node-0 attempt 2 rank 0 | by another node", "reader-3 | a line"]
+
+
+def test_the_lines_of_one_rank_are_shown_alone(aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    write("node-0.log", "[rank 0] one\nfrom the launcher\n[rank 1] two\n")
+    write("node-1.log", "[rank 12] no\n[rank 1]\n")
+    write("node-0-attempt-2.log", "[rank 1] again\n")
+    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
+    found = list(logs.more(1))
+    assert [line for line in found if "rank" in line] == ["node-0 attempt 2 rank 1 | again", "node-0 rank 1 | two"]
+    assert len(found) == 2
+
+
+def test_the_end_of_an_earlier_launch_does_not_end_the_run(aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    logs = RunLogs(boto3.client("s3"), BUCKET, RUN)
+    wanted = replace(request(), run=RUN)
+    write(REQUEST_NAME, wanted.to_json())
+    write(END_NAME, "no end")
+    assert not logs.has_ended()
+    write(END_NAME, RunEnd(token="f" * 8, outcome="stopped").to_json())
+    assert not logs.has_ended()
+    write(END_NAME, RunEnd(token=wanted.token, outcome="finished").to_json())
+    assert logs.has_ended()
+    write(REQUEST_NAME, "of another version")
+    assert logs.has_ended()
 
 
 def test_what_is_no_run_has_no_logs() -> None:

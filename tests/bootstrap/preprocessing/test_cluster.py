@@ -12,11 +12,14 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.agent.documents import Cancellation
+from bootstrap.agent.job_progress import JobProgress, progress_key
 from bootstrap.agent.node_documents import CancellationAnswer
 from bootstrap.aws.deployment import Deployment
-from bootstrap.preprocessing import cluster
+from bootstrap.preprocessing import cluster, followed_step
 from bootstrap.preprocessing.cluster import EmrCluster
+from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.step_arguments import cancellable
+from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
@@ -217,6 +220,58 @@ def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
     with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], MINE):
         raise KeyboardInterrupt
     assert list(there.active_steps("shoal ")) == [f"{THEIRS.run}: encode"]
+
+
+class Shown(Bars):
+    """Remembers the stages, what of them was done, and the figures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages: list[tuple[str, int]] = []
+        self.done: list[int] = []
+        self.figures: dict[str, str] = {}
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self.stages.append((name, total))
+
+    def at(self, done: int) -> None:
+        self.done.append(done)
+
+    def say(self, **figures: str) -> None:
+        self.figures = figures
+
+
+def test_the_tasks_of_a_step_are_shown_and_of_one_that_fails_its_last_lines(session, monkeypatch) -> None:
+    monkeypatch.setattr(followed_step, "_LOOK_SECONDS", 0.2)
+    there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    job = streaming(f"{OWN}encode", MINE)
+    job["HadoopJarStep"]["Args"] = [
+        "sleep 6; exit 3" if each == "sleep 1000" else each for each in job["HadoopJarStep"]["Args"]
+    ]
+    job["HadoopJarStep"]["Args"][5:5] = ["-D", "mapreduce.map.maxattempts=1"]
+    (step_id,) = there.submit([job])
+    bars = Shown()
+    followed = FollowedSteps(session.client("s3"), "data", MINE.run, bars, there.spending([step_id]))
+    followed.begin("encode")
+    with pytest.raises(
+        ShoalError, match=r"ended as FAILED: Streaming Command Failed!; .*; its last lines:\n(.*\n)*.*Job failed!"
+    ):
+        there.wait(step_id, S3Path("data", f"work/{MINE.run}/failure.txt"), followed)
+    assert bars.stages == [("encode", 0), ("encode", 3)]  # Hadoop's splits of the line
+    assert bars.figures["cost so far"].startswith("$")
+
+
+@pytest.mark.parametrize(
+    "written", ["no document", JobProgress(token="0a1b2c3d", name=f"{OTHER}encode", maps=3).to_json()]
+)
+def test_what_is_told_of_another_step_or_cannot_be_used_is_not_shown(session, written: str) -> None:
+    session.client("s3").put_object(Bucket="data", Key=progress_key(MINE.run), Body=written.encode())
+    bars = Shown()
+    followed = FollowedSteps(session.client("s3"), "data", MINE.run, bars)
+    followed.begin("encode")
+    followed.tick()
+    assert (bars.stages, bars.done, bars.figures, followed.last_lines()) == ([("encode", 0)], [], {}, "")
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])

@@ -118,6 +118,12 @@ def test_a_finished_run_is_not_continued(tmp_path: Path) -> None:
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
+def test_the_sentence_of_a_rank_is_known_after_its_name() -> None:
+    assert str(failure_in("[rank 1] x\n[rank 0] trainer: x is y; do z\n", WHERE)) == "x is y; do z"
+    found = str(failure_in("[rank 1] ImportError: no torch\n", WHERE))
+    assert found == f"the training ended without a result: ImportError: no torch; {WHERE}"
+
+
 def test_output_without_a_failure_is_reported_by_its_last_line() -> None:
     found = failure_in("one\nImportError: no torch\n=====\n", WHERE)
     assert isinstance(found, TrainingError)

@@ -1,8 +1,11 @@
 """A launch as its nodes tell of it, which a test writes in their place: what is shown, waited for, and ends it."""
 
+import re
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import boto3
@@ -12,7 +15,7 @@ from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 from bootstrap.aws.account import Account, read_tags
-from bootstrap.cli.status import describe_work
+from bootstrap.cli.status import describe_outlook, describe_work
 from bootstrap.interrupt import Detached
 from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
@@ -170,13 +173,16 @@ def test_what_is_told_of_another_launch_or_is_no_status_does_not_count(
 
 
 def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch, nodes: list[GpuNode]) -> None:
-    tell(launch, [of(launch, "run", step=1_234, gpu_use=97), of(launch, "failed", attempt=0, error="no disk")])
+    tell(
+        launch,
+        [of(launch, "run", step=1_234, steps=4_000, gpu_use=97), of(launch, "failed", attempt=0, error="no disk")],
+    )
     first, second = (each.instance_id for each in nodes)
     (scaling,) = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     name = read_tags(scaling["Tags"])[topology.TAG_DEPLOYMENT]
     (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
     assert {each: describe_work(told) for each, told in group.told.items()} == {
-        first: "run, step 1,234, attempt 1, GPUs 97% used",
+        first: "run, step 1,234 of 4,000, attempt 1, GPUs 97% used",
         second: "failed, no disk",
     }
     boto3.client("s3").put_object(Bucket=BUCKET, Key=documents.status_key(first), Body=b'{"version": 1, "step": "x"}')
@@ -248,13 +254,31 @@ def test_the_overview_has_all_wanted_runs_with_their_attempts(
     other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
     claim(other, config=OTHER, wishes=Wishes(queue=True))
     agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
-    running, waiting = overview(launch.deployment)
+    running, waiting = overview(launch.deployment, {})
     assert (running.run, running.state, waiting.run, waiting.state) == (launch.run, "running", other.run, "waiting")
     assert [(each.number, len(each.members)) for each in running.attempts] == [(1, 2), (2, 1)]
     assert running.attempts[1].why == f"the node {nodes[1].instance_id} is gone"
+    assert waiting.outlook is None
     end(launch, "stopped")
-    ended, starting = overview(launch.deployment)
+    ended, starting = overview(launch.deployment, {})
     assert (ended.state, starting.state, starting.attempts) == ("stopped", "starting", [])
+
+
+def test_the_overview_has_what_is_done_of_a_run_when_it_ends_and_what_it_costs(
+    launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced = [replace(each, launched=datetime(2026, 1, 1, tzinfo=UTC)) for each in nodes]
+    monkeypatch.setattr(fleet, "nodes", lambda _: priced)
+    told = of(launch, "run", step=30, steps=40, ends=time.time() + 1_800)
+    (running,) = overview(launch.deployment, {nodes[0].instance_id: told})
+    assert running.outlook is not None
+    assert (running.outlook.done, running.outlook.dollars_at_least) == (0.75, running.outlook.dollars)
+    assert running.outlook.dollars is not None
+    assert running.outlook.dollars < 0.1  # of nodes that ran for a day before
+    shown = describe_outlook(running.outlook)
+    assert re.fullmatch(
+        r"75\.0% done; ends about .* UTC, in 30 minutes; \$0\.0\d so far, about \$1\.\d\d in all", shown
+    )
 
 
 def test_a_run_without_nodes_gives_way_and_hears_of_it(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:

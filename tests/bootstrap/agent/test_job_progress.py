@@ -1,0 +1,82 @@
+"""How far a job is, by what Hadoop's client prints."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.agent.documents import MOST_ERROR
+from bootstrap.agent.job_progress import ClientOutput, JobProgress
+
+COMMAND = ["hadoop-streaming", "-D", "mapreduce.job.name=shoal 0123456789ab: encode", "-D", "mapreduce.job.reduces=5"]
+TASK_FAILED = """\
+26/01/02 03:04:05 INFO mapreduce.Job: Task Id : attempt_1_0001_m_000003_0, Status : FAILED
+Error: java.lang.RuntimeException: PipeMapRed.waitOutputThreads(): subprocess failed with code 1
+"""
+
+
+@pytest.fixture
+def printed(tmp_path: Path) -> Iterator[tuple[ClientOutput, Callable[[str], None]]]:
+    with (tmp_path / "stderr").open("w+b", buffering=0) as file:
+        output = ClientOutput(file.fileno(), "0a1b2c3d", COMMAND)
+
+        def add(text: str) -> None:
+            with (tmp_path / "stderr").open("a") as client:
+                client.write(text)
+            output.pass_on()
+
+        yield output, add
+
+
+def test_the_tasks_that_are_done_are_those_of_the_shares_that_hadoop_tells(
+    printed: tuple[ClientOutput, Callable[[str], None]], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    output, add = printed
+    assert (output.progress.name, output.progress.total, output.progress.done) == (
+        COMMAND[2].partition("=")[2],
+        None,
+        0,
+    )
+    add("26/01/02 INFO mapreduce.JobSubmitter: number of splits:8\n26/01/02 INFO mapreduce.Job:  map 50% red")
+    assert (output.progress.total, output.progress.done) == (13, 0)
+    add("uce 0%\n")
+    assert output.progress.done == 4
+    add(" map 100% reduce 60%\n")
+    assert output.progress.done == 11
+    sys.stderr.flush()
+    assert capsysbinary.readouterr().err.endswith(b"map 50% reduce 0%\n map 100% reduce 60%\n")
+
+
+def test_of_a_job_that_has_failed_the_lines_of_its_task_and_the_last_ones_are_told(
+    printed: tuple[ClientOutput, Callable[[str], None]],
+) -> None:
+    output, add = printed
+    add(TASK_FAILED + "a counter=1\n" * 50 + "Streaming Command \x1b[31mFailed!")
+    output.end(1)
+    lines = output.progress.failed.splitlines()
+    assert lines[:2] == TASK_FAILED.splitlines()
+    assert lines[-1] == "Streaming Command ?[31mFailed!"
+    assert len(lines) < 20
+
+
+def test_of_a_job_that_has_come_to_its_end_no_lines_are_told(
+    printed: tuple[ClientOutput, Callable[[str], None]],
+) -> None:
+    output, add = printed
+    add(TASK_FAILED)
+    output.end(0)
+    assert output.progress.failed == ""
+
+
+@given(st.lists(st.text(max_size=3_000), max_size=5), st.integers(0, 2))
+def test_whatever_a_client_prints_is_told_as_a_document(tmp_path_factory, texts: list[str], code: int) -> None:
+    with (tmp_path_factory.mktemp("client") / "stderr").open("w+b", buffering=0) as file:
+        file.write("\n".join(["number of splits:3", " map 999% reduce 100%", *texts]).encode("utf-8", "replace"))
+        output = ClientOutput(file.fileno(), "0a1b2c3d", COMMAND)
+        output.end(code)
+    assert JobProgress.from_json(output.progress.to_json()) == output.progress
+    assert len(output.progress.failed) <= MOST_ERROR
+    assert 0 <= output.progress.done <= (output.progress.total or 0)

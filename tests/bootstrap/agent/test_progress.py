@@ -1,0 +1,66 @@
+"""How far a run is, by its record while it grows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.agent.progress import RecordedProgress
+from trainer.options.presets import ENDLESS
+from trainer.output.lines import Line, Start, Step
+
+
+def start(time: float, **more: Any) -> Start:
+    values = {"epochs": 2, "steps": 100, "from_step": 0, "global_batch": 10, "digest": "", "own_rates": (1.0,), **more}
+    return Start(time=time, config={}, world_size=1, devices=("cpu",), rows={}, **values)
+
+
+def step(number: int, time: float) -> Step:
+    return Step(time=time, epoch=1, step=number, loss=0.5, split=(10,), compute_seconds=(0.1,))
+
+
+@pytest.fixture
+def progress(tmp_path: Path) -> RecordedProgress:
+    return RecordedProgress(tmp_path)
+
+
+def add(folder: Path, *lines: Line) -> None:
+    with (folder / "record.jsonl").open("a") as record:
+        record.writelines(f"{json.dumps(line.plain())}\n" for line in lines)
+
+
+def test_the_end_is_expected_at_the_speed_since_the_ranks_were_started(
+    tmp_path: Path, progress: RecordedProgress
+) -> None:
+    progress.look()
+    assert (progress.step, progress.steps, progress.ends, progress.attempt) == (None, None, None, None)
+    add(tmp_path, start(1_000.0), step(1, 1_010.0))
+    progress.look()
+    assert (progress.step, progress.steps, progress.ends, progress.attempt) == (1, 100, None, 1)
+    add(tmp_path, step(11, 1_030.0))
+    progress.look()
+    assert (progress.step, progress.ends) == (11, 1_030.0 + 89 * 2)
+    add(tmp_path, start(2_000.0, steps=200, from_step=10), step(11, 2_000.0), step(21, 2_050.0))
+    progress.look()
+    assert (progress.step, progress.steps, progress.ends, progress.attempt) == (21, 200, 2_050.0 + 179 * 5, 2)
+
+
+def test_a_run_without_an_end_and_steps_that_take_no_time_have_no_end_that_can_be_told(
+    tmp_path: Path, progress: RecordedProgress
+) -> None:
+    add(tmp_path, start(1_000.0, epochs=ENDLESS), step(1, 1_010.0), step(11, 1_030.0))
+    progress.look()
+    assert (progress.step, progress.steps, progress.ends) == (11, None, None)
+    add(tmp_path, start(2_000.0), step(1, 2_010.0), step(11, 2_010.0))
+    progress.look()
+    assert (progress.step, progress.steps, progress.ends) == (11, 100, None)
+
+
+def test_half_a_line_leaves_what_was_known(tmp_path: Path, progress: RecordedProgress) -> None:
+    add(tmp_path, start(1_000.0), step(1, 1_010.0), step(11, 1_030.0))
+    progress.look()
+    with (tmp_path / "record.jsonl").open("ab") as record:
+        record.write(b'{"kind": "step", "time": 10\n{"kind": "st')
+    progress.look()
+    assert (progress.step, progress.steps, progress.ends) == (11, 100, 1_030.0 + 89 * 2)
