@@ -59,6 +59,25 @@ def test_a_node_that_is_lost_ends_an_attempt_and_no_run(world: World) -> None:
     assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
 
 
+def test_a_node_in_the_place_of_another_leaves_the_log_of_that_one(world: World) -> None:
+    def prints(instance: str, name: str, text: str) -> None:
+        folder = world.agents[instance]._node.machine.logs(world.wanted)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+    world.train()
+    prints(FIRST, "node-0.log", "of the first")
+    world.pass_by(10)
+    world.lose(FIRST)
+    world.pass_by(60)
+    world.programs[SECOND].states["0a1b2c3d-1/train"] = 143
+    world.train()
+    prints(SECOND, "node-0-attempt-2.log", "of the second")
+    world.settle()
+    found = {name: world.channel.read(f"runs/{RUN}/{name}") for name in ("node-0.log", "node-0-attempt-2.log")}
+    assert [each and each.text for each in found.values()] == ["of the first", "of the second"]
+
+
 def test_ranks_that_fail_with_a_lost_node_go_on_without_it(world: World) -> None:
     world.train()
     world.lose(SECOND)
