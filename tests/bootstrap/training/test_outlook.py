@@ -43,10 +43,12 @@ def expected(
     *,
     asked: RunRequest | None = None,
     attempts: tuple[Attempt, ...] = (ATTEMPT,),
-    nodes: tuple[GpuNode, ...] = (NODE,),
+    nodes: tuple[GpuNode, ...] | None = None,
     region: str = "us-east-1",
 ) -> Outlook:
     spending = Spending(region=region, since=datetime.now(UTC) - timedelta(hours=3))
+    if nodes is None:
+        nodes = (replace(NODE, launched=datetime.now(UTC) - timedelta(hours=2)),)
     return outlook(asked or request(), attempts, status, nodes, spending)
 
 
