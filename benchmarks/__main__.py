@@ -32,6 +32,7 @@ PROGRAMS = (
         "growing",
         "report",
         "faults",
+        "agents",
     ),
     *("mutants", "gpu"),
 )
