@@ -41,7 +41,6 @@ class Run:
     output: Path
     epochs: int
     process: "subprocess.Popen[str] | None" = None
-    said: str = ""
 
     def type_command(self) -> None:
         """Type it, perhaps again."""
@@ -185,7 +184,12 @@ def main(arguments: Sequence[str]) -> None:
         data = learnable_dataset(Path(folder))
         for name in dict.fromkeys(("none", *(options.names or FAULTS))):
             with lab(_HOSTS) as made:
-                found[name] = _measure(Run(made, data, made.root / "output", options.epochs), FAULTS[name])
+                run = Run(made, data, made.root / "output", options.epochs)
+                try:
+                    found[name] = _measure(run, FAULTS[name])
+                finally:
+                    if run.process is not None:
+                        run.process.kill()
                 log.say(f"{name}: {found[name]}")
         first_step = {"shoal train --hosts": found["none"]["first step"]}
         with lab(_HOSTS) as made:

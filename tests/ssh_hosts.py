@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ def require_sshd() -> str:
 class SshHosts:
     """Hosts, the user's home with the key that they accept, and the file that names them."""
 
-    def __init__(self, root: Path, count: int) -> None:
+    def __init__(self, root: Path) -> None:
         self.home, self.folder, self.file = root / "home", root / "shared", root / "hosts.txt"
         self._root, self.servers = root, dict[int, subprocess.Popen[bytes]]()
         ssh = self.home / ".ssh"
@@ -36,10 +36,12 @@ class SshHosts:
         self._make_key(ssh / "id_ed25519")
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
+
+    def start(self, count: int) -> None:
         for _ in range(count):
             self._add()
         known = [f"[127.0.0.1]:{port} {self._host_key(port)}" for port in self.servers]
-        (ssh / "known_hosts").write_text("\n".join([*known, ""]))
+        (self.home / ".ssh" / "known_hosts").write_text("\n".join([*known, ""]))
         self.write_file()
 
     @property
@@ -61,23 +63,30 @@ class SshHosts:
 
     def agents(self) -> list[int]:
         """The processes of agents of these hosts."""
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                home = f"HOME={self._root}/".encode()
-                if b"bootstrap.agent.host" in words and home in (process / "environ").read_bytes():
-                    found.append(int(process.name))
-            except OSError:
-                continue
-        return found
+        return [each for each in self._processes() if b"bootstrap.agent.host" in self._words(each)]
+
+    def host_of(self, process: int) -> list[int]:
+        """All processes of the host on which this one runs, but those of its server."""
+        (home,) = (each for each in self._words(process, "environ") if each.startswith(b"HOME="))
+        return [each for each in self._processes() if home in self._words(each, "environ")]
+
+    def _processes(self) -> list[int]:
+        every = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+        ours = f"HOME={self._root}/host-".encode()
+        return [each for each in every if any(word.startswith(ours) for word in self._words(each, "environ"))]
+
+    def _words(self, process: int, what: str = "cmdline") -> list[bytes]:
+        with suppress(OSError):
+            return Path(f"/proc/{process}/{what}").read_bytes().split(b"\0")
+        return []
 
     def close(self) -> None:
-        for process in self.agents():
-            os.kill(process, signal.SIGTERM)
         for server in self.servers.values():
             server.terminate()
             server.wait()
+        for process in self._processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def _add(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -121,6 +130,7 @@ def ssh_hosts(root: Path, count: int = 2) -> Iterator[SshHosts]:
     """Hosts, until the end of the block."""
     require_sshd()
     with ExitStack() as ends:
-        made = SshHosts(root, count)
+        made = SshHosts(root)
         ends.callback(made.close)
+        made.start(count)
         yield made

@@ -48,7 +48,7 @@ _MOST_BYTES, MOST_NODES, MOST_GPUS, MOST_ERROR = 1 << 20, 1024, 64, 1000
 MOST_COUNTED = 1 << 60
 _OF_A_COMMAND = ("resume", "force")
 """Options that say only what an output may hold."""
-_OF_A_LAUNCH = ("run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
+_OF_A_LAUNCH = ("nodes", "run", "token", "stop", "keep", "max_dollars", "until", "ready", "min_nodes")
 """Fields that say nothing of the work."""
 
 _Kind = TypeVar("_Kind")
@@ -67,6 +67,8 @@ class RunRequest:
     """How many nodes are to read for them."""
     min_nodes: int = 1
     """The fewest nodes that train, where some are lost."""
+    nodes: tuple[str, ...] | None = None
+    """The ids of those that may take part; None: all that have this channel."""
     share: str | None
     """What serves the folder that all nodes share: `efs` or `nfs`; None where each has its own."""
     options: Mapping[str, tuple[str, ...]]
@@ -94,6 +96,7 @@ class RunRequest:
         require(0 < self.trainers <= MOST_NODES, f"a run has 1 to {MOST_NODES:,} nodes")
         require(0 <= self.readers <= MOST_NODES, f"a run has at most {MOST_NODES:,} nodes that read")
         require(0 < self.min_nodes <= self.trainers, f"min_nodes must be 1 to {self.trainers}")
+        require(all(map(INSTANCE.fullmatch, self.nodes or ())), "nodes has what is no id of a node")
         for amount in (self.max_dollars, self.until):
             require(amount is None or 0 < amount < MOST_COUNTED, "an amount of dollars or a time cannot be")
         require(self.share in ("efs", "nfs", None), f"share is {self.share!r}, but must be efs or nfs")
@@ -148,8 +151,12 @@ class RunRequest:
         for name, kind in (("texts", TextRequest), ("stream", StreamSettings)):
             if (held := values.get(name)) is not None:
                 values[name] = kind.from_json(json.dumps(held))
+        if (nodes := values.get("nodes")) is not None:
+            if not _are_words(nodes):
+                raise DataError("nodes is no list of ids")
+            values["nodes"] = tuple(nodes)
         require_all(cls, values)
-        require_fields(cls, {name: value for name, value in values.items() if name != "options"})
+        require_fields(cls, {name: value for name, value in values.items() if name not in ("options", "nodes")})
         return cls(**values)
 
 

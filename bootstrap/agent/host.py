@@ -1,8 +1,9 @@
 """`python -m bootstrap.agent.host`: starts the agent of a host of one's own, unless it runs already.
 
-Prints one line of JSON: its `gpus` and whether it `runs` already, or what is `missing` on the host. The agent goes on
-in a session of its own until it has had nothing to do for some minutes. What it needs is below ~/.shoal, and may be
-removed while it does not run.
+Prints one line of JSON: its `gpus`, whether a training `works` on the host, and the store of that where an agent of
+`other` code or for another store does it; or what is `missing` on the host. The agent goes on in a session of its own
+until it has had nothing to do for some minutes; an other one that has nothing to do makes way. What it needs is below
+~/.shoal, and may be removed while it does not run.
 """
 
 import argparse
@@ -11,13 +12,18 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import socket
 import struct
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 _IDLE_SECONDS = 180.0
+_END_LOOKS = 100
+"""How often it is looked whether an agent has made way, ten times a second."""
+_MOST_BYTES = 1 << 16
 _NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm")
 _GET_ADDRESS = 0x8915
 """SIOCGIFADDR (netdevice(7))."""
@@ -39,20 +45,70 @@ def main() -> int:
     with suppress(DataError):
         listed = run_command(("nvidia-smi", "--list-gpus")).stdout if shutil.which("nvidia-smi") else ""
         found = sum(line.startswith("GPU ") for line in listed.splitlines())
-    root = Path.home() / ".shoal" / asked.instance
+    root, gpus = Path.home() / ".shoal" / asked.instance, asked.gpus or found or 1
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.environ["NODE_ROOT"] = str(root)
+    identity = {
+        "store": asked.store,
+        "address": asked.address,
+        "gpus": gpus,
+        "code": os.environ.get("PYTHONPATH"),
+        "python": sys.executable,
+    }
     lock = os.open(root / "agent.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    gpus, runs = asked.gpus or found or 1, False
+    works, runs = _works(), not _locked(lock)
+    told = _told(lock) if runs else {}
+    other = runs and {**told, "process": None} != {**identity, "process": None}
+    if asked.ask or (runs and (works or not other)):
+        return _say(gpus=gpus, works=works, other=str(told.get("store")) if other and works else None)
+    if runs and not _ended(told.get("process"), lock):
+        return _say(gpus=gpus, works=True, other=str(told.get("store")))
+    _say(gpus=gpus, works=works, other=None)
+    if os.fork():
+        return 0
+    _leave_session(root / "agent.log")
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, json.dumps({**identity, "process": os.getpid()}).encode(), 0)
+    _serve(asked, gpus, needs_gpu=found > 0)
+    return 0
+
+
+def _works() -> bool:
+    """Whether programs of a training run on this host."""
+    from bootstrap.agent.machine import this_machine
+    from bootstrap.agent.processes import OwnProcesses
+
+    processes = OwnProcesses(this_machine().programs, scoped=False)
+    return any(processes.state(name) == "running" for name in processes.names())
+
+
+def _locked(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        runs = True
-    _say(gpus=gpus, runs=runs)
-    if runs or asked.ask or os.fork():
-        return 0
-    _leave_session(root / "agent.log")
-    _serve(asked, root, gpus, needs_gpu=found > 0)
-    return 0
+        return False
+    return True
+
+
+def _told(lock: int) -> dict[str, object]:
+    """What the agent that runs has told of itself."""
+    with suppress(ValueError):
+        told = json.loads(os.pread(lock, _MOST_BYTES, 0))
+        if isinstance(told, dict):
+            return told
+    return {}
+
+
+def _ended(process: object, lock: int) -> bool:
+    """Whether an agent that has nothing to do has made way."""
+    if isinstance(process, int) and process > 1:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGTERM)
+    for _ in range(_END_LOOKS):
+        if _locked(lock):
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _say(**content: object) -> int:
@@ -69,8 +125,7 @@ def _leave_session(log: Path) -> None:
             os.dup2(output.fileno(), stream)
 
 
-def _serve(asked: argparse.Namespace, root: Path, gpus: int, *, needs_gpu: bool) -> None:
-    os.environ["NODE_ROOT"] = str(root)
+def _serve(asked: argparse.Namespace, gpus: int, *, needs_gpu: bool) -> None:
     if device := _device_of(asked.address):
         # A host's own name often stands for a loopback address, at which other hosts would not find its ranks.
         os.environ.update({f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")})

@@ -145,7 +145,7 @@ def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest:
 def _chosen(request: RunRequest, first: Sequence[Member], heard: Heard) -> _Choice:
     """The nodes `first`, and after them those that wait, as many as were asked for."""
     known = {each.instance for each in first}
-    here = (name for name in sorted(heard.statuses) if heard.hears(name))
+    here = (name for name in sorted(heard.statuses) if heard.hears(name) and name in (request.nodes or (name,)))
     waiting = (name for name in here if heard.statuses[name].phase == "wait" and not heard.statuses[name].leaves)
     joining = [member for name in waiting if name not in known and (member := heard.statuses[name].member(name))]
     every = [*first, *joining]

@@ -291,7 +291,7 @@ class NodeRun:
         ]
 
     def _config(self) -> TrainConfig:
-        # Nobody else is in the network of the nodes, because their security group lets nobody in.
+        # Nobody else is in the network of nodes, as their security group lets nobody in; that of hosts is the user's.
         places = {"data": self._machine.data(self._request), "output": self._folder, "cache": self._machine.cache}
         config = from_words(self._request.options, endless=self._is_endless, **places)
         again = self.attempt.number > 1

@@ -82,10 +82,12 @@ def where_options(function: Callable[..., int]) -> Callable[..., int]:
     ) -> int:
         hosts = options.pop("hosts", None)
         if sum((local, deployment is not None, hosts is not None)) != 1:
-            more = ", --hosts FILE" if "hosts" in ctx.params else ""
-            raise UsageError(
-                f"choose where it runs: shoal {ctx.info_name} with one of --local, --deployment NAME{more}"
+            places = (
+                "--local, --deployment NAME or --hosts FILE"
+                if "hosts" in ctx.params
+                else "--local or --deployment NAME"
             )
+            raise UsageError(f"choose where it runs: shoal {ctx.info_name} with either {places}")
         if deployment is None and region is not None:
             raise UsageError("--region goes with --deployment; elsewhere AWS's own configuration names it")
         target = Target(deployment, region, str(ctx.info_name)) if deployment is not None else hosts
@@ -167,9 +169,10 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
     def with_wishes(**options: Any) -> int:
         typed = {name: options.pop(name) for name in ("detach", "queue", "keep", "min_nodes", "max_dollars")}
         given = {name: value for name, value in typed.items() if value}
-        target = options["target"]
-        if given and (target is None or (isinstance(target, Path) and {*given} & {"keep", "max_dollars"})):
-            raise UsageError(f"{flag(next(iter(given)))} goes with --deployment")
+        kept = () if options["target"] is None else ("detach", "queue", "min_nodes")
+        refused = [] if isinstance(options["target"], Target) else [name for name in given if name not in kept]
+        if refused:
+            raise UsageError(f"{flag(refused[0])} goes with --deployment")
         if "queue" in given and "max_dollars" in given:
             raise UsageError("--max-dollars counts from the start of the nodes, so it does not go with --queue")
         return function(wishes=given, **options)

@@ -121,7 +121,7 @@ def run(
     **options: Any,
 ) -> int:
     """Run `shoal train`."""
-    source = _source(typed_options(ctx), options, data, here=not isinstance(target, Target))
+    source = _source(typed_options(ctx), options, data, local=target is None)
     if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
     config = config_of(ctx)
@@ -136,15 +136,15 @@ def run(
     return exit_status(result)
 
 
-def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, here: bool) -> "Source":
+def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
     """A dataset, or the texts to read, and what their ratings mean. Raises UsageError for options without texts to
     which they belong."""
     if not any(options[name] for name in _FILES):
         if needless := [name for name in typed if name in READING_NAMES]:
             raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")
-        if here and data is None:
+        if local and data is None:
             raise UsageError(
-                "--local and --hosts need --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
+                "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
             )
         require_s3(data)
         from bootstrap.training.sources.dataset import DatasetSource

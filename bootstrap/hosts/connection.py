@@ -6,11 +6,12 @@ Keys are never copied. A host whose key is not known is refused: whoever answers
 import shlex
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import paramiko
+from paramiko.hostkeys import InvalidHostKey
 
 from bootstrap.hosts.hosts_file import Host
 from common.errors import ShoalError
@@ -29,48 +30,53 @@ class Connection:
 
     def __init__(self, host: Host) -> None:
         """Connect. Raises ShoalError where it is refused, and LostError where nobody answers."""
-        self.host = host
-        settings = _configuration().lookup(host.name)
-        name, port = settings["hostname"], host.port or int(settings.get("port", 22))
-        self._client = paramiko.SSHClient()
-        self._client.load_system_host_keys()
-        for known in settings.get("userknownhostsfile", "").split():
-            with suppress(OSError):
-                self._client.load_host_keys(str(Path(known).expanduser()))
-        self._client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        self.host, self._client = host, paramiko.SSHClient()
         try:
-            self._client.connect(
-                name,
-                port=port,
-                username=host.user or settings.get("user"),
-                key_filename=settings.get("identityfile"),
-                timeout=_SECONDS,
-                banner_timeout=_SECONDS,
-                auth_timeout=_SECONDS,
-                channel_timeout=_SECONDS,
-            )
-            transport = self._client.get_transport()
-            assert transport is not None
-            transport.set_keepalive(_ALIVE_SECONDS)
-            self.files = self._client.open_sftp()
-            self.files.get_channel().settimeout(_SECONDS)
-            self.address = host.address or socket.gethostbyname(name)
+            self._connect()
         except paramiko.BadHostKeyException as error:
-            self._refuse(
-                f"shows another key than your known_hosts has for it ({error}); somebody may answer in its place", error
-            )
+            self._refuse("shows another key than your known_hosts has for it; somebody may answer in its place", error)
         except paramiko.SSHException as error:
             if isinstance(error, paramiko.AuthenticationException) or "authentication methods" in str(error):
                 self._refuse("accepts none of your keys; `ssh-add` the right one, or name it in ~/.ssh/config", error)
             if "known_hosts" in str(error):
-                self._refuse(
-                    "is not in your known_hosts; connect to it once by ssh, and compare its fingerprint", error
-                )
-            self.close()
-            raise LostError(f"{host.called} does not answer: {error}") from error
+                self._refuse("is not in your known_hosts; connect to it once by ssh, and compare its key", error)
+            self._lose(error)
         except (OSError, EOFError) as error:
-            self.close()
-            raise LostError(f"{host.called} does not answer: {error or type(error).__name__}") from error
+            self._lose(error)
+        except (ValueError, InvalidHostKey) as error:  # of a damaged file of OpenSSH's, or of a name that cannot be
+            self._refuse(f"cannot be connected to by your ~/.ssh: {error or type(error).__name__}", error)
+
+    def _connect(self) -> None:
+        settings = _configuration().lookup(self.host.name)
+        name, port = settings["hostname"], self.host.port or int(settings.get("port", 22))
+        if "proxyjump" in settings and "proxycommand" not in settings:
+            jump = settings["proxyjump"]
+            raise ShoalError(
+                f"{self.host.called} is behind ProxyJump {jump} in ~/.ssh/config, which is not understood; write "
+                f"ProxyCommand ssh -W %h:%p {jump} there"
+            )
+        self._client.load_system_host_keys()
+        for known in settings.get("userknownhostsfile", "").split():
+            if (path := Path(known).expanduser()).is_file():
+                self._client.load_host_keys(str(path))
+        self._client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        self._client.connect(
+            name,
+            port=port,
+            username=self.host.user or settings.get("user"),
+            key_filename=[each for each in settings.get("identityfile", ()) if Path(each).expanduser().is_file()],
+            sock=paramiko.ProxyCommand(settings["proxycommand"]) if "proxycommand" in settings else None,
+            timeout=_SECONDS,
+            banner_timeout=_SECONDS,
+            auth_timeout=_SECONDS,
+            channel_timeout=_SECONDS,
+        )
+        transport = self._client.get_transport()
+        assert transport is not None
+        transport.set_keepalive(_ALIVE_SECONDS)
+        self.files = self._client.open_sftp()
+        self.files.get_channel().settimeout(_SECONDS)
+        self.address = self.host.address or socket.gethostbyname(name)
 
     def run(self, words: Sequence[str], *, seconds: float = 60.0) -> tuple[int, str, str]:
         """Run a command to its end; returns its status, and what it printed. Raises LostError."""
@@ -84,7 +90,7 @@ class Connection:
         """Raises LostError where the connection breaks, and OSError where the host refuses something."""
         try:
             yield
-        except (paramiko.SSHException, EOFError, TimeoutError, ConnectionError) as error:
+        except (paramiko.SSHException, paramiko.SFTPError, EOFError, TimeoutError, ConnectionError) as error:
             raise LostError(f"{self.host.called} does not answer: {error or type(error).__name__}") from error
         except OSError as error:
             if self.is_open or error.errno is not None:
@@ -100,6 +106,10 @@ class Connection:
     def close(self) -> None:
         """End the connection."""
         self._client.close()
+
+    def _lose(self, error: Exception) -> NoReturn:
+        self.close()
+        raise LostError(f"{self.host.called} does not answer: {error or type(error).__name__}") from error
 
     def _refuse(self, why: str, error: Exception) -> NoReturn:
         self.close()

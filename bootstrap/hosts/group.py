@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from threading import RLock
 from typing import Self, TypeVar
 from uuid import uuid4
 
@@ -39,6 +40,7 @@ class HostGroup:
 
     def __init__(self, file: HostsFile) -> None:
         self.file, self._connections = file, dict[Host, Connection]()
+        self._one_at_a_time = RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -104,8 +106,8 @@ class HostGroup:
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
         """Write a document in the place of this one, or where there is none; whether this call wrote it."""
-        lock = f"{key}.lock"
-        self._lock(lock)
+        lock, own = f"{key}.lock", uuid4().hex
+        self._lock(lock, own)
         try:
             there = self.read(key)
             if (there and there.tag) != (known and known.tag):
@@ -113,7 +115,8 @@ class HostGroup:
             self.write(key, text)
             return True
         finally:
-            self.remove(lock)
+            if (held := self.read(lock)) is not None and held.text == own:
+                self.remove(lock)
 
     def list(self, prefix: str) -> Mapping[str, str]:
         """The keys that begin with a prefix, in their order, each with its size and its time of change."""
@@ -150,18 +153,31 @@ class HostGroup:
     def put(self, path: Path, key: str, count: Callable[[int, int], None] = lambda _, __: None) -> None:
         """Copy a file of this machine there, where it appears whole; `count` is told the bytes so far, and all."""
 
-        def copy(files: SFTPClient) -> None:
-            _make_folder(files, posixpath.dirname(self._path(key)))
-            part = self._partial(key)
-            try:
-                files.put(str(path), part, count)
-                files.posix_rename(part, self._path(key))
-            except BaseException:
-                with suppress(OSError):
-                    files.remove(part)
-                raise
+        part = self._partial(key)
 
-        self._with(copy)
+        def copy(files: SFTPClient) -> None:
+            _make_folder(files, posixpath.dirname(part))
+            files.put(str(path), part, count)
+            files.posix_rename(part, self._path(key))
+
+        try:
+            self._with(copy)
+        except BaseException:
+            with suppress(ShoalError):
+                self._with(lambda files: files.remove(part))
+            raise
+
+    def rename(self, key: str, new: str) -> None:
+        """Give a folder its name, unless somebody else has made one of that name."""
+
+        def rename(files: SFTPClient) -> None:
+            try:
+                files.rename(self._path(key), self._path(new))
+            except OSError:
+                if not self._exists(files, new):
+                    raise
+
+        self._with(rename)
 
     def get(self, key: str, path: Path) -> None:
         """Copy a file of there to a path of this machine, where it appears whole."""
@@ -183,23 +199,32 @@ class HostGroup:
         self._with(remove)
 
     def _with(self, work: Callable[[SFTPClient], Result]) -> Result:
-        """Do something in the folder by a host that answers: by one that is connected, if there is one."""
+        """Do something in the folder by a host that answers: by one that is connected, if there is one, which is asked
+        again over a new connection if that breaks."""
         lost: LostError | None = None
-        for host in sorted(self.file.hosts, key=lambda each: not self._is_connected(each)):
-            try:
-                connection = self.connect(host)
-                with connection.answering():
-                    return work(connection.files)
-            except LostError as error:
-                lost = error
-                if found := self._connections.pop(host, None):
-                    found.close()
-            except PermissionError as error:
-                raise ShoalError(
-                    f"{host.called} may not use {self.name} ({error}); have its user write there, or name another "
-                    f"folder in {self.file.path}"
-                ) from error
+        with self._one_at_a_time:
+            connected = sorted(self.file.hosts, key=lambda each: not self._is_connected(each))
+            for host in (*connected[:1], *connected):
+                try:
+                    connection = self.connect(host)
+                    with connection.answering():
+                        return work(connection.files)
+                except LostError as error:
+                    lost = error
+                    self._drop(host)
+                except OSError as error:
+                    raise ShoalError(
+                        f"{host.called} cannot use {self.name}: {error.strerror or error}; have its user write there, "
+                        f"make room, or name another folder in {self.file.path}"
+                    ) from error
+                except BaseException:  # an interrupt may have left half a message in the connection
+                    self._drop(host)
+                    raise
         raise LostError(f"no host of {self.file.path} answers; the last: {lost}")
+
+    def _drop(self, host: Host) -> None:
+        if found := self._connections.pop(host, None):
+            found.close()
 
     def _is_connected(self, host: Host) -> bool:
         found = self._connections.get(host)
@@ -227,13 +252,15 @@ class HostGroup:
             file.write(content)
         files.posix_rename(part, self._path(key))
 
-    def _lock(self, key: str) -> None:
-        """Make a file that nobody else has made. Who was killed leaves it; then it is removed after a while."""
+    def _lock(self, key: str, own: str) -> None:
+        """Make a file that nobody else has made, with this content. Who was killed leaves it; then it is taken away
+        after a while."""
 
         def make(files: SFTPClient) -> bool:
             _make_folder(files, posixpath.dirname(self._path(key)))
             try:
-                files.open(self._path(key), "x").close()
+                with files.open(self._path(key), "wxb") as file:
+                    file.write(own.encode())
                 return True
             except OSError:
                 if self._exists(files, key):
@@ -242,12 +269,21 @@ class HostGroup:
 
         since, seen = time.monotonic(), None
         while not self._with(make):
-            state = self._state(key)
-            if state is not None and state.st_mtime != seen:
-                since, seen = time.monotonic(), state.st_mtime
-            if time.monotonic() - since > _LOCKED_SECONDS:
-                self.remove(key)
+            held = self.read(key)
+            if held is not None and held.text != seen:
+                since, seen = time.monotonic(), held.text
+            if held is not None and time.monotonic() - since > _LOCKED_SECONDS:
+                self._take_away(key, held.text)
             time.sleep(_PAUSE_SECONDS)
+
+    def _take_away(self, key: str, stale: str) -> None:
+        """Remove a lock that was left; one that somebody else has made meanwhile is put back."""
+        away = f"{key}.{uuid4().hex}"
+        with suppress(ShoalError):  # somebody else was quicker
+            self._with(lambda files: files.posix_rename(self._path(key), self._path(away)))
+            if (found := self.read(away)) is not None and found.text != stale:
+                self._with(lambda files: files.rename(self._path(away), self._path(key)))
+            self.remove(away)
 
     def _exists(self, files: SFTPClient, key: str) -> bool:
         with suppress(FileNotFoundError):
@@ -261,5 +297,10 @@ def _make_folder(files: SFTPClient, path: str) -> None:
         files.stat(path)
         return
     _make_folder(files, posixpath.dirname(path))
-    with suppress(OSError):  # somebody else has made it
+    try:
         files.mkdir(path, _PERMISSIONS)
+    except OSError:
+        with suppress(FileNotFoundError):  # somebody else may have made it
+            files.stat(path)
+            return
+        raise

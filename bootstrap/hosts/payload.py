@@ -5,6 +5,7 @@ import io
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 from bootstrap.hosts.connection import Connection
 from bootstrap.hosts.group import HostGroup
@@ -31,8 +32,9 @@ def send_code(hosts: HostGroup) -> str:
             path = Path(folder) / "code.zip"
             path.write_bytes(packed)
             hosts.put(path, f"{key}.zip")
-        place = f"{hosts.name}/{key}"
-        _run(hosts, ("-m", "zipfile", "-e", f"{place}.zip", place))
+        partial = f"{key}.{uuid4().hex}.partial"
+        _run(hosts, ("-m", "zipfile", "-e", f"{hosts.name}/{key}.zip", f"{hosts.name}/{partial}"))
+        hosts.rename(partial, key)
     return f"{hosts.name}/{key}"
 
 

@@ -6,14 +6,14 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bootstrap.agent import documents
-from bootstrap.agent.documents import REQUEST_NAME, RunRequest
+from bootstrap.agent.documents import REQUEST_NAME, RunRequest, log_name
 from bootstrap.aws import names
 from bootstrap.aws.paths import path_below
 from bootstrap.hosts.connection import Connection, LostError
@@ -41,7 +41,8 @@ from trainer.rank_processes import failure_in
 _GROUP = "hosts"
 """What the agents of hosts call theirs, of which a shared folder has one."""
 _SILENT_SECONDS = 15.0
-"""After which the agent of a host that is not heard is started again."""
+"""After which the agent of a host that is not heard is started again; after each try it is twice as long."""
+_MOST_SILENT_SECONDS = 300.0
 
 
 class OnHosts(Place):
@@ -83,10 +84,12 @@ class OnHosts(Place):
 class HostsLaunch(RunLaunch):
     """A launch on hosts."""
 
+    when_silent = "its log is agent.log, in a folder of that name in ~/.shoal of its host"
+
     def __init__(self, hosts: HostGroup, run: str) -> None:
-        super().__init__(RequestedRuns(hosts, _GROUP), run)
+        super().__init__(RequestedRuns(hosts, _GROUP, lambda call: call()), run)
         self.are_working = False
-        """Whether agents run for another launch."""
+        """Whether a training runs on a host."""
 
     def require_free(self, going: Sequence[RunRequest]) -> None:
         """As in `RunLaunch`."""
@@ -124,26 +127,27 @@ class HostsRun(Run):
     def started(self, bars: Bars) -> Iterator[None]:
         """Claim the hosts, and start their agents. A closed terminal leaves the run to itself."""
         bars.stage("start the agents", 0)
-        launch = self._launch = HostsLaunch(self._hosts, self._name())
-        going = launch.wanted.going()
-        launch.are_working = bool(going) and self._any_works()
+        launch, hosts = HostsLaunch(self._hosts, self._name()), self._hosts.file.hosts
+        self._launch = launch
+        launch.are_working = bool(launch.wanted.going()) and self._any_works()
         request = RunRequest(
             run=launch.run,
             token=secrets.token_hex(4),
-            trainers=len(self._hosts.file.hosts),
-            min_nodes=min(self._place.wishes.min_nodes, len(self._hosts.file.hosts)),
+            trainers=len(hosts),
+            min_nodes=min(self._place.wishes.min_nodes, len(hosts)),
+            nodes=tuple(each.instance for each in hosts),
             share=None,
             options=options_of(self.config),
             dataset=self._data,
         )
-        if launch.put_in(request, self._place.wishes, anew=self.config.force):
-            self._hosts.write(f"{documents.RUNS}{launch.run}/{REQUEST_NAME}", request.to_json())
-        else:
-            bars.note(f"following run {launch.run}, which the same command has begun")
-        if launch.end() is None:
-            self._hosts.each(self.start_agent)
-        launch.begin([each.instance for each in self._hosts.file.hosts])
         try:
+            if launch.put_in(request, self._place.wishes, anew=self.config.force):
+                self._hosts.write(f"{documents.RUNS}{launch.run}/{REQUEST_NAME}", request.to_json())
+            else:
+                bars.note(f"following run {launch.run}, which the same command has begun")
+            if launch.end() is None:
+                self._hosts.each(self.start_agent)
+            launch.begin([each.instance for each in hosts])
             yield
         except LostError as error:
             raise Detached(f"{error}; the run goes on, and the same command follows it") from error
@@ -151,11 +155,17 @@ class HostsRun(Run):
             if self.leaves(interrupt):
                 mark_handled(interrupt)
                 raise Detached from None
-            launch.forget()
+            self._forget()
             raise
         except ShoalError:
-            launch.forget()  # then agents end what they have begun
+            self._forget()
             raise
+
+    def _forget(self) -> None:
+        """Have the agents end what they have begun for this command."""
+        if self.launch.is_claimed and not self.launch.found:
+            with suppress(ShoalError):
+                self.launch.forget()
 
     def start_agent(self, connection: Connection) -> None:
         """Start a host's agent, unless it runs. Raises ShoalError where it cannot run there, and LostError."""
@@ -181,7 +191,12 @@ class HostsRun(Run):
                 "bootstrap/nodes/gpu/requirements.txt lists and PyTorch, or name another Python in "
                 f"{self._place.file.path}: python=/path"
             )
-        if not isinstance(told.get("runs"), bool):
+        if (other := told.get("other")) not in (None, self._hosts.name):
+            raise ShoalError(
+                f"{host.called}: a training in another folder, {printable(str(other))}, uses it; wait until that has "
+                "ended"
+            )
+        if not isinstance(told.get("works"), bool):
             last = (errors.strip() or output.strip()).splitlines()[-1:] or ["it said nothing"]
             raise ShoalError(f"{host.called}: its agent does not start: {printable(last[0])}")
         return told
@@ -271,13 +286,15 @@ class HostsRun(Run):
             return ShoalError(printable(end.error))
         if end is not None and end.outcome == "stopped":
             return None
-        logs = [path for path in files if path.suffix == ".log"]
-        text = "\n".join(path.read_text("utf-8", "replace") for path in logs)
+        output, attempt = self.config.output, self.launch.attempt()
+        count, number = (len(attempt.trainers), attempt.number) if attempt else (0, 1)
+        logs = [output / log_name(f"node-{each}", number) for each in range(count)]
+        text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in files)
         return failure_in(text, f"the logs are in {self.config.output}")
 
     def _any_works(self) -> bool:
-        """Whether the agent of any host runs."""
-        return any(each["runs"] for each in self._hosts.each(partial(self._call_agent, "--ask")))
+        """Whether a training runs on any host."""
+        return any(each["works"] for each in self._hosts.each(partial(self._call_agent, "--ask")))
 
     def _name(self) -> str:
         """The name of the newest run that was stopped, if this one goes on, or of a new one."""
@@ -296,19 +313,21 @@ class _HostsWatch(Watch):
     def __init__(self, run: HostsRun) -> None:
         super().__init__(run.launch)
         self._run = run
-        self._heard: dict[str, tuple[str, float]] = {}
+        self._heard: dict[str, tuple[str, float, float]] = {}
+        """Of each host's beat the tag, since when that is unchanged, and the pause before the next try."""
 
     def look_at_nodes(self, bars: Bars) -> None:
         """As in `Watch`."""
         now, beats = time.monotonic(), self._run.hosts.list(documents.NODES)
         for host in self._run.hosts.file.hosts:
             tag = beats.get(documents.beat_key(host.instance), "")
-            known, since = self._heard.setdefault(host.instance, (tag, now))
+            known, since, pause = self._heard.setdefault(host.instance, (tag, now, _SILENT_SECONDS))
             if tag != known:
-                self._heard[host.instance] = (tag, now)
-            elif now - since > _SILENT_SECONDS:
-                self._heard[host.instance] = (tag, now)
+                self._heard[host.instance] = (tag, now, _SILENT_SECONDS)
+            elif now - since > pause:
                 try:
                     self._run.start_agent(self._run.hosts.connect(host))
-                except (LostError, ShoalError) as error:
-                    bars.note(f"{error}; the others go on without it")
+                except ShoalError as error:
+                    if pause == _SILENT_SECONDS:
+                        bars.note(f"{error}; it is looked for again and again")
+                self._heard[host.instance] = (tag, time.monotonic(), min(2 * pause, _MOST_SILENT_SECONDS))

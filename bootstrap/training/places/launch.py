@@ -30,6 +30,8 @@ _SET_BY_NODES = ("data", "output", "cache", "trust_network")
 class NodeLaunch(RunLaunch):
     """A launch of a run, from its request to what is fetched."""
 
+    when_silent = "if its deployment is of an earlier version of Shoal, deploy it again"
+
     def __init__(self, deployment: Deployment, run: str) -> None:
         """As `RunLaunch`."""
         super().__init__(requested_runs(deployment), run)

@@ -66,10 +66,7 @@ class _Turn:
         if first is None:
             silent = [each for each in self._launch.started if each not in told]
             if silent and not self._first and waited > _ANSWER_SECONDS:
-                raise ShoalError(
-                    f"the agent of the node {silent[0]} does not answer; if it is of a deployment that an earlier "
-                    "version of Shoal has made, deploy it again"
-                )
+                raise ShoalError(f"the agent of the node {silent[0]} does not answer; {self._launch.when_silent}")
             if self._first:
                 self._first, self._since = "", time.monotonic()
         elif first.token != self._first:

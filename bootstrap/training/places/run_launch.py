@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 from bootstrap.agent import documents
 from bootstrap.agent.channel import Document
@@ -18,6 +18,8 @@ from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.aws import names
 from bootstrap.aws.retry import retrying
 from common.errors import DataError, ShoalError
+
+Call = Callable[[Callable[[], Any]], Any]
 
 _CHANGES_AT_ONCE = 20
 """How often a change of the requests is tried again that others have changed meanwhile."""
@@ -74,9 +76,10 @@ class Store(Protocol):
 class RequestedRuns:
     """The runs that are wanted of a group of nodes, in their order."""
 
-    def __init__(self, store: Store, group: str) -> None:
-        """`group`: the name of a deployment, or of other nodes that share a store."""
-        self.store, self._key = store, documents.request_key(group)
+    def __init__(self, store: Store, group: str, call: Call = retrying) -> None:
+        """`group`: the name of a deployment, or of other nodes that share a store; `call` makes calls of the store, by
+        default again and again while AWS is away."""
+        self.store, self.call, self._key = store, call, documents.request_key(group)
 
     def read(self) -> Sequence[RunRequest]:
         """The requests. Raises ShoalError where they cannot be read."""
@@ -103,7 +106,7 @@ class RequestedRuns:
     def end(self, request: RunRequest) -> RunEnd | None:
         """How a launch has ended; None while it has not. Others may write there, too: what is none does not count."""
         with suppress(DataError):
-            found = retrying(partial(self.store.read, request.end_key))
+            found = self.call(partial(self.store.read, request.end_key))
             if found is not None and (end := RunEnd.from_json(found.text)).token == request.token:
                 return end
         return None
@@ -129,6 +132,9 @@ class RequestedRuns:
 
 class RunLaunch(ABC):
     """A launch of a run, from its request to its end."""
+
+    when_silent: ClassVar[str]
+    """What to do where the agent of a node does not answer: the end of a sentence."""
 
     def __init__(self, wanted: RequestedRuns, run: str) -> None:
         """`run`: the name of one that goes on, or of a new one. Raises ShoalError for what is no such name."""
@@ -241,7 +247,8 @@ class RunLaunch(ABC):
     def _replace(self, **changes: object) -> None:
         """Change the request."""
         new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
-        retrying(partial(self.wanted.change, lambda runs: [new if each.token == new.token else each for each in runs]))
+        put_in = partial(self.wanted.change, lambda runs: [new if each.token == new.token else each for each in runs])
+        self.wanted.call(put_in)
 
     def _newest_attempt(self) -> int:
         """The number of the newest attempt at an earlier launch."""
@@ -249,7 +256,7 @@ class RunLaunch(ABC):
         return max(map(documents.attempt_number, keys), default=0)
 
     def _read(self, key: str) -> str | None:
-        found = retrying(partial(self.wanted.store.read, key))
+        found = self.wanted.call(partial(self.wanted.store.read, key))
         return found.text if found else None
 
     def _with(

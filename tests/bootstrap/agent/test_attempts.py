@@ -123,6 +123,14 @@ def test_attempts_that_come_no_further_end_the_run(world: World) -> None:
     assert end.error.endswith("is gone, and 3 attempts in turn have come no further than step 0")
 
 
+def test_only_the_nodes_that_are_named_take_part(tmp_path: Path) -> None:
+    world = World(tmp_path, request(trainers=2))
+    world.ask(trainers=1, nodes=(SECOND,))
+    world.pass_by(10)
+    assert world.latest is not None
+    assert world.latest.instances == (SECOND,)
+
+
 def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
     later = replace(world.wanted, run=RUN.replace("0a1b", "ffff"), token="ffffffff")
     world.channel.write(KEY, RequestQueue(runs=(world.wanted, later)).to_json())

@@ -1,6 +1,8 @@
 """Hosts are reached as OpenSSH reaches them, and none whose key is not known; documents in their folder are whole."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePosixPath
 
 import pytest
 
@@ -57,6 +59,33 @@ def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
         assert list(first.list("requests/a")) == ["requests/a.json"]
         first.remove("requests/a.json")
         assert second.read("requests/a.json") is None
+
+
+def test_a_folder_that_cannot_be_used_is_one_sentence(hosts: SshHosts) -> None:
+    (hosts.folder / "file").write_text("")
+    file = replace(read_hosts(hosts.file), folder=PurePosixPath(hosts.folder / "file" / "below"))
+    with HostGroup(file) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: .*; have its user"):
+        group.write("requests/a.json", "1")
+
+
+def test_a_lock_that_was_left_is_taken_away_after_a_while(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bootstrap.hosts.group._LOCKED_SECONDS", 0.3)
+    with HostGroup(read_hosts(hosts.file)) as group:
+        group.write("requests/c.json.lock", "of a command that was killed")
+        assert group.write_if("requests/c.json", "1", None)
+        assert list(group.list("requests/c")) == ["requests/c.json"]
+
+
+def test_a_proxy_that_is_not_understood_is_said(hosts: SshHosts) -> None:
+    config = hosts.home / ".ssh" / "config"
+    config.write_text("Host 127.0.0.1\n  ProxyJump gate\n")
+    try:
+        with pytest.raises(
+            ShoalError, match=r"is behind ProxyJump gate .*; write ProxyCommand ssh -W %h:%p gate there$"
+        ):
+            Connection(read_hosts(hosts.file).hosts[1])
+    finally:
+        config.unlink()
 
 
 def test_another_host_does_what_one_that_is_gone_did(hosts: SshHosts) -> None:

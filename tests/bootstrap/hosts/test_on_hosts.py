@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,12 @@ def test_a_run_goes_on_without_its_command_and_the_same_command_follows_it(
     options = ("--epochs", "20", "--slow", "0:5", "--slow", "1:5")
     left = Training(hosts, dataset, tmp_path / "out", *options, "--detach").ended()
     assert (left["detached"], left["hosts"]) == (True, str(hosts.file))
+    file, text = hosts.file, hosts.file.read_text()
+    file.write_text(text.replace(f"folder={hosts.folder}", f"folder={tmp_path}"))
+    elsewhere = Training(hosts, dataset, tmp_path / "elsewhere", "--epochs", "1")
+    said = " ".join(elsewhere.process.communicate()[1].split())
+    assert f"a training in another folder, {hosts.folder}, uses it; wait until that has ended" in said
+    file.write_text(text)
     other = Training(hosts, dataset, tmp_path / "other", "--epochs", "1")
     assert f"a training uses these hosts: {left['run']}" in other.process.communicate()[1].replace("\n", " ")
     found = Training(hosts, dataset, tmp_path / "out", *options).ended()
@@ -114,14 +121,9 @@ def kill_agent(hosts: SshHosts) -> None:
 
 def kill_host(hosts: SshHosts) -> None:
     """All processes of a host, as when it is started anew."""
-    agent = hosts.agents()[0]
-    home = next(each for each in (Path(f"/proc/{agent}/environ").read_bytes().split(b"\0")) if each[:5] == b"HOME=")
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if home in (process / "environ").read_bytes().split(b"\0"):
-                os.kill(int(process.name), signal.SIGKILL)
-        except OSError:
-            continue
+    for process in hosts.host_of(hosts.agents()[0]):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("lose", [kill_agent, kill_host])
