@@ -17,13 +17,15 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 _IDLE_SECONDS = 180.0
 _END_LOOKS = 100
 """How often it is looked whether an agent has made way, ten times a second."""
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 14
+"""Of what an agent tells of itself, in the file that it locks; it is written at once, so that nobody reads half."""
 _NEEDED = ("torch", "numpy", "h5py", "boto3", "safetensors", "tqdm")
 _GET_ADDRESS = 0x8915
 """SIOCGIFADDR (netdevice(7))."""
@@ -56,9 +58,10 @@ def main() -> int:
         "python": sys.executable,
     }
     lock = os.open(root / "agent.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    works, runs = _works(), not _locked(lock)
+    runs = not _locked(lock)
     told = _told(lock) if runs else {}
-    other = runs and {**told, "process": None} != {**identity, "process": None}
+    works = told.get("busy") is True or _works()
+    other = runs and any(told.get(name) != value for name, value in identity.items())
     if asked.ask or (runs and (works or not other)):
         return _say(gpus=gpus, works=works, other=str(told.get("store")) if other and works else None)
     if runs and not _ended(told.get("process"), lock):
@@ -67,9 +70,14 @@ def main() -> int:
     if os.fork():
         return 0
     _leave_session(root / "agent.log")
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, json.dumps({**identity, "process": os.getpid()}).encode(), 0)
-    _serve(asked, gpus, needs_gpu=found > 0)
+    identity["process"] = os.getpid()
+
+    def tell_busy(busy: bool) -> None:
+        content = json.dumps({**identity, "busy": busy}).encode()
+        os.pwrite(lock, content.ljust(_MOST_BYTES), 0)
+
+    tell_busy(False)
+    _serve(asked, gpus, tell_busy, needs_gpu=found > 0)
     return 0
 
 
@@ -125,11 +133,12 @@ def _leave_session(log: Path) -> None:
             os.dup2(output.fileno(), stream)
 
 
-def _serve(asked: argparse.Namespace, gpus: int, *, needs_gpu: bool) -> None:
+def _serve(asked: argparse.Namespace, gpus: int, tell_busy: Callable[[bool], None], *, needs_gpu: bool) -> None:
     if device := _device_of(asked.address):
         # A host's own name often stands for a loopback address, at which other hosts would not find its ranks.
         os.environ.update({f"{library}_SOCKET_IFNAME": device for library in ("GLOO", "NCCL")})
     from bootstrap.agent.machine import this_machine
+    from bootstrap.agent.node_documents import Member
     from bootstrap.agent.processes import OwnProcesses
     from bootstrap.agent.service import serve
     from trainer.config import NEEDS_GPU
@@ -138,13 +147,12 @@ def _serve(asked: argparse.Namespace, gpus: int, *, needs_gpu: bool) -> None:
         os.environ[NEEDS_GPU] = "1"
     serve(
         asked.group,
+        Member(instance=asked.instance, address=asked.address, gpus=gpus),
         store=asked.store,
-        instance=asked.instance,
-        address=asked.address,
-        gpus=gpus,
         processes=OwnProcesses(this_machine().programs, scoped=False),
         notice=lambda: "",
         idle_seconds=_IDLE_SECONDS,
+        tell_busy=tell_busy,
     )
 
 

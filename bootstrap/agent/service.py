@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bootstrap.agent.agent import BEAT_SECONDS, Agent
 from bootstrap.agent.channel import open_channel
 from bootstrap.agent.machine import this_machine
+from bootstrap.agent.node_documents import Member
 from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import Processes
 
@@ -21,25 +22,25 @@ _NICENESS = 19
 
 def serve(
     group: str,
+    member: Member,
     *,
     store: str,
-    instance: str,
-    address: str,
-    gpus: int,
     processes: Processes,
     notice: Callable[[], str],
     beat_seconds: float = BEAT_SECONDS,
     idle_seconds: float = float("inf"),
+    tell_busy: Callable[[bool], None] = lambda _: None,
 ) -> None:
     """Be the agent of a node until it has had nothing to do for `idle_seconds`.
 
-    `group`: the name of its deployment; `store`: the address of the channel.
+    `group`: the name of its deployment; `member`: which node it is; `store`: the address of the channel; `tell_busy` is
+    told whenever it has got something to do, or has done it.
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     node = Node(
-        instance=instance,
-        address=address,
-        gpus=gpus,
+        instance=member.instance,
+        address=member.address,
+        gpus=member.gpus,
         store=store,
         machine=this_machine(),
         processes=processes,
@@ -52,11 +53,14 @@ def serve(
     )
     agent = Agent(group, node, beat_seconds=beat_seconds)
     threading.Thread(target=_beat, args=(agent,), daemon=True).start()
-    worked = time.monotonic()
+    worked, busy = time.monotonic(), False
     while time.monotonic() - worked < idle_seconds:
         agent.tick()
         if agent.busy:
             worked = time.monotonic()
+        if agent.busy is not busy:
+            busy = agent.busy
+            tell_busy(busy)
         time.sleep(_TICK_SECONDS)
 
 
