@@ -49,6 +49,11 @@ class SshHosts:
         return list(self.servers)
 
     @property
+    def homes(self) -> list[Path]:
+        """Of the hosts."""
+        return [self._root / f"host-{port}" for port in self.servers]
+
+    @property
     def environment(self) -> dict[str, str]:
         """That of a command of the user."""
         return {

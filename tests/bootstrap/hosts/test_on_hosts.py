@@ -17,6 +17,7 @@ from bootstrap.agent.documents import RUNS
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from tests.bootstrap.training.on_nodes import rows
+from tests.secrets import places_of
 from tests.ssh_hosts import SshHosts, ssh_hosts
 
 pytestmark = pytest.mark.slow
@@ -78,7 +79,12 @@ LONG = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8", "--checkpoint-minute
 
 
 def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
-    found = Training(hosts, dataset, tmp_path / "out", "--epochs", "3").ended()
+    training = Training(hosts, dataset, tmp_path / "out", "--epochs", "3")
+    training.until("attempts/*")
+    key = (hosts.home / ".ssh" / "id_ed25519").read_text().splitlines()[1]
+    assert places_of(key, hosts.folder, tmp_path, *hosts.homes) == []
+    found = training.ended()
+    assert places_of(key, hosts.folder, tmp_path, *hosts.homes) == []
     here = Training(hosts, dataset, tmp_path / "here", "--epochs", "3", where=("--local", "--nodes", "2")).ended()
     assert (found["stopped"], found["rows_seen"]) == (False, 3 * found["rows"])
     assert found["log_loss"] == pytest.approx(here["log_loss"], rel=1e-3)

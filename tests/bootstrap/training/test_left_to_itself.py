@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from embedded.aws import EmbeddedAws
 from tests.bootstrap.agent.world import request
 from tests.bootstrap.training.on_nodes import DATASET, checkpoints
 from tests.fleet import BUCKET, Fleet, boot_agent
+from tests.secrets import places_of
 from tests.waiting import until
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
@@ -109,15 +111,21 @@ class At(Bars):
 
 
 @pytest.mark.slow
-def test_a_detached_training_is_followed_from_elsewhere_to_its_results(one: Fleet, tmp_path: Path) -> None:
+def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_secret_is_left_anywhere(
+    one: Fleet, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = secrets.token_hex(20)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     left = trained(one, configuration(tmp_path / "here"), Wishes(detach=True))
     assert (left["detached"], left["deployment"]) == (True, one.name)
     assert one.desired() == {"one": 1}
+    assert places_of(secret, aws.folder, tmp_path) == []
     with Bars() as bars:
         found, config = attach(one.deployment, chosen(one.deployment, None), tmp_path / "there", bars)
     assert (found["stopped"], found["rows_seen"]) == (False, 6 * found["rows"])
     assert (tmp_path / "there" / "model" / "config.json").exists()
     assert config.seed == 3
+    assert places_of(secret, aws.folder, tmp_path) == []
     assert requested_runs(one.deployment).with_ends() == []
 
 
