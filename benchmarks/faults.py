@@ -110,7 +110,7 @@ class Fault:
     do: Callable[[Run], None]
     undo: Callable[[Run], None] | None = None
     noticed: Callable[[Run], bool] | None = None
-    """By default that there is another attempt, or that the ranks were started again."""
+    """By default that there is another attempt, or that the ranks were started again, before the next step is made."""
 
 
 def _kill(processes: Sequence[int]) -> None:
@@ -145,23 +145,21 @@ def _all(what: Callable[[LabHost], None]) -> Callable[[Run], None]:
 
 
 FAULTS: Mapping[str, Fault] = {
-    "none": Fault(lambda _: None, noticed=lambda _: True),
+    "none": Fault(lambda _: None),
     "rank killed": Fault(lambda run: _kill(_ranks(run.lab.hosts[1]))),
-    "agent killed": Fault(lambda run: _kill(run.lab.hosts[1].processes("agent.host")), noticed=lambda _: True),
+    "agent killed": Fault(lambda run: _kill(run.lab.hosts[1].processes("agent.host"))),
     "first host gone": Fault(lambda run: run.lab.hosts[0].kill(), lambda run: run.lab.hosts[0].start()),
     "last host gone": Fault(lambda run: run.lab.hosts[2].kill(), lambda run: run.lab.hosts[2].start()),
     "host unplugged and back": Fault(
         lambda run: run.lab.hosts[1].cut(off=True), lambda run: run.lab.hosts[1].cut(off=False)
     ),
-    "link at 100 Mbit/s": Fault(
-        lambda run: run.lab.hosts[1].limit(100), lambda run: run.lab.hosts[1].limit(None), lambda _: True
-    ),
+    "link at 100 Mbit/s": Fault(lambda run: run.lab.hosts[1].limit(100), lambda run: run.lab.hosts[1].limit(None)),
     "disk full": Fault(
         lambda run: run.lab.hosts[1].fill_disk(full=True),
         lambda run: run.lab.hosts[1].fill_disk(full=False),
         lambda run: "full" in run.troubles(),
     ),
-    "command killed and typed again": Fault(_kill_launcher, noticed=lambda _: True),
+    "command killed and typed again": Fault(_kill_launcher),
     "all hosts killed and started": Fault(_all(LabHost.kill), _all(LabHost.start)),
 }
 
@@ -208,7 +206,7 @@ def _rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
         off = each["loss"] - undisturbed
         yield [
             name,
-            f"{each['noticed']:.1f}",
+            f"{each['noticed']:.1f}" if each["noticed"] else "not",
             f"{each['next step']:.1f}",
             str(each["wrong rows"]),
             f"{off:+.1e}",
@@ -239,7 +237,7 @@ def _measure(run: Run, fault: Fault) -> dict[str, Any]:
             undone = True
             assert fault.undo is not None
             fault.undo(run)
-        return bool(noticed and next_step and undone)
+        return bool(next_step and undone)
 
     run.until(look, "the next step")
     summary = run.ended()
