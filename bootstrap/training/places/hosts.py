@@ -40,7 +40,7 @@ from trainer.rank_processes import failure_in
 
 _GROUP = "hosts"
 """What the agents of hosts call theirs, of which a shared folder has one."""
-_SILENT_SECONDS = 15.0
+_SILENT_SECONDS = 8.0
 """After which the agent of a host that is not heard is started again; after each try it is twice as long."""
 _MOST_SILENT_SECONDS = 300.0
 
@@ -308,7 +308,10 @@ class HostsRun(Run):
 
 
 class _HostsWatch(Watch):
-    """Starts the agents again that are not heard: of a host that was started anew, or whose agent was killed."""
+    """Starts the agents again that are not heard: of a host that was started anew, or whose agent was killed. One that
+    is back within GONE_SECONDS costs the run nothing."""
+
+    pause = 3.0
 
     def __init__(self, run: HostsRun) -> None:
         super().__init__(run.launch)

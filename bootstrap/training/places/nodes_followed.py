@@ -108,6 +108,9 @@ class FollowedNodes:
 class Watch:
     """Shows each new attempt at a launch, and what is wrong with its nodes."""
 
+    pause: float | None = None
+    """Seconds between two looks at the nodes; None: the usual ones."""
+
     def __init__(self, launch: RunLaunch) -> None:
         self._launch, self._shown = launch, launch.attempt()
         self._looked_at = time.monotonic()
@@ -122,7 +125,7 @@ class Watch:
                     f"{attempt.why}; attempt {attempt.number} continues on {plural(len(attempt.members), 'node')}"
                 )
             self._shown = attempt
-        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
+        if time.monotonic() - self._looked_at < (self.pause or _LOOK_SECONDS):
             return
         self._looked_at = time.monotonic()
         for instance, status in self._launch.statuses().items():
