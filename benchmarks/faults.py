@@ -222,26 +222,28 @@ def _measure(run: Run, fault: Fault) -> dict[str, Any]:
     run.until(lambda: run.lines("checkpoint") and run.attempts() == 1, "the first checkpoint")
     run.until(lambda: any(run.folder.glob("checkpoints/*")) if run.folder else False, "its copy")
     steps, attempts, starts = run.step(), run.attempts(), len(run.lines("start"))
-    since = time.monotonic()
+    since, at = time.monotonic(), time.time()
     fault.do(run)
     again = fault.noticed or (lambda _: run.attempts() > attempts or len(run.lines("start")) > starts)
-    noticed = next_step = 0.0
-    undone = fault.undo is None
+    noticed, goes_on, undone = 0.0, False, fault.undo is None
 
     def look() -> bool:
-        nonlocal noticed, next_step, undone
+        nonlocal noticed, goes_on, undone
         now = time.monotonic() - since
         noticed = noticed or (now if again(run) else 0.0)
-        next_step = next_step or (now if run.step() > steps else 0.0)
+        goes_on = goes_on or run.step() > steps
         if not undone and now >= _AWAY_SECONDS:
             undone = True
             assert fault.undo is not None
             fault.undo(run)
-        return bool(next_step and undone)
+        return goes_on and undone
 
     run.until(look, "the next step")
     summary = run.ended()
     time.sleep(2)
+    lines = run.lines("step")
+    before = max(line["step"] for line in lines if line["time"] <= at)
+    next_step = min(line["time"] for line in lines if line["step"] > before and line["time"] > at) - at
     expected = run.epochs * -(-summary["rows"] // _BATCH)
     return {
         "first step": round(first, 1),

@@ -208,7 +208,7 @@ def test_a_training_stops_with_a_checkpoint_before_it_costs_more_and_says_what_i
         trained(one, configuration(tmp_path / "poor"), Wishes(max_dollars=0.001))
     assert runs(one) == []
     followed: list[DeploymentRun] = []
-    monkeypatch.setattr(DeploymentRun, "_until", followed.append)
+    monkeypatch.setattr(DeploymentRun, "_until", lambda run: followed.append(run))
     bars = At(lambda: followed[0].launch._replace(until=time.time()))
     stopped = trained(one, configuration(tmp_path / "out", epochs=200), Wishes(max_dollars=9.0), bars)
     assert stopped["stopped"] is True
