@@ -26,7 +26,14 @@ def boot(client, eventually, upload):
 
     def run(**environment: str) -> tuple[str, str]:
         script = upload(BUCKET, "boot.sh", SCRIPT.read_text())
-        variables = {"DEPLOYMENT": "booted", "DATA_BUCKET": BUCKET, "SHARE_KIND": "none", "SHARE_ID": "", **environment}
+        variables = {
+            "DEPLOYMENT": "booted",
+            "DATA_BUCKET": BUCKET,
+            "SHARE_KIND": "none",
+            "SHARE_ID": "",
+            "RANKS": "1",
+            **environment,
+        }
         exports = [f"export {name}='{value}'" for name, value in variables.items()]
         fetch = f'aws s3 cp --quiet {script} "$NODE_ROOT/tmp/boot.sh"'
         user_data = "\n".join(["#!/bin/bash", *exports, fetch, 'exec bash "$NODE_ROOT/tmp/boot.sh"'])
