@@ -131,7 +131,8 @@ def test_the_agent_runs_after_the_first_boot_and_is_started_again_when_it_dies(
 
     def answers(token: str) -> bool:
         """Whether the agent refuses this request, of which it can read no more."""
-        s3.put_object(Bucket=BUCKET, Key="requests/booted.json", Body=json.dumps({"version": 0, "token": token}))
+        queue = json.dumps({"version": 0, "runs": [{"token": token}]})
+        s3.put_object(Bucket=BUCKET, Key="requests/booted.json", Body=queue)
         try:
             told = json.loads(s3.get_object(Bucket=BUCKET, Key=f"nodes/{identifier}.run")["Body"].read())
         except s3.exceptions.NoSuchKey:
