@@ -78,6 +78,12 @@ class Run:
         """How many attempts there were."""
         return len(list(self.folder.glob("attempts/*.json"))) if self.folder else 0
 
+    def last_host(self) -> LabHost:
+        """The last one of the latest attempt; the first writes the results, which a full disk ends."""
+        assert self.folder is not None
+        latest = json.loads(max(self.folder.glob("attempts/*.json")).read_text())
+        return next(host for host in self.lab.hosts if host.address == latest["members"][-1]["address"])
+
     def troubles(self) -> str:
         """What the hosts tell is wrong with them."""
         told = [json.loads(path.read_text()) for path in (self.lab.folder / "nodes").glob("*.run")]
@@ -136,12 +142,17 @@ def _kill_launcher(run: Run) -> None:
     run.type_command()
 
 
-def _all(what: Callable[[LabHost], None]) -> Callable[[Run], None]:
-    def each(run: Run) -> None:
-        for host in run.lab.hosts:
-            what(host)
+def _kill_hosts(run: Run) -> None:
+    for host in run.lab.hosts:
+        host.kill()
 
-    return each
+
+def _start_hosts(run: Run) -> None:
+    for host in run.lab.hosts:
+        host.start()
+    assert run.process is not None
+    run.process.wait()  # it has ended, as no host has answered
+    run.type_command()
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -155,12 +166,12 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "link at 100 Mbit/s": Fault(lambda run: run.lab.hosts[1].limit(100), lambda run: run.lab.hosts[1].limit(None)),
     "disk full": Fault(
-        lambda run: run.lab.hosts[1].fill_disk(full=True),
-        lambda run: run.lab.hosts[1].fill_disk(full=False),
+        lambda run: run.last_host().fill_disk(full=True),
+        lambda run: run.last_host().fill_disk(full=False),
         lambda run: "full" in run.troubles(),
     ),
     "command killed and typed again": Fault(_kill_launcher),
-    "all hosts killed and started": Fault(_all(LabHost.kill), _all(LabHost.start)),
+    "all hosts killed, command typed again": Fault(_kill_hosts, _start_hosts),
 }
 
 
