@@ -151,6 +151,8 @@ class _Launch:
         self._looked, self._heard = -_NEVER, node.clock()
         self._failed: float | None = None
         self._looked_for_attempts = False
+        self._lost: int | None = None
+        """The attempt of which this node has nothing any more."""
         self._leaves = ""
 
     def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
@@ -162,7 +164,7 @@ class _Launch:
                 return
             self._leaves = self._notice()
             self._hear()
-        own = self._latest is not None and self._instance in self._latest.instances
+        own = self._latest is not None and self._instance in self._latest.instances and not self._has_lost_all()
         patience = _LOST_STOP_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
         ended = has_ended_others(self._latest.name if self._latest and own else None, patience)
         if self._latest is not None and own:
@@ -176,6 +178,16 @@ class _Launch:
             self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))
         if due:
             self._decide()
+
+    def _has_lost_all(self) -> bool:
+        """Whether this node has come further in the latest attempt than its programs tell: its disk is a new one."""
+        if self._latest is None or self._run is not None or self._lost == self._latest.number:
+            return self._latest is not None and self._lost == self._latest.number
+        told = self._told_of(self._latest)
+        began = told is not None and not told.over and told.phase not in ("wait", "stage")
+        if began and not any(each.startswith(f"{self._latest.name}/") for each in self._node.processes.names()):
+            self._lost = self._latest.number
+        return self._lost == self._latest.number
 
     def _find_latest(self) -> bool:
         """Read the attempts that are newer than the latest known; whether this node now ends what it did for that."""
@@ -260,6 +272,7 @@ class _Launch:
             self._end(RunEnd(token=self.request.token, outcome="finished"))
             return
         unheard_of = any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
+        unheard_of |= any((each := statuses.get(name)) is not None and each.phase == "wait" for name in members)
         heard = Heard(
             statuses=statuses,
             unheard=unheard,

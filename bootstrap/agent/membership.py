@@ -68,7 +68,7 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     """
     if latest is None:
         return _first(request, heard, number)
-    gone = [each for each in latest.instances if not heard.hears(each)]
+    gone = [each for each in latest.instances if not heard.hears(each) or _has_lost_all(each, heard)]
     leaving = _leaving("now", latest, heard)
     if leaving and not request.stop and not _any_fails(latest, heard):  # all others stop for it with a checkpoint
         here = [each for each in latest.members if each.instance not in gone]
@@ -134,6 +134,12 @@ def _end(request: RunRequest, latest: Attempt, heard: Heard) -> RunEnd | None:
     if not error and heard.failed < 2 * GONE_SECONDS:
         return None  # ranks fail with a node that is lost, which is known only later
     return RunEnd(token=request.token, outcome="failed", error=error)
+
+
+def _has_lost_all(instance: str, heard: Heard) -> bool:
+    """Whether a member waits as a new node does: it was started anew, and has nothing of the attempt any more."""
+    found = heard.statuses.get(instance)
+    return found is not None and found.phase == "wait" and heard.waited >= GONE_SECONDS
 
 
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, heard: Heard) -> bool:

@@ -131,6 +131,19 @@ def test_only_the_nodes_that_are_named_take_part(tmp_path: Path) -> None:
     assert world.latest.instances == (SECOND,)
 
 
+def test_nodes_that_come_back_with_nothing_begin_another_attempt(world: World) -> None:
+    world.train()
+    for instance in (FIRST, SECOND):
+        world.lose(instance)
+        world.programs[instance].states.clear()
+        world.crash(instance)
+        world.gone.clear()
+    world.pass_by(60)
+    assert world.latest is not None
+    assert (world.latest.number, world.end()) == (2, None)
+    assert sorted(world.latest.instances) == [FIRST, SECOND]
+
+
 def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
     later = replace(world.wanted, run=RUN.replace("0a1b", "ffff"), token="ffffffff")
     world.channel.write(KEY, RequestQueue(runs=(world.wanted, later)).to_json())
