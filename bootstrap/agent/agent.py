@@ -272,7 +272,8 @@ class _Launch:
             self._end(RunEnd(token=self.request.token, outcome="finished"))
             return
         unheard_of = any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
-        unheard_of |= any((each := statuses.get(name)) is not None and each.phase == "wait" for name in members)
+        known = filter(None, map(statuses.get, members))
+        unheard_of |= any(each.lost or each.phase == "wait" for each in known)
         heard = Heard(
             statuses=statuses,
             unheard=unheard,

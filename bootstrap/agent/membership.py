@@ -75,10 +75,14 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
         ended = _all(here, lambda each: each.over, latest, heard)
         return _without([*leaving, *gone], request, latest, heard, number, why=_reclaimed(leaving)) if ended else None
     if _all(latest.trainers, lambda each: each.over, latest, heard):
-        told = [each for name, each in heard.statuses.items() if name in latest.instances]
-        ranks_alone = any(each.ranks is not None for each in told) and not any(each.error for each in told)
-        if not (gone and ranks_alone):  # ranks fail with a node that is lost
+        told = {name: each for name, each in heard.statuses.items() if name in latest.instances}
+        ranks_alone = any(each.fails for each in told.values()) and not any(each.error for each in told.values())
+        restarted = [name for name, each in told.items() if each.lost and name not in gone]
+        if not (ranks_alone and (gone or restarted)):  # ranks fail with a node that is lost
             return _end(request, latest, heard)
+        if not gone:
+            why = f"{_named(restarted, 'was', 'were')} started anew"
+            return _without([], request, latest, heard, number, why=why)
     if gone:
         return _without(gone, request, latest, heard, number)
     trains = _all(latest.members, lambda each: each.phase == "run", latest, heard)
@@ -113,7 +117,11 @@ def _without(
     choice = _chosen(request, [each for each in latest.members if each.instance not in gone], heard)
     why = why or f"{_named(gone, 'is', 'are')} gone"
     if choice.trainers < request.min_nodes:
-        return _too_few(choice, why) if min(heard.unheard.get(each, 0.0) for each in gone) >= JOIN_SECONDS else None
+        return (
+            _too_few(choice, why)
+            if min((heard.unheard.get(each, 0.0) for each in gone), default=0.0) >= JOIN_SECONDS
+            else None
+        )
     fruitless = latest.fruitless + 1 if heard.step == latest.step else 0
     if fruitless >= FRUITLESS:
         error = f"{why}, and {FRUITLESS} attempts in turn have come no further than step {heard.step}"

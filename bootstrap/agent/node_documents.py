@@ -145,6 +145,8 @@ class NodeStatus(FlatDocument):
     """Why it failed: a sentence. Empty where its ranks failed, whose logs tell that."""
     ranks: int | None = None
     """The exit status of its ranks, if they failed."""
+    lost: bool = False
+    """Whether a program of it has ended with nobody seeing how, as when the node was started anew."""
     read: int = 0
     """Bytes of the texts that it has read, decompressed."""
     lines: int = 0
@@ -180,7 +182,7 @@ class NodeStatus(FlatDocument):
     @property
     def fails(self) -> bool:
         """Whether it cannot go on, so that no other node can."""
-        return bool(self.error) or self.ranks is not None
+        return bool(self.error) or self.lost or self.ranks is not None
 
     @property
     def over(self) -> bool:

@@ -125,6 +125,8 @@ class NodeRun:
             self._tell_read()
             if state == 0:
                 self._to("staged")
+            elif state == "lost" and not self._is_to_stop(statuses):
+                self.status = replace(self.status, phase="end", lost=True)
             elif self._is_to_stop(statuses):
                 self._to("end")
             else:
@@ -212,8 +214,9 @@ class NodeRun:
             if self._is_to_stop(statuses):
                 self._stop(_TRAIN)
             return True
-        if isinstance(state, int) and state and not self._is_to_stop(statuses):
-            self.status = replace(self.status, ranks=state)
+        if state and not self._is_to_stop(statuses):
+            lost = {"lost": True} if state == "lost" else {"ranks": state}
+            self.status = replace(self.status, **lost)
         return False
 
     def _look_at(self, reader: int, *, stop: bool) -> bool:

@@ -16,10 +16,9 @@ from typing import Literal, Protocol
 
 from bootstrap.agent import child
 
-State = int | Literal["running"] | None
-"""An exit status, as of `subprocess`; None of a program that was never started."""
-LOST = -signal.SIGKILL
-"""The status of a program whose end nobody saw."""
+State = int | Literal["running", "lost"] | None
+"""An exit status, as of `subprocess`; "lost": its end nobody saw, as when the machine was started anew; None of a
+program that was never started."""
 
 _START_SECONDS = 30.0
 _SCOPE = ("systemd-run", "--scope", "--quiet", "--collect", "--property=OOMPolicy=continue", "--")
@@ -82,7 +81,7 @@ class OwnProcesses:
             return status
         if self._process(folder) is not None or self._is_starting(folder):
             return "running"
-        return LOST if (status := self._exit(folder)) is None else status  # it may have ended since
+        return "lost" if (status := self._exit(folder)) is None else status  # it may have ended since
 
     def stop(self, name: str, *, kill: bool = False) -> bool:
         """As in `Processes`."""

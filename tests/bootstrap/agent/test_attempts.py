@@ -144,6 +144,24 @@ def test_nodes_that_come_back_with_nothing_begin_another_attempt(world: World) -
     assert sorted(world.latest.instances) == [FIRST, SECOND]
 
 
+@pytest.mark.parametrize("phase", ["stage", "train"])
+def test_a_node_that_is_started_anew_at_once_begins_another_attempt(world: World, phase: str) -> None:
+    world.train() if phase == "train" else world.pass_by(8)
+    assert world.programs[FIRST].running() == [f"0a1b2c3d-1/{phase}"]
+    world.lose(FIRST)
+    world.crash(FIRST)
+    world.gone.clear()
+    world.pass_by(4)
+    world.finish(SECOND, "train", 1)  # its ranks lose those of the other node
+    world.pass_by(20)
+    assert world.latest is not None
+    assert (world.latest.number, world.latest.instances) == (2, (FIRST, SECOND))
+    assert world.latest.why == f"the node {FIRST} was started anew"
+    world.train()
+    world.settle()
+    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+
+
 def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
     later = replace(world.wanted, run=RUN.replace("0a1b", "ffff"), token="ffffffff")
     world.channel.write(KEY, RequestQueue(runs=(world.wanted, later)).to_json())

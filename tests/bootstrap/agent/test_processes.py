@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.agent.processes import LOST, OwnProcesses
+from bootstrap.agent.processes import OwnProcesses
 from tests.waiting import until
 
 NAME = "0a1b2c3d/train"
@@ -64,14 +64,14 @@ def test_a_program_whose_end_nobody_saw_is_lost(processes: OwnProcesses, tmp_pat
     until(lambda: log.read_text() == "ready\n")
     assert processes.stop(NAME, kill=True)
     until(lambda: processes.state(NAME) != "running")
-    assert processes.state(NAME) == LOST
+    assert processes.state(NAME) == "lost"
 
 
 def test_a_process_that_has_the_number_of_an_ended_one_is_another(processes: OwnProcesses, tmp_path: Path) -> None:
     folder = tmp_path / "programs" / NAME
     folder.mkdir(parents=True)
     (folder / "process").write_text(f"{os.getpid()} 1")
-    assert processes.state(NAME) == LOST
+    assert processes.state(NAME) == "lost"
     assert not processes.stop(NAME)
 
 
@@ -81,7 +81,7 @@ def test_a_program_that_only_starts_counts_as_running_for_a_while(
     (tmp_path / "programs" / NAME).mkdir(parents=True)
     assert processes.state(NAME) == "running"
     monkeypatch.setattr("bootstrap.agent.processes._START_SECONDS", -1)
-    assert processes.state(NAME) == LOST
+    assert processes.state(NAME) == "lost"
 
 
 def test_a_program_that_is_not_there_is_an_error_in_its_log(tmp_path: Path) -> None:

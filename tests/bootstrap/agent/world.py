@@ -13,7 +13,7 @@ from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import Node
-from bootstrap.agent.processes import LOST, State
+from bootstrap.agent.processes import State
 from corpus.stream.stream_settings import StreamSettings
 
 
@@ -41,7 +41,7 @@ class Programs:
             return False
         self.stopped.add(name)
         if kill:
-            self.states[name] = LOST
+            self.states[name] = "lost"
         return True
 
     def names(self) -> list[str]:
@@ -143,7 +143,7 @@ class World:
         """End a node, with all of its programs."""
         self.gone.add(instance)
         for name in self.programs[instance].running():
-            self.programs[instance].states[name] = LOST
+            self.programs[instance].states[name] = "lost"
 
     @property
     def latest(self) -> Attempt | None:
