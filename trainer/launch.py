@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 import torch.distributed as dist
 from torch.distributed import run
-from torch.distributed.elastic.agent.server.api import _TERMINAL_STATE_SYNC_ID, RunResult
+from torch.distributed.elastic.agent.server.api import _TERMINAL_STATE_SYNC_ID, RunResult, WorkerGroup
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
@@ -58,12 +58,16 @@ _LEAVING_SECONDS = 15
 
 
 class _Agent(LocalElasticAgent):
-    """Torchrun's agent, which runs ranks. When asked to stop, it still informs the agents of other machines that its
-    ranks have ended.
+    """Torchrun's agent, which runs ranks, and tells while it waits for the agents of other machines. When asked to
+    stop, it still informs them that its ranks have ended.
 
     The others wait for that: if they were not yet asked to stop themselves, they would wait for five minutes, and
     ignore signals.
     """
+
+    def _rendezvous(self, worker_group: WorkerGroup) -> None:
+        with failures.mark_meeting():
+            super()._rendezvous(worker_group)
 
     def run(self, role: str = "default") -> RunResult:
         try:

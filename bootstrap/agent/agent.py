@@ -26,6 +26,8 @@ _HEARD_SECONDS = 5.0
 """How often a node says so to the others."""
 _LOOK_SECONDS = 5.0
 """How often a node looks at the others while all of them run."""
+_HURRIED_SECONDS = 60.0
+"""How long after a new attempt others are taken to wait for what this node does next."""
 _LOST_STOP_SECONDS = 5.0
 """How long ranks may take to stop that wait for a node which is lost."""
 _STUCK_SECONDS = 15.0
@@ -81,6 +83,11 @@ class Agent:
     def busy(self) -> bool:
         """Whether there is something to do."""
         return self._launch is not None and not self._launch.ended
+
+    @property
+    def hurries(self) -> bool:
+        """Whether others wait for what this node does next."""
+        return self._launch is not None and self._launch.hurries
 
     def _look(self) -> None:
         """Read what is wanted: the first run that has not ended, and whose nodes have booted."""
@@ -157,7 +164,7 @@ class _Launch:
 
     def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         """Do what can be done now."""
-        due = self._clock() - self._looked >= _LOOK_SECONDS or self._run is None or self._run.status.phase != "run"
+        due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
         if due:
             self._looked = self._clock()
             if self._find_latest() or self._has_ended():
@@ -178,6 +185,16 @@ class _Launch:
             self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))
         if due:
             self._decide()
+
+    @property
+    def hurries(self) -> bool:
+        """Whether others wait for what this node does next."""
+        return not self.ended and not self._is_settled and self._clock() - self._since < _HURRIED_SECONDS
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether its ranks train, or its readers read."""
+        return self._run is not None and self._run.status.phase == "run" and not self._run.status.waits
 
     def _has_lost_all(self) -> bool:
         """Whether this node has come further in the latest attempt than its programs tell: its disk is a new one."""

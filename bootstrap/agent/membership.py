@@ -14,6 +14,8 @@ from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
 
 GONE_SECONDS = 20.0
 """How long a node may not be heard."""
+SUSPECT_SECONDS = 10.0
+"""The same while ranks of another node wait for those that they lost. Nodes beat every five seconds."""
 JOIN_SECONDS = 600.0
 """How long all nodes are waited for before fewer begin, and how long too few wait for others."""
 SETTLED_SECONDS = 60.0
@@ -68,7 +70,7 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     """
     if latest is None:
         return _first(request, heard, number)
-    gone = [each for each in latest.instances if not heard.hears(each) or _has_lost_all(each, heard)]
+    gone = [each for each in latest.instances if not _is_there(each, latest, heard)]
     leaving = _leaving("now", latest, heard)
     if leaving and not request.stop and not _any_fails(latest, heard):  # all others stop for it with a checkpoint
         here = [each for each in latest.members if each.instance not in gone]
@@ -142,6 +144,16 @@ def _end(request: RunRequest, latest: Attempt, heard: Heard) -> RunEnd | None:
     if not error and heard.failed < 2 * GONE_SECONDS:
         return None  # ranks fail with a node that is lost, which is known only later
     return RunEnd(token=request.token, outcome="failed", error=error)
+
+
+def _is_there(instance: str, latest: Attempt, heard: Heard) -> bool:
+    """Whether a member is heard, and can go on. Ranks that lost others make one that is silent suspect sooner."""
+    silent = heard.unheard.get(instance, float("inf"))
+    if silent >= SUSPECT_SECONDS:
+        told = ((name, heard.statuses.get(name)) for name in latest.instances if name != instance and heard.hears(name))
+        lost = any(each and each.attempt == latest.number and (each.waits or each.fails) for _, each in told)
+        silent = GONE_SECONDS if lost else silent
+    return silent < GONE_SECONDS and not _has_lost_all(instance, heard)
 
 
 def _has_lost_all(instance: str, heard: Heard) -> bool:

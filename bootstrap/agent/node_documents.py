@@ -153,6 +153,8 @@ class NodeStatus(FlatDocument):
     """When all texts are read: the lines, how many of them are malformed, and how many have a text without words."""
     malformed: int = 0
     empty: int = 0
+    waits: bool = False
+    """Whether its ranks wait for those of other nodes, as when they lost them."""
     step: int | None = None
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
     steps: int | None = None

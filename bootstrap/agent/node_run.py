@@ -82,6 +82,7 @@ class NodeRun:
             token=attempt.token, phase="stage", attempt=attempt.number, address=me.address, gpus=me.gpus
         )
         self._folder = node.machine.run(request)
+        self._meeting = node.machine.programs / attempt.name / "meeting"
         newer = documents.attempt_key(request.run, attempt.number + 1)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
@@ -211,6 +212,7 @@ class NodeRun:
         """Whether this node's ranks still run; they are asked to stop where they have to."""
         state = self._processes.state(self._name(_TRAIN))
         if state == "running":
+            self.status = replace(self.status, waits=self._meeting.exists())
             if self._is_to_stop(statuses):
                 self._stop(_TRAIN)
             return True
@@ -310,7 +312,8 @@ class NodeRun:
     def _environment(self) -> dict[str, str]:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
-        return {**RANK_ENVIRONMENT, **RANKS_NAMED, failures.NODE: self._me.instance, **needs_gpu}
+        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting)}
+        return {**RANK_ENVIRONMENT, **RANKS_NAMED, **own, **needs_gpu}
 
     # Results
 

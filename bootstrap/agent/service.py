@@ -15,7 +15,7 @@ from bootstrap.agent.node_documents import Member
 from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import Processes
 
-_TICK_SECONDS = 1.0
+_TICK_SECONDS, _HURRIED_TICK_SECONDS = 1.0, 0.2
 _NICENESS = 19
 """Of copying results: ranks need the cores more."""
 
@@ -61,7 +61,7 @@ def serve(
         if agent.busy is not busy:
             busy = agent.busy
             tell_busy(busy)
-        time.sleep(_TICK_SECONDS)
+        time.sleep(_HURRIED_TICK_SECONDS if agent.hurries else _TICK_SECONDS)
 
 
 def _beat(agent: Agent) -> None:

@@ -24,6 +24,8 @@ LOST = "SHOAL_LOST"
 """The environment variable of restarted ranks: the failure that ended the ranks before them."""
 FOLDER = "SHOAL_FAULTS"
 """The environment variable with the folder in which ranks leave their failures for the launcher."""
+MEETING = "SHOAL_MEETING"
+"""The environment variable of a launcher with the file that it keeps while it waits for those of other machines."""
 
 _PREFIX = "failed: "
 _BEGUN, _SUFFIX = "begun", ".failed"
@@ -153,6 +155,19 @@ def mark_begun() -> None:
 def has_begun(folder: Path) -> bool:
     """Whether a rank that was given this folder has come to its steps."""
     return (folder / _BEGUN).exists()
+
+
+@contextmanager
+def mark_meeting() -> Iterator[None]:
+    """Keep a file during this block, for whoever wants to know that the launchers of other machines are waited for."""
+    path = os.environ.get(MEETING)
+    if path:
+        Path(path).touch()
+    try:
+        yield
+    finally:
+        if path:
+            Path(path).unlink(missing_ok=True)
 
 
 def previous_failure() -> Failure | None:
