@@ -14,6 +14,7 @@ from experiments.forecast.rates import Rates
 from trainer.balancing.balancers import parse_balance
 from trainer.balancing.split import equal_finish_split, finish_time, proportional_split
 from trainer.options.presets import GLOBAL_BATCH
+from trainer.options.run_options import seconds_between_checkpoints
 from trainer.order import steps_per_epoch
 
 
@@ -31,7 +32,8 @@ class TrainingWork:
     global_batch: int
     balance: str = "steps"
     """As `shoal train` takes it: how the rows of a step are split."""
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: float = 0.0
+    """As `shoal train` takes it."""
 
     @property
     def every_row(self) -> int:
@@ -87,14 +89,14 @@ def predict_training(work: TrainingWork, rates: Rates) -> TrainingTime:
     )
     others = work.epochs * ((steps - 1) * rates.others.seconds(work.global_batch) + rates.others.seconds(last))
     evaluated = work.epochs * work.validation + work.test
-    minutes = (computing + others) / 60
+    pause = seconds_between_checkpoints(work.checkpoint_minutes, rates.checkpoint)
     return TrainingTime(
         around=rates.around,
         loading=rates.loading.seconds(work.every_row),
         computing=computing,
         others=others,
         evaluation=evaluated * rates.evaluation,
-        checkpoints=rates.checkpoint * (1 + math.floor(minutes / work.checkpoint_minutes)),
+        checkpoints=rates.checkpoint * (1 + math.floor((computing + others) / pause)),
     )
 
 

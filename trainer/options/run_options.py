@@ -11,7 +11,6 @@ from common.errors import TrainingError
 from trainer.balancing.balancers import parse_balance
 from trainer.options.presets import PRESETS
 from trainer.options.section import (
-    ABOVE_0,
     AT_LEAST_0,
     AT_LEAST_1,
     Bound,
@@ -52,6 +51,17 @@ class Slowdown(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.factor}" if self.later is None else f"{self.factor}@{self.step}:{self.later}"
+
+
+_CHECKPOINT_SECONDS = (15.0, 300.0)
+_WRITING_SHARE = 0.01
+
+
+def seconds_between_checkpoints(minutes: float, writing: float) -> float:
+    """Seconds from one checkpoint to the next, by the option `--checkpoint-minutes` and the seconds that writing one
+    takes."""
+    least, most = _CHECKPOINT_SECONDS
+    return 60 * minutes or min(max(writing / _WRITING_SHARE, least), most)
 
 
 _MOST_SLOWED = 1_000_000
@@ -197,7 +207,12 @@ class OutputOptions(Section):
         default=10,
         must=AT_LEAST_1,
     )
-    checkpoint_minutes: float = option("minutes between two checkpoints", default=5.0, must=ABOVE_0)
+    checkpoint_minutes: float = option(
+        "minutes between two checkpoints; 0: by what writing one takes, so that it is a hundredth of the time, but "
+        "at least 15 seconds and at most 5 minutes",
+        default=0.0,
+        must=AT_LEAST_0,
+    )
     resume: bool = option(
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks",
         default=False,

@@ -9,7 +9,7 @@ from typing import Any
 
 from common.errors import TrainingError
 from trainer.clock import Activity, Clock
-from trainer.options.run_options import OutputOptions
+from trainer.options.run_options import OutputOptions, seconds_between_checkpoints
 from trainer.output import checkpoint
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS
@@ -32,7 +32,7 @@ class Checkpointer:
         steps: int | None,
     ) -> None:
         """`state`: returns the state to save. `steps`: the steps of the checkpoint from which the run was resumed."""
-        self._folder, self._seconds = config.output / CHECKPOINTS, 60 * config.checkpoint_minutes
+        self._folder, self._minutes, self._writing = config.output / CHECKPOINTS, config.checkpoint_minutes, 0.0
         self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
         """The steps of the newest checkpoint; None if there is none."""
@@ -42,7 +42,8 @@ class Checkpointer:
     def is_due(self, *, epoch_ends: bool) -> bool:
         """Whether a checkpoint is due after this step. At the end of an epoch it is due sooner, because an evaluation
         follows, which may take long, and the machine may be lost in it."""
-        seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
+        seconds = seconds_between_checkpoints(self._minutes, self._writing)
+        seconds = min(seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else seconds
         return time.monotonic() - self._since > seconds
 
     def way_back(self) -> str:
@@ -68,7 +69,8 @@ class Checkpointer:
                 self.steps = before
             else:
                 self._written = steps
-                self._reporter.checkpoint(steps, path, time.monotonic() - start)
+                self._writing = time.monotonic() - start
+                self._reporter.checkpoint(steps, path, self._writing)
         if awaited:
             self._throughput.add_wait(time.monotonic() - start)
         return self._written == steps

@@ -13,6 +13,7 @@ from corpus.dataset_settings import Settings
 from tests.trainer.conftest import make_rows
 from trainer.__main__ import main
 from trainer.classification.task import Classification
+from trainer.options.run_options import seconds_between_checkpoints
 from trainer.output import checkpoint_schedule
 
 STEPS = 3
@@ -42,6 +43,13 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
     told = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
     return [line for line in told if line["kind"] == kind]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "writing", "seconds"), [(0.0, 0.0, 15.0), (0.0, 0.4, 40.0), (0.0, 60.0, 300.0), (0.5, 60.0, 30.0)]
+)
+def test_writing_takes_a_hundredth_of_the_time_within_bounds(minutes: float, writing: float, seconds: float) -> None:
+    assert seconds_between_checkpoints(minutes, writing) == pytest.approx(seconds)
 
 
 def test_the_last_step_is_saved_once(train: Any, tmp_path: Path) -> None:
