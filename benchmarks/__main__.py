@@ -33,6 +33,7 @@ PROGRAMS = (
         "report",
         "faults",
         "agents",
+        "goodput",
     ),
     *("mutants", "gpu"),
 )

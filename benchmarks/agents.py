@@ -7,69 +7,18 @@ staging takes 20 seconds, and then ranks train until the time is over. So the fi
 """
 
 import argparse
-import bisect
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.played import PlayedBucket, agent, request
 from benchmarks.record import Log
-from bootstrap.agent import documents
-from bootstrap.agent.agent import Agent
-from bootstrap.agent.channel import Document
-from bootstrap.agent.documents import RequestQueue, RunRequest
-from bootstrap.agent.machine import Machine
-from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import State
 
 _STAGE_SECONDS = 20.0
-_RUN, _TOKEN = "demo.20260102T030405-0a1b", "0a1b2c3d"
-_DATASET = f"s3://data/datasets/{'0a' * 16}/dataset.h5"
 _PRICES = {"PUT": 0.005, "LIST": 0.005, "GET": 0.0004}
 """Dollars for 1,000 requests of S3's standard class in us-east-1 (aws.amazon.com/s3/pricing)."""
-
-
-class _Bucket:
-    """A bucket in memory, which counts what S3 would charge."""
-
-    def __init__(self) -> None:
-        self.requests = Counter[str]()
-        self._documents: dict[str, Document] = {}
-        self._keys: list[str] = []
-
-    def read(self, key: str, known: Document | None = None) -> Document | None:
-        self.requests["GET"] += 1
-        found = self._documents.get(key)
-        return known if found and known and found.tag == known.tag else found
-
-    def write(self, key: str, text: str) -> None:
-        self.requests["PUT"] += 1
-        if key not in self._documents:
-            bisect.insort(self._keys, key)
-        self._documents[key] = Document(text, str(self.requests["PUT"]))
-
-    def write_new(self, key: str, text: str) -> bool:
-        if key in self._documents:
-            self.requests["PUT"] += 1
-            return False
-        self.write(key, text)
-        return True
-
-    def list(self, prefix: str) -> Mapping[str, str]:
-        first, last = (bisect.bisect_left(self._keys, each) for each in (prefix, prefix + "\uffff"))
-        self.requests["LIST"] += 1 + (last - first) // 1000
-        return {key: self._documents[key].tag for key in self._keys[first:last]}
-
-    def get(self, key: str, path: Path) -> None:
-        raise AssertionError(f"nothing is copied: {key}, {path}")
-
-    def put(self, path: Path, key: str) -> None:  # noqa: ARG002
-        self.requests["PUT"] += 1
-
-    def remove(self, key: str) -> None:
-        del self._documents[key]
 
 
 class _Programs:
@@ -103,13 +52,6 @@ class _Programs:
         return any(name.endswith("/train") for name in self._began)
 
 
-class _AtOnce(Executor):
-    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
-        done: Future[Any] = Future()
-        done.set_result(work(*arguments, **named))
-        return done
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks agents", description=__doc__.partition("\n")[0])
@@ -138,41 +80,22 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _play(root: Path, nodes: int, minutes: int) -> dict[str, Any]:
-    bucket, now = _Bucket(), 0.0
+    bucket, now = PlayedBucket(), 0.0
 
     def clock() -> float:
         return now
 
     programs = [_Programs(clock) for _ in range(nodes)]
-    agents = [
-        Agent(
-            "demo",
-            Node(
-                instance=f"i-{number:08x}",
-                address=f"10.0.{number // 250}.{number % 250 + 1}",
-                gpus=1,
-                store="s3://data",
-                machine=Machine(root=root / str(number)),
-                processes=programs[number],
-                channel=bucket,
-                clock=clock,
-                time=clock,
-                notice=lambda: "",
-                pool=_AtOnce(),
-                say=lambda _: None,
-            ),
-        )
-        for number in range(nodes)
-    ]
-    request = RunRequest(run=_RUN, token=_TOKEN, trainers=nodes, share="efs", ready=True, options={}, dataset=_DATASET)
-    bucket.write(documents.request_key("demo"), RequestQueue(runs=(request,)).to_json())
+    agents = [agent(number, programs[number], bucket, clock, root) for number in range(nodes)]
+    request(bucket, nodes)
 
     def second() -> None:
         nonlocal now
-        for number, agent in enumerate(agents):
+        for number, each in enumerate(agents):
             now = int(now) + number / nodes
-            agent.tick()
-            agent.beat()
+            for _ in range(round(1 / each.pause)):
+                each.tick()
+            each.beat()
         now = int(now) + 1.0
 
     while not all(each.train() for each in programs):

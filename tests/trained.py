@@ -8,6 +8,7 @@ from bootstrap.training.forecast import forecast_by, forecast_run
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import NodeLaunch
+from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import StreamSource
@@ -18,11 +19,16 @@ from trainer.config import TrainConfig
 
 
 def train_on(
-    deployment: Deployment, config: TrainConfig, learnt: str | StreamSettings, bars: Bars, rates: Rates | None = None
+    deployment: Deployment,
+    config: TrainConfig,
+    learnt: str | StreamSettings,
+    bars: Bars,
+    rates: Rates | None = None,
+    wishes: Wishes = DEFAULT,
 ) -> dict[str, Any]:
     """Train on a deployment's nodes, on the dataset at an address or on text."""
     source = DatasetSource(learnt) if isinstance(learnt, str) else StreamSource(learnt, readers=learnt.readers)
-    return train(source, config, OnDeployment(deployment), bars, forecast=forecast_by(rates, bars))
+    return train(source, config, OnDeployment(deployment, wishes), bars, forecast=forecast_by(rates, bars))
 
 
 def forecast_on(

@@ -20,6 +20,7 @@ from common.display import plural
 from common.errors import TrainingError
 from common.files import indented_json
 from trainer.balancing.balancers import make_balancer
+from trainer.balancing.slow_ranks import SlowRanks
 from trainer.balancing.split import stratified_rows
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.computing.optimiser import Optimiser
@@ -116,6 +117,9 @@ class Trainer:
                 steps_per_epoch=order.steps,
                 total=order.size(0),
             )
+
+        slept = config.sleep[ranks.rank] if config.sleep else ""
+        self.slow_ranks = SlowRanks(ranks.gather(f"{ranks.device_name} {self.slowdown} {slept}"))
 
         # What the user learns of it, and the checkpoints.
         clock.turn_to(Activity.OTHER)
@@ -244,6 +248,12 @@ class Trainer:
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
         self.throughput.add(report)
+        for slow in self.slow_ranks.observe(report.rows, report.seconds):
+            self.reporter.note(
+                f"{self.reporter.names[slow.rank]} computes at {slow.share:.0%} of the speed of the others of its kind"
+            )
+            if slow.rank == self.ranks.rank:
+                failures.mark_slow()
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
         last = self.stopped or report.step + 1 == self.steps

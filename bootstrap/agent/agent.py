@@ -16,6 +16,7 @@ from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.membership import Heard, decide
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import Node, NodeRun
+from bootstrap.agent.processes import staging
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
@@ -26,6 +27,8 @@ _HEARD_SECONDS = 5.0
 """How often a node says so to the others."""
 _LOOK_SECONDS = 5.0
 """How often a node looks at the others while all of them run."""
+TICK_SECONDS, _HURRIED_TICK_SECONDS = 1.0, 0.2
+"""How often a node does what can be done, and how often while others wait for it."""
 _HURRIED_SECONDS = 60.0
 """How long after a new attempt others are taken to wait for what this node does next."""
 _LOST_STOP_SECONDS = 5.0
@@ -85,9 +88,9 @@ class Agent:
         return self._launch is not None and not self._launch.ended
 
     @property
-    def hurries(self) -> bool:
-        """Whether others wait for what this node does next."""
-        return self._launch is not None and self._launch.hurries
+    def pause(self) -> float:
+        """Seconds until the next tick is due."""
+        return _HURRIED_TICK_SECONDS if self._launch is not None and self._launch.hurries else TICK_SECONDS
 
     def _look(self) -> None:
         """Read what is wanted: the first run that has not ended, and whose nodes have booted."""
@@ -161,6 +164,8 @@ class _Launch:
         self._lost: int | None = None
         """The attempt of which this node has nothing any more."""
         self._leaves = ""
+        self._slow = False
+        """Whether it has shut this node down, which is slow."""
 
     def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         """Do what can be done now."""
@@ -173,18 +178,42 @@ class _Launch:
             self._hear()
         own = self._latest is not None and self._instance in self._latest.instances and not self._has_lost_all()
         patience = _LOST_STOP_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
-        ended = has_ended_others(self._latest.name if self._latest and own else None, patience)
+        name = self._latest.name if self._latest and own else self._ahead
+        ended = has_ended_others(name, patience)
         if self._latest is not None and own:
             if self._run is None and ended:
                 self._run = NodeRun(self.request, self._latest, self._node, self._told_of(self._latest))
             if self._run is not None:
                 self._run.step(self.request, self._others(), leaves=self._leaves)
                 self._tell(self._run.status)
+                if self._run.status.leaves == "slow" and self._run.status.over:
+                    self._slow = True
+                    self._node.power_off()
         elif ended:
-            waits = NodeStatus(token=self.request.token, phase="wait", leaves=self._leaves)
+            leaves = "slow" if self._slow else self._leaves
+            phase = "stage" if self._latest is not None and self._brings_ahead() else "wait"
+            waits = NodeStatus(token=self.request.token, phase=phase, leaves=leaves)
             self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))
         if due:
             self._decide()
+
+    @property
+    def _ahead(self) -> str:
+        """The folder of the program that brings the dataset before this node takes part."""
+        return f"{self.request.token}-0"
+
+    def _brings_ahead(self) -> bool:
+        """Whether this node still brings the dataset to its own disk; the others train meanwhile, and do not wait for
+        that."""
+        machine, processes, name = self._node.machine, self._node.processes, f"{self._ahead}/stage"
+        own_disk = self.request.share is None or machine.disks is not None
+        if self.request.dataset is None or not own_disk or machine.data(self.request).exists():
+            return False
+        if processes.state(name) is None:
+            folder = machine.programs / self._ahead
+            program = staging(self.request, folder, self._node.store, "--ahead")
+            processes.start(name, program, folder / "stage.log", {})
+        return processes.state(name) == "running"
 
     @property
     def hurries(self) -> bool:
@@ -284,7 +313,7 @@ class _Launch:
         told = [each for name in members if (each := statuses.get(name)) and each.attempt == self._number]
         if any(each.fails for each in told):
             self._failed = now if self._failed is None else self._failed
-        leaves = any(each.leaves == "now" for each in told)
+        leaves = any(each.leaves_now for each in told)
         if leaves and len(told) == len(members) and all(each.over for each in told) and self._is_finished():
             self._end(RunEnd(token=self.request.token, outcome="finished"))
             return

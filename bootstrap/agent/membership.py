@@ -71,11 +71,11 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     if latest is None:
         return _first(request, heard, number)
     gone = [each for each in latest.instances if not _is_there(each, latest, heard)]
-    leaving = _leaving("now", latest, heard)
+    leaving = _leaving(("now", "slow"), latest, heard)
     if leaving and not request.stop and not _any_fails(latest, heard):  # all others stop for it with a checkpoint
         here = [each for each in latest.members if each.instance not in gone]
         ended = _all(here, lambda each: each.over, latest, heard)
-        return _without([*leaving, *gone], request, latest, heard, number, why=_reclaimed(leaving)) if ended else None
+        return _without([*leaving, *gone], request, latest, heard, number, why=_left(leaving, heard)) if ended else None
     if _all(latest.trainers, lambda each: each.over, latest, heard):
         told = {name: each for name, each in heard.statuses.items() if name in latest.instances}
         ranks_alone = any(each.fails for each in told.values()) and not any(each.error for each in told.values())
@@ -90,7 +90,7 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     trains = _all(latest.members, lambda each: each.phase == "run", latest, heard)
     if request.stop or not trains or heard.waited < SETTLED_SECONDS:
         return None
-    risky = _leaving("soon", latest, heard)
+    risky = _leaving(("soon",), latest, heard)
     replaced = _chosen(request, [each for each in latest.members if each.instance not in risky], heard)
     if risky and len(replaced.members) == len(latest.members):
         return _attempt(replaced, number, f"{_named(risky, 'is', 'are')} likely to be reclaimed by AWS, and replaced")
@@ -180,14 +180,19 @@ def _chosen(request: RunRequest, first: Sequence[Member], heard: Heard) -> _Choi
     return _Choice(request, [*trainers, *readers])
 
 
-def _leaving(when: str, latest: Attempt, heard: Heard) -> list[str]:
+def _leaving(when: Sequence[str], latest: Attempt, heard: Heard) -> list[str]:
     """The nodes of the latest attempt that have told that they leave then."""
     found = ((name, heard.statuses.get(name)) for name in latest.instances)
-    return [name for name, each in found if each and each.attempt == latest.number and each.leaves == when]
+    return [name for name, each in found if each and each.attempt == latest.number and each.leaves in when]
 
 
-def _reclaimed(leaving: Sequence[str]) -> str:
-    return f"{_named(leaving, 'is', 'are')} being reclaimed by AWS"
+def _left(leaving: Sequence[str], heard: Heard) -> str:
+    """Why these nodes leave."""
+    slow = [name for name in leaving if heard.statuses[name].leaves == "slow"]
+    reclaimed = [name for name in leaving if name not in slow]
+    reasons = [f"{_named(slow, 'is', 'are')} slow, and replaced"] if slow else []
+    reasons += [f"{_named(reclaimed, 'is', 'are')} being reclaimed by AWS"] if reclaimed else []
+    return "; ".join(reasons)
 
 
 def _any_fails(latest: Attempt, heard: Heard) -> bool:

@@ -29,8 +29,9 @@ from common.errors import DataError
 from common.json_values import require_fields
 
 MOST_ATTEMPTS = 999_999
-LEAVES = ("", "soon", "now")
-"""Of a spot node: AWS has not said that it ends; advises to replace it; ends it in two minutes."""
+LEAVES = ("", "soon", "now", "slow")
+"""Of a spot node: AWS has not said that it ends; advises to replace it; ends it in two minutes. `slow`: the node ends
+itself, to be replaced."""
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900: no later one is a date."""
 _PORTS = range(1024, 65_000)
@@ -166,7 +167,7 @@ class NodeStatus(FlatDocument):
     trouble: str = ""
     """What is wrong with it, although it goes on."""
     leaves: str = ""
-    """Whether AWS is about to end it: one of LEAVES."""
+    """Whether it is about to end: one of LEAVES."""
     gpu_use: int | None = None
     """Percent of the time in which its GPUs compute, their mean; None where the node cannot tell."""
 
@@ -185,6 +186,11 @@ class NodeStatus(FlatDocument):
     def fails(self) -> bool:
         """Whether it cannot go on, so that no other node can."""
         return bool(self.error) or self.lost or self.ranks is not None
+
+    @property
+    def leaves_now(self) -> bool:
+        """Whether all others stop with a checkpoint, and go on without it."""
+        return self.leaves in ("now", "slow")
 
     @property
     def over(self) -> bool:

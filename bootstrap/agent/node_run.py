@@ -20,7 +20,7 @@ from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.health import Health
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
-from bootstrap.agent.processes import Processes
+from bootstrap.agent.processes import Processes, staging
 from bootstrap.agent.progress import RecordedProgress
 from bootstrap.agent.supervisor import Restarts
 from bootstrap.agent.uploads import Uploads
@@ -32,7 +32,7 @@ from corpus.text_request import TextProgress
 from trainer.command_line import as_arguments, from_words
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
-from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, SUMMARY, read_json
+from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, RECORD, SUMMARY, read_json
 from trainer.rank_processes import OPTIONS, RANKS_NAMED, STOP_SECONDS
 
 _UPLOAD_SECONDS = 5.0
@@ -62,6 +62,8 @@ class Node:
     """Seconds since 1970."""
     notice: Callable[[], str]
     """Whether AWS is about to end the node: one of LEAVES."""
+    power_off: Callable[[], None]
+    """Shuts the node down, which its group then replaces."""
     pool: Executor
     """Copies results beside all else."""
     say: Callable[[str], None]
@@ -82,7 +84,8 @@ class NodeRun:
             token=attempt.token, phase="stage", attempt=attempt.number, address=me.address, gpus=me.gpus
         )
         self._folder = node.machine.run(request)
-        self._meeting = node.machine.programs / attempt.name / "meeting"
+        own = node.machine.programs / attempt.name
+        self._meeting, self._slow = own / "meeting", own / "slow"
         newer = documents.attempt_key(request.run, attempt.number + 1)
         self._uploads = Uploads(self._folder, node.channel, f"{documents.RUNS}{request.run}/", newer)
         self._uploading: Future[None] | None = None
@@ -101,7 +104,7 @@ class NodeRun:
     def step(self, request: RunRequest, statuses: Statuses, *, leaves: str = "") -> None:
         """Do what can be done now. `request` may since have changed in `stop` alone; `leaves`: as in the status."""
         self._request = request
-        self.status = replace(self.status, leaves=leaves)
+        self.status = replace(self.status, leaves=leaves or ("slow" if self._is_to_be_replaced() else ""))
         try:
             if self.status.phase == "stage":
                 self._bring(statuses)
@@ -245,7 +248,12 @@ class NodeRun:
     def _is_to_stop(self, statuses: Statuses) -> bool:
         """Whether this node is to stop: it was asked to, or it or another one cannot go on, or leaves now."""
         every = (self.status, *statuses.values())
-        return self._request.stop or any(each.fails or each.leaves == "now" for each in every)
+        return self._request.stop or any(each.fails or each.leaves_now for each in every)
+
+    def _is_to_be_replaced(self) -> bool:
+        """Whether the node is much slower than its kind, and the others are enough without it."""
+        enough = len(self.attempt.trainers) > self._request.min_nodes
+        return self._request.replace_slow and enough and self._slow.exists()
 
     # Programs
 
@@ -273,10 +281,11 @@ class NodeRun:
             path.unlink()
 
     def _start_to_bring(self) -> None:
-        own = self._machine.programs / self.attempt.name
-        own.mkdir(parents=True, exist_ok=True)
-        (own / "request.json").write_text(self._request.to_json(), "utf-8")
-        program = ["-m", "bootstrap.agent.stage", str(own / "request.json"), self._store, str(own / "progress.json")]
+        goes_on = self.attempt.number > 1 and self._request.share is not None and self._request.stream is None
+        if goes_on and (self._folder / RECORD).exists() and self._machine.data(self._request).exists():
+            self._to("staged")  # an attempt before has left all that is needed
+            return
+        program = staging(self._request, self._machine.programs / self.attempt.name, self._store)
         self._start(_STAGE, program, self._log(_STAGE), {})
 
     def _read(self, reader: int) -> None:
@@ -312,7 +321,7 @@ class NodeRun:
     def _environment(self) -> dict[str, str]:
         # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has none.
         needs_gpu = {NEEDS_GPU: "1"} if self._machine.root == Path("/") else {}
-        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting)}
+        own = {failures.NODE: self._me.instance, failures.MEETING: str(self._meeting), failures.SLOW: str(self._slow)}
         return {**RANK_ENVIRONMENT, **RANKS_NAMED, **own, **needs_gpu}
 
     # Results
@@ -360,7 +369,8 @@ class NodeRun:
             if self._me == self.attempt.members[0]:  # the share of another node may hang
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
-            trouble = printable(self._health.look(told.step))[: documents.MOST_ERROR]
+            slow = "a rank is much slower than others of its kind" if self._slow.exists() else ""
+            trouble = printable(self._health.look(told.step) or slow)[: documents.MOST_ERROR]
             self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
             self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from bootstrap.agent import child
+from bootstrap.agent.documents import RunRequest
 
 State = int | Literal["running", "lost"] | None
 """An exit status, as of `subprocess`; "lost": its end nobody saw, as when the machine was started anew; None of a
@@ -123,6 +124,14 @@ class OwnProcesses:
             if child.identity_of(process) == identity:
                 return process
         return None
+
+
+def staging(request: RunRequest, folder: Path, store: str, *more: str) -> list[str]:
+    """The arguments of the program that brings a run's data to this node; `folder`: for what it is told, and tells."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "request.json").write_text(request.to_json(), "utf-8")
+    places = (str(folder / "request.json"), store, str(folder / "progress.json"))
+    return ["-m", "bootstrap.agent.stage", *places, *more]
 
 
 def _runs_systemd() -> bool:

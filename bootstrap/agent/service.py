@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from bootstrap.agent.agent import BEAT_SECONDS, Agent
+from bootstrap.agent.agent import BEAT_SECONDS, TICK_SECONDS, Agent
 from bootstrap.agent.channel import open_channel
 from bootstrap.agent.machine import this_machine
 from bootstrap.agent.node_documents import Member
 from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import Processes
 
-_TICK_SECONDS, _HURRIED_TICK_SECONDS = 1.0, 0.2
 _NICENESS = 19
 """Of copying results: ranks need the cores more."""
 
@@ -27,6 +26,7 @@ def serve(
     store: str,
     processes: Processes,
     notice: Callable[[], str],
+    power_off: Callable[[], None],
     beat_seconds: float = BEAT_SECONDS,
     idle_seconds: float = float("inf"),
     tell_busy: Callable[[bool], None] = lambda _: None,
@@ -48,6 +48,7 @@ def serve(
         clock=time.monotonic,
         time=time.time,
         notice=notice,
+        power_off=power_off,
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
         say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
     )
@@ -61,10 +62,10 @@ def serve(
         if agent.busy is not busy:
             busy = agent.busy
             tell_busy(busy)
-        time.sleep(_HURRIED_TICK_SECONDS if agent.hurries else _TICK_SECONDS)
+        time.sleep(agent.pause)
 
 
 def _beat(agent: Agent) -> None:
     while True:
         agent.beat()
-        time.sleep(_TICK_SECONDS)
+        time.sleep(TICK_SECONDS)

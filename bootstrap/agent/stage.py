@@ -1,4 +1,4 @@
-"""`python -m bootstrap.agent.stage REQUEST STORE PROGRESS`: brings to this node what a run learns from.
+"""`python -m bootstrap.agent.stage REQUEST STORE PROGRESS [--ahead]`: brings to this node what a run learns from.
 
 REQUEST is a file with the run's request, and STORE the address of its channel; in the file PROGRESS it is told how many
 bytes of texts were read. Of nodes with a shared folder the first one does this before all others. A node with disks of
@@ -51,7 +51,12 @@ def stage(request: RunRequest, machine: Machine, channel: Channel, tell: Callabl
             put_back(machine.run(request), stream)
     elif request.texts is not None:
         _encode(request, machine, tell)
-    elif not (data := machine.data(request)).exists():
+    else:
+        _bring_dataset(request, machine, channel)
+
+
+def _bring_dataset(request: RunRequest, machine: Machine, channel: Channel) -> None:
+    if not (data := machine.data(request)).exists():
         address = str(request.dataset)
         holds, key = (open_channel(address), s3.place_of(address).key) if s3.is_s3(address) else (channel, address)
         holds.get(key, data)
@@ -101,6 +106,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Bring to this node what a run learns from.")
     for name, kind in (("request", Path), ("store", str), ("progress", Path)):
         parser.add_argument(name, type=kind)
+    parser.add_argument("--ahead", action="store_true", help="bring the dataset alone, before the node takes part")
     asked = parser.parse_args()
     # What was written so far is removed by the same way out as after an error.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -111,7 +117,12 @@ def main() -> int:
     try:
         request = RunRequest.from_json(asked.request.read_text("utf-8"))
         with s3.explained_errors(asked.store, "read"):
-            stage(request, this_machine(), open_channel(asked.store), tell)
+            machine, channel = this_machine(), open_channel(asked.store)
+            if asked.ahead:
+                machine.data(request).parent.mkdir(parents=True, exist_ok=True)
+                _bring_dataset(request, machine, channel)
+            else:
+                stage(request, machine, channel, tell)
     except (DataError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -137,6 +137,9 @@ def connect_account(region: str | None) -> "Account":
     return Account(connect(region or Topology.model_fields["region"].default))
 
 
+_WISHES = ("detach", "queue", "keep", "min_nodes", "replace_slow", "max_dollars")
+
+
 def launch_options(function: Callable[..., int]) -> Callable[..., int]:
     """Declare what is wanted of a launch on a deployment; the function gets what was given as `wishes`."""
 
@@ -158,6 +161,13 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
         help="not with --local: where nodes are lost, go on with no fewer than N that train (default: 1)",
     )
     @option(
+        "--replace-slow",
+        is_flag=True,
+        group=_WHERE,
+        advanced=True,
+        help="with --deployment: replace a node that computes much slower than its kind; the others go on without it",
+    )
+    @option(
         "--max-dollars",
         type=click.FloatRange(0, min_open=True),
         group=_WHERE,
@@ -167,7 +177,7 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
     )
     @wraps(function)
     def with_wishes(**options: Any) -> int:
-        typed = {name: options.pop(name) for name in ("detach", "queue", "keep", "min_nodes", "max_dollars")}
+        typed = {name: options.pop(name) for name in _WISHES}
         given = {name: value for name, value in typed.items() if value}
         kept = () if options["target"] is None else ("detach", "queue", "min_nodes")
         refused = [] if isinstance(options["target"], Target) else [name for name in given if name not in kept]

@@ -17,7 +17,7 @@ from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.faults.kinds import SilentBoot, StaysPending
-from embedded.nodes import launch_templates, metadata
+from embedded.nodes import launch_templates, metadata, mounts
 from embedded.nodes.machine import Machine, Machines
 from embedded.seams import ec2, requests
 from embedded.service import Record, RefusedError, parameter
@@ -48,6 +48,8 @@ class InstanceRunner:
         self._machines = machines
         self._running = running
         self._faults = faults
+        self.shut_down: Callable[[str], None] = self.terminate
+        """Called with the id of an instance that has shut itself down."""
         self._started = 0
         self._lock = threading.Lock()
 
@@ -106,6 +108,15 @@ class InstanceRunner:
             code = boot.wait()
             with console.open("ab") as log:
                 log.write(f"user data ended with exit code {code}\n".encode())
+            self._follow_power(identifier, machine)
+
+    def _follow_power(self, identifier: str, machine: Machine) -> None:
+        """Until the instance ends, look whether it shuts itself down; a group replaces one that has."""
+        while _machines_of.get(identifier) is machine:
+            if mounts.is_powered_off(machine.root):
+                self.shut_down(identifier)
+                return
+            time.sleep(_LOOK_SECONDS)
 
     def _stays_pending(self, record: Record) -> bool:
         return self._faults.find(StaysPending, instance_type=record["InstanceType"]) is not None
@@ -144,6 +155,7 @@ def _decoded(user_data: str) -> bytes:
 
 def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
     """Give machines to ministack's instances; `terminate_instance` terminates one and informs its group."""
+    nodes.shut_down = terminate_instance
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:

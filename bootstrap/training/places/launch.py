@@ -72,6 +72,7 @@ class NodeLaunch(RunLaunch):
             trainers=trainers,
             readers=readers,
             min_nodes=min(wishes.min_nodes, trainers),
+            replace_slow=wishes.replace_slow,
             keep=wishes.keep,
             max_dollars=wishes.max_dollars,
             share=self.deployment.share,

@@ -35,6 +35,8 @@ class Wishes:
     """Whether the nodes stay when it has ended."""
     min_nodes: int = 1
     """The fewest nodes that train, where some are lost."""
+    replace_slow: bool = False
+    """Whether a node is replaced that computes much slower than its kind."""
     max_dollars: float | None = None
     """The most that its nodes may cost."""
     alone: bool = False

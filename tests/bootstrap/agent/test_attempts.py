@@ -3,6 +3,7 @@
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -106,6 +107,26 @@ def test_a_node_that_comes_in_the_place_of_a_lost_one_joins(world: World) -> Non
     assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
 
 
+def test_a_node_that_joins_brings_the_dataset_before_the_others_stop_for_it(tmp_path: Path) -> None:
+    world = World(tmp_path, request(share=None))
+    world.train()
+    world.lose(SECOND)
+    world.pass_by(60)
+    world.programs[FIRST].states["0a1b2c3d-1/train"] = 143
+    world.pass_by(4)
+    world.finish(FIRST, "stage")
+    world.add(third := "i-00000003")
+    world.pass_by(200)
+    assert world.latest is not None
+    assert (world.latest.number, world.programs[third].running()) == (2, ["0a1b2c3d-0/stage"])
+    status = world.status(third)
+    assert status is not None
+    assert (status.phase, status.attempt) == ("stage", 0)
+    world.programs[third].states["0a1b2c3d-0/stage"] = 0
+    world.pass_by(20)
+    assert world.latest.instances == (FIRST, third)
+
+
 def test_attempts_that_come_no_further_end_the_run(world: World) -> None:
     for number in range(4):
         world.train()
@@ -160,6 +181,46 @@ def test_a_node_that_is_started_anew_at_once_begins_another_attempt(world: World
     world.train()
     world.settle()
     assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+
+
+def is_slow(world: World, instance: str) -> None:
+    """Have a rank of a node leave word that it is slow."""
+    assert world.latest is not None
+    (world.agents[instance]._node.machine.programs / world.latest.name / "slow").touch()
+
+
+def test_a_slow_node_leaves_with_a_checkpoint_and_shuts_itself_down(tmp_path: Path) -> None:
+    world = World(tmp_path, request(replace_slow=True))
+    world.train()
+    is_slow(world, SECOND)
+    world.pass_by(20)
+    for instance in (FIRST, SECOND):
+        assert world.programs[instance].stopped == {"0a1b2c3d-1/train"}
+        world.finish(instance, "train")
+    world.pass_by(20)
+    assert world.gone == {SECOND}
+    assert world.latest is not None
+    assert world.latest.instances == (FIRST,)
+    assert world.latest.why == f"the node {SECOND} is slow, and replaced"
+    world.add(third := "i-00000003")
+    world.finish(FIRST, "stage")
+    world.pass_by(300)
+    assert world.latest.instances == (FIRST, third)
+
+
+@pytest.mark.parametrize("wish", [{}, {"replace_slow": True, "min_nodes": 2}])
+def test_a_slow_node_stays_unless_it_is_to_be_replaced_and_the_others_are_enough(
+    tmp_path: Path, wish: dict[str, Any]
+) -> None:
+    world = World(tmp_path, request(**wish))
+    world.train()
+    is_slow(world, SECOND)
+    world.pass_by(80)
+    assert world.latest is not None
+    assert (world.latest.number, world.gone) == (1, set())
+    status = world.status(SECOND)
+    assert status is not None
+    assert status.trouble == "a rank is much slower than others of its kind"
 
 
 def test_a_run_waits_behind_the_one_before_it(world: World) -> None:

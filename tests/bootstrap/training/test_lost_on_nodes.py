@@ -5,7 +5,7 @@ import random
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import boto3
 import psutil
@@ -13,12 +13,14 @@ import pytest
 
 from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
+from bootstrap.training.places.run_launch import Wishes
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import SpotInterruption
 from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
 from tests.fleet import Fleet
 from tests.processes import rank_processes
 from tests.trained import train_on
+from tests.waiting import until
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
 
@@ -127,6 +129,62 @@ def test_a_node_that_aws_reclaims_costs_no_step_of_the_run(aws, tmp_path: Path) 
     second = next(number for number, line in enumerate(record) if line["kind"] == "start" and line["from_step"])
     steps = [line["step"] for line in record[:second] if line["kind"] == "step"]
     assert record[second]["from_step"] >= max(steps)
+
+
+class Throttle(Bars):
+    """Lets the second rank compute a third of the time, until its node is replaced; then it stops the run."""
+
+    def __init__(self, nodes: Path) -> None:
+        super().__init__()
+        self._nodes, self._over, self.notes = nodes, threading.Event(), list[str]()
+        self._thread, self.interrupted = threading.Thread(target=self._throttle), False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._over.set()
+        self._thread.join()
+        super().__exit__(*error)
+
+    def _throttle(self) -> None:
+        ranks: list[psutil.Process] = []
+        while not self._over.wait(0.05):
+            try:
+                ranks = [each for each in ranks if each.is_running()] or rank_processes(1, self._nodes)
+                for rank in ranks:
+                    rank.suspend()
+                self._over.wait(0.1)
+                for rank in ranks:
+                    rank.resume()
+            except psutil.NoSuchProcess:
+                ranks = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if not self.interrupted and any(
+            " is slow, and replaced; attempt 2 continues on " in note for note in self.notes
+        ):
+            self.interrupted = True
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_node_that_is_much_slower_than_its_kind_is_named_and_replaced(aws, tmp_path: Path) -> None:
+    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=1_000_000, threads=1, global_batch=1024)
+    with Throttle(aws.folder) as bars:
+        finished = train_on(two.deployment, config, DATASET, bars, wishes=Wishes(keep=True, replace_slow=True))
+    assert finished["stopped"]
+    slow = next(note for note in bars.notes if " of the speed of the others of its kind" in note)
+    assert slow.startswith("rank 1 on i-")
+    lost = slow.split()[3]
+    until(lambda: len(nodes(two.deployment)) == 2)  # another one in its place
+    assert lost not in {each.instance_id for each in nodes(two.deployment)}
 
 
 class KilledAgents:
