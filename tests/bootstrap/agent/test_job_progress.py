@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bootstrap.agent import task_log
 from bootstrap.agent.documents import MOST_ERROR
 from bootstrap.agent.job_progress import ClientOutput, JobProgress
 
@@ -80,3 +81,16 @@ def test_whatever_a_client_prints_is_told_as_a_document(tmp_path_factory, texts:
     assert JobProgress.from_json(output.progress.to_json()) == output.progress
     assert len(output.progress.failed) <= MOST_ERROR
     assert 0 <= output.progress.done <= (output.progress.total or 0)
+
+
+def test_yarn_is_asked_for_the_log_of_the_task_that_failed_last(
+    printed: tuple[ClientOutput, Callable[[str], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_log, "last_lines", lambda attempt: f"{'x' * 9_000}\nof {attempt}")
+    output, add = printed
+    output.ask_task()
+    assert output.progress.written == ""
+    add(TASK_FAILED + TASK_FAILED.replace("3_0", "3_1"))
+    output.ask_task()
+    assert output.progress.written.endswith("x\nof attempt_1_0001_m_000003_1")
+    assert JobProgress.from_json(output.progress.to_json()) == output.progress
