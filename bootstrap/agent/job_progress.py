@@ -1,20 +1,25 @@
 """How far the job of a step on EMR is, by what its client prints on standard error, which EMR copies minutes late.
 
 Hadoop's client prints the number of map tasks once, and then the shares of the maps and of the reduces that are done.
+Spark's is the driver, and prints the port at which it tells that.
 """
 
 import os
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from bootstrap.agent import task_log
+from bootstrap.agent import spark_driver, task_log
 from bootstrap.agent.documents import MOST_COUNTED, MOST_ERROR, TOKEN, WORK, FlatDocument, require
 from common.display import printable
+from common.errors import DataError
 
 _MOST_READ = 1 << 20
 _LAST_LINES, _TASK_LINES = 4, 6
 _TASK_FAILED = re.compile(r"Task Id : (attempt_[0-9]{1,20}_[0-9]{1,10}_[mr]_[0-9]{1,10}_[0-9]{1,10}), Status : FAILED")
+_DRIVER = re.compile(r"Successfully started service 'SparkUI' on port ([0-9]{1,5})\.")
 _SPLITS = re.compile(r"number of splits:([0-9]{1,9})\b")
 _SHARES = re.compile(r"\bmap ([0-9]{1,3})% reduce ([0-9]{1,3})%")
 _NAME, _REDUCES = "mapreduce.job.name=", "mapreduce.job.reduces="
@@ -55,9 +60,11 @@ class ClientOutput:
 
     def __init__(self, file: int, token: str, command: list[str]) -> None:
         """`file`: the descriptor of the file."""
-        self.progress = JobProgress(token=token, name=_value(command, _NAME)[:_MOST_NAME])
+        name = _value(command, _NAME) or next((after for before, after in pairwise(command) if before == "--name"), "")
+        self.progress = JobProgress(token=token, name=name[:_MOST_NAME])
         reduces = _value(command, _REDUCES)
         self._maps, self._reduces = 0, int(reduces) if reduces.isdecimal() else 0
+        self._driver: int | None = None
         self._failed = ""
         """The attempt of a task that failed last."""
         self._file, self._offset, self._rest = file, 0, b""
@@ -75,6 +82,12 @@ class ClientOutput:
             self._rest = self._rest[-_MOST_READ:]
             for line in (whole + newline).decode("utf-8", "replace").splitlines():
                 self._take(line)
+
+    def ask_driver(self) -> None:
+        """Take from the driver, where it is Spark's and answers, how far the job is."""
+        if self._driver and (counted := spark_driver.tasks(self._driver)):
+            with suppress(DataError):
+                self.progress = replace(self.progress, done=counted[0], total=counted[1])
 
     def ask_task(self) -> None:
         """Take from YARN what the task that failed last wrote."""
@@ -103,6 +116,8 @@ class ClientOutput:
         elif self.progress.total and (found := _SHARES.search(line)):
             maps, reduces = (min(100, int(each)) for each in found.groups())
             self.progress = replace(self.progress, done=(self._maps * maps + self._reduces * reduces) // 100)
+        elif found := _DRIVER.search(line):
+            self._driver = int(found[1])
 
 
 def _value(command: list[str], name: str) -> str:

@@ -59,6 +59,7 @@ def _wait(client: "subprocess.Popen[bytes]", output: ClientOutput, bucket: str, 
             launch.end(client)
             time.sleep(_HOLD_SECONDS)
             return 1
+        output.ask_driver()
         launch.tell(output.progress)
 
 
