@@ -22,6 +22,7 @@ from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
 from embedded.faults.kinds import AttemptFaults
 from embedded.hadoop.streaming import attempt_faults_environment
+from embedded.hadoop.yarn import LOGS
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
@@ -60,7 +61,7 @@ class StreamingNode:
         python = commands / "shoal-python"
         python.write_text(f'#!/bin/sh\nPYTHONPATH="{_ROOT}" exec "{sys.executable}" "$@"\n')
         python.chmod(0o755)
-        self.logs = folder / "var" / "log" / "hadoop-yarn" / "containers"
+        self.logs = folder / LOGS
         self.said = folder / "said.txt"
         self._failure = folder / "failure.txt"
         self._environment = {

@@ -1,10 +1,12 @@
 """What holds for all tests."""
 
+import functools
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -70,6 +72,8 @@ settings.register_profile(
 )
 settings.load_profile("without a clock")
 
+# Each session of boto3 would read the descriptions of the services anew, a megabyte for EC2 alone.
+botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
 HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 

@@ -49,13 +49,17 @@ def _wait(client: "subprocess.Popen[bytes]", output: ClientOutput, bucket: str, 
         else:
             output.end(code)
             if code:
-                (launch or _launch(bucket, run, token)).tell(output.progress)
+                launch = launch or _launch(bucket, run, token)
+                launch.tell(output.progress)
+                output.ask_task()
+                launch.tell(output.progress)
             return code if code >= 0 else 128 - code
         output.pass_on()
         if launch.is_cancelled():
             launch.end(client)
             time.sleep(_HOLD_SECONDS)
             return 1
+        output.ask_driver()
         launch.tell(output.progress)
 
 

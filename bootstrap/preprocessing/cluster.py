@@ -142,7 +142,7 @@ class EmrCluster:
             if state == "COMPLETED":
                 return
             if state not in _ACTIVE_STATES:
-                raise self._explained(step, failure, followed.last_lines())
+                raise self._explained(step, failure, *followed.last_lines())
             followed.tick()
             time.sleep(pause)
             pause = min(pause * 1.2, _LONGEST_PAUSE)
@@ -154,7 +154,7 @@ class EmrCluster:
             return None
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 
-    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path, lines: str) -> Exception:
+    def _explained(self, step: "DescribeStepOutputTypeDef", failure: S3Path, lines: str, of_task: str) -> Exception:
         if sentence := read_text(self._s3, failure):
             return DataError(sentence)
         if end := self._end():
@@ -163,7 +163,7 @@ class EmrCluster:
         log = S3Path(self._logs.bucket, f"{self._logs.key}steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
         reason = (
-            (lines.splitlines()[-1] if lines else self._last_line(log))
+            ((of_task or lines).splitlines()[-1] if lines else self._last_line(log))
             or details.get("Message")
             or details.get("Reason")
             or status.get("StateChangeReason", {}).get("Message")
@@ -171,7 +171,9 @@ class EmrCluster:
         )
         return ShoalError(
             f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; its log (after some minutes): "
-            f"{log}, and those of its tasks: {self._logs}containers/" + (f"; its last lines:\n{lines}" if lines else "")
+            f"{log}, and those of its tasks: {self._logs}containers/"
+            + (f"; its last lines:\n{lines}" if lines else "")
+            + (f"\nthe last lines of the task:\n{of_task}" if of_task else "")
         )
 
     def _last_line(self, log: S3Path) -> str | None:

@@ -54,10 +54,12 @@ class FollowedSteps:
                 self._bars.say(**{"cost so far": f"${spent:,.2f}"})
         self._bars.tick()
 
-    def last_lines(self) -> str:
-        """What the client of its job printed last, where that has failed; empty where it has told nothing."""
+    def last_lines(self) -> tuple[str, str]:
+        """What the client of its job printed last, where that has failed, and what the task wrote last that did; empty
+        where that is not told."""
         found = self._told()
-        return "" if found is None else "\n".join(map(printable, found.failed.splitlines()))
+        client, task = ("", "") if found is None else (found.failed, found.written)
+        return _printable(client), _printable(task)
 
     def _told(self) -> JobProgress | None:
         """What the step has told. Nodes write it: what is of another step, or cannot be used, does not count."""
@@ -66,3 +68,7 @@ class FollowedSteps:
             if found.name == step_name(self._run, self._name):
                 return found
         return None
+
+
+def _printable(lines: str) -> str:
+    return "\n".join(map(printable, lines.splitlines()))

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from embedded.hadoop.yarn import LOGS
 from embedded.service import Record, upload_log
 
 
@@ -21,7 +22,7 @@ class ClusterLogs:
 
     def __init__(self, record: Record, root: Path) -> None:
         self._record = record
-        self._containers = root / "var" / "log" / "hadoop-yarn" / "containers"
+        self._containers = root / LOGS
 
     def keep(self, folder: Path, place: str) -> None:
         """Upload the output of a command from `folder` to a place such as `steps/<id>`."""

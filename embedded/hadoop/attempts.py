@@ -6,7 +6,7 @@ not count towards a task's limit of failures.
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from threading import Timer
 
@@ -64,16 +64,20 @@ class Attempts:
             doubled = False
             to_kill = [name for name in racing if chance.random() < self._faults.killed][: _MOST_KILLS - kills]
             kills += len(to_kill)
-            for name, error in self._race(racing, to_kill, once, chance):
-                if error is None:
-                    return name
-                failures += not isinstance(error, KilledError)
+            ended = self._race(racing, to_kill, once, chance)
+            for name, error in ended:
+                killed = isinstance(error, KilledError)
+                failures += error is not None and not killed
+                if error is not None and (killed or failures < limit):  # the client says nothing of the last failure
+                    self._report(f"Task Id : {name}, Status : {'KILLED' if killed else 'FAILED'}\nError: {error}")
+            if ended[0][1] is None:
+                return ended[0][0]
         raise TaskError(f"Task {task.name} failed {limit} times")
 
     def _race(
         self, racing: list[str], to_kill: list[str], once: Callable[[str, AttemptControl], None], chance: random.Random
-    ) -> Iterator[tuple[str, TaskError | None]]:
-        """The results of attempts that run at once; of the successful ones (None) only the first is returned."""
+    ) -> list[tuple[str, TaskError | None]]:
+        """The results of attempts that run at once, those that succeeded (None) first."""
         controls = {name: AttemptControl() for name in racing}
         self._controls.update(controls.values())
         if self._abandoned:  # abandoned since the last check
@@ -94,7 +98,7 @@ class Attempts:
                 for timer in timers:
                     timer.start()
                 for future in as_completed(futures):
-                    ended.append((futures[future], self._outcome(futures[future], future)))
+                    ended.append((futures[future], _outcome(future)))
                     if ended[-1][1] is None:
                         for control in controls.values():
                             control.kill()
@@ -102,13 +106,12 @@ class Attempts:
             for timer in timers:
                 timer.cancel()
             self._controls.difference_update(controls.values())
-        return iter(sorted(ended, key=lambda end: end[1] is not None))
+        return sorted(ended, key=lambda end: end[1] is not None)
 
-    def _outcome(self, name: str, future: "Future[None]") -> TaskError | None:
-        try:
-            future.result()
-        except TaskError as error:
-            status = "KILLED" if isinstance(error, KilledError) else "FAILED"
-            self._report(f"Task Id : {name}, Status : {status}\nError: {error}")
-            return error
-        return None
+
+def _outcome(future: "Future[None]") -> TaskError | None:
+    try:
+        future.result()
+    except TaskError as error:
+        return error
+    return None

@@ -28,6 +28,7 @@ from embedded.hadoop.inputs import FileSplit, compute_splits, input_files, read_
 from embedded.hadoop.job_options import DELIMITER, StreamingJob, parse_options
 from embedded.hadoop.paths import Files
 from embedded.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
+from embedded.hadoop.yarn import LOGS, MARK
 
 _FAULTS_VARIABLE = "HADOOP_ATTEMPT_FAULTS"
 
@@ -46,7 +47,7 @@ class StreamingRun:
         self._attempts = Attempts(job.properties, faults, _log)
         self._scratch = scratch
         self._files = Files()
-        self._number = f"{int(time.time() * 1000)}_0001"
+        self._number = os.environ.get(MARK, f"application_{int(time.time() * 1000)}_0001").partition("_")[2]
         self._logs = logs / f"job_{self._number}"
         self._output = job.output.rstrip("/")
         self._shipped: dict[str, Path] = {}
@@ -210,8 +211,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(dir=root / "mnt" / "yarn") as scratch:
             job = parse_options(sys.argv[1:])
-            logs = root / "var" / "log" / "hadoop-yarn" / "containers"
-            StreamingRun(job, scratch=Path(scratch), logs=logs, faults=faults).execute()
+            StreamingRun(job, scratch=Path(scratch), logs=root / LOGS, faults=faults).execute()
     except EmulatorError as error:
         _log(f"{error}\nStreaming Command Failed!")
         return 1

@@ -13,8 +13,11 @@ from pathlib import Path
 from embedded.processes import kill_marked
 
 _PACKAGES = Path(__file__).resolve().parents[2]
+LOGS = Path("var") / "log" / "hadoop-yarn" / "containers"
+"""The folder of the logs of tasks, each in `JOB/ATTEMPT/`."""
 _FOLDER = Path("mnt") / "yarn" / "applications"
-_MARK = "YARN_APPLICATION_ID"
+MARK = "YARN_APPLICATION_ID"
+"""The variable that has the id of the application to which a process belongs."""
 
 
 def programs() -> dict[str, str]:
@@ -22,7 +25,8 @@ def programs() -> dict[str, str]:
     python = f"env PYTHONPATH={shlex.quote(str(_PACKAGES))} {shlex.quote(sys.executable)} -P -m"
     return {
         "yarn": f'exec {python} embedded.hadoop.yarn "$@"',
-        "hadoop-streaming": _SUBMIT.format(folder=_FOLDER, mark=_MARK, python=python),
+        "mapred": f'exec {python} embedded.hadoop.mapred "$@"',
+        "hadoop-streaming": _SUBMIT.format(folder=_FOLDER, mark=MARK, python=python),
     }
 
 
@@ -57,7 +61,7 @@ def main() -> int:
         if asked.list:
             sys.stdout.write(file.read_text())
         elif file.name in asked.kill:
-            kill_marked(_MARK, file.name)
+            kill_marked(MARK, file.name)
             file.unlink(missing_ok=True)
     return 0
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from benchmarks.real_reviews import REVIEWS
 from benchmarks.streaming import StreamingNode, made, planned
+from bootstrap.agent.job_progress import ClientOutput, JobProgress
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
 from corpus.dataset_settings import Settings
@@ -64,6 +66,9 @@ class Spark:
             "SPARK_LOCAL_DIRS": str(folder / "local"),
         }
         self._environment.pop("PYTHONPATH", None)
+        self._said = folder / "said.txt"
+        self.told: dict[str, JobProgress] = {}
+        """How far each job was told to be at last, by its name."""
 
     def arguments(self, step: JobStep, reducers: int) -> list[str]:
         """Those of a cluster, but for the places of the master, of Python and of mrjob."""
@@ -81,10 +86,20 @@ class Spark:
         for step in plan.steps():
             command = self.arguments(step, reducers) if isinstance(step, JobStep) else self._node.command(step)
             if isinstance(step, JobStep):
-                done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
-                assert done.returncode == 0, done.stderr[-5000:]
+                self.told[step.name] = self._followed(command)
             else:
                 assert self._node.start(command).wait() == 0, self._node.said.read_text()
+
+    def _followed(self, command: list[str]) -> JobProgress:
+        with self._said.open("w+b") as said:
+            client = subprocess.Popen(command, env=self._environment, stdout=subprocess.DEVNULL, stderr=said)
+            output = ClientOutput(said.fileno(), "0a1b2c3d", command)
+            while client.poll() is None:
+                time.sleep(0.1)
+                output.pass_on()
+                output.ask_driver()
+        assert client.returncode == 0, self._said.read_text()[-5000:]
+        return output.progress
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +203,12 @@ def test_sparks_tasks_read_a_file_of_stopwords_that_lies_elsewhere(tmp_path: Pat
     stopwords.write_text("\n".join(sorted(load_stopwords())))
     inputs = Inputs(files=(str(tmp_path / "reviews.json"),))
     plan = planned(inputs, str(tmp_path / "own"), settings=Settings(stopwords=str(stopwords)))
-    Spark(tmp_path / "cluster").run(plan, reducers=2)
+    spark = Spark(tmp_path / "cluster")
+    spark.run(plan, reducers=2)
+    assert set(spark.told) == {step.name for step in plan.steps() if isinstance(step, JobStep)}
+    for name, told in spark.told.items():
+        assert told.name == f"shoal here: {name}"
+        assert 0 < told.done <= (told.total or 0), told
     bundled = planned(inputs, str(tmp_path / "bundled"))
     StreamingNode(tmp_path / "node").run(bundled)
     assert made(plan).digest == made(bundled).digest

@@ -53,7 +53,7 @@ DOCUMENTS = (
     STATUS,
     CANCELLATION,
     CancellationAnswer(token="0a1b2c3d", applications=2, error="it is slow"),
-    JobProgress(token="0a1b2c3d", name="shoal 0123456789ab: encode", maps=7, reduces=2, map_percent=9, failed="x"),
+    JobProgress(token="0a1b2c3d", name="shoal 0123456789ab: encode", total=9, done=2, failed="x", written="y"),
 )
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bootstrap.agent import spark_driver, task_log
 from bootstrap.agent.documents import MOST_ERROR
 from bootstrap.agent.job_progress import ClientOutput, JobProgress
 
@@ -80,3 +81,38 @@ def test_whatever_a_client_prints_is_told_as_a_document(tmp_path_factory, texts:
     assert JobProgress.from_json(output.progress.to_json()) == output.progress
     assert len(output.progress.failed) <= MOST_ERROR
     assert 0 <= output.progress.done <= (output.progress.total or 0)
+
+
+def test_a_job_of_spark_is_as_far_as_its_driver_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([None, (3, 16), (-1, 16), (17, 16)])
+    ports: list[int] = []
+
+    def tasks(port: int) -> tuple[int, int] | None:
+        ports.append(port)
+        return next(answers)
+
+    monkeypatch.setattr(spark_driver, "tasks", tasks)
+    name = COMMAND[2].partition("=")[2]
+    with (tmp_path / "stderr").open("w+b", buffering=0) as file:
+        output = ClientOutput(file.fileno(), "0a1b2c3d", ["spark-submit", "--name", name, "harness.py"])
+        output.ask_driver()
+        assert (output.progress.name, output.progress.total, ports) == (name, None, [])
+        file.write(b"26/01/02 03:04:05 INFO Utils: Successfully started service 'SparkUI' on port 4041.\n")
+        output.pass_on()
+        for expected in ((None, 0), (16, 3), (16, 3), (16, 3)):  # what cannot be does not count
+            output.ask_driver()
+            assert (output.progress.total, output.progress.done) == expected
+    assert set(ports) == {4041}
+
+
+def test_yarn_is_asked_for_the_log_of_the_task_that_failed_last(
+    printed: tuple[ClientOutput, Callable[[str], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_log, "last_lines", lambda attempt: f"{'x' * 9_000}\nof {attempt}")
+    output, add = printed
+    output.ask_task()
+    assert output.progress.written == ""
+    add(TASK_FAILED + TASK_FAILED.replace("3_0", "3_1"))
+    output.ask_task()
+    assert output.progress.written.endswith("x\nof attempt_1_0001_m_000003_1")
+    assert JobProgress.from_json(output.progress.to_json()) == output.progress

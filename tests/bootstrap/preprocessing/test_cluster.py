@@ -76,6 +76,9 @@ def deployment(session: boto3.Session, *groups: tuple[str, str, int]) -> Deploym
     return Deployment(name="mine", topology="starter", session=session, outputs=outputs)
 
 
+FAILING = r"bash -c 'sleep 2; printf Traceback\\n\\033[31mValueError:\\040no\\040number\\n >&2; exit 3'"
+
+
 def step(name: str, *command: str) -> Any:
     return {
         "Name": name,
@@ -246,16 +249,15 @@ def test_the_tasks_of_a_step_are_shown_and_of_one_that_fails_its_last_lines(sess
     monkeypatch.setattr(followed_step, "_LOOK_SECONDS", 0.2)
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     job = streaming(f"{OWN}encode", MINE)
-    job["HadoopJarStep"]["Args"] = [
-        "sleep 6; exit 3" if each == "sleep 1000" else each for each in job["HadoopJarStep"]["Args"]
-    ]
-    job["HadoopJarStep"]["Args"][5:5] = ["-D", "mapreduce.map.maxattempts=1"]
+    job["HadoopJarStep"]["Args"] = [FAILING if each == "sleep 1000" else each for each in job["HadoopJarStep"]["Args"]]
+    job["HadoopJarStep"]["Args"][5:5] = ["-D", "mapreduce.map.maxattempts=2"]
     (step_id,) = there.submit([job])
     bars = Shown()
     followed = FollowedSteps(session.client("s3"), "data", MINE.run, bars, there.spending([step_id]))
     followed.begin("encode")
+    told = r"ended as FAILED: \?\[31mValueError: no number; .*; its last lines:\n(.*\n)*.*Job failed! .*\n.*Failed!\n"
     with pytest.raises(
-        ShoalError, match=r"ended as FAILED: Streaming Command Failed!; .*; its last lines:\n(.*\n)*.*Job failed!"
+        ShoalError, match=rf"{told}the last lines of the task:\nTraceback\n\?\[31mValueError: no number$"
     ):
         there.wait(step_id, S3Path("data", f"work/{MINE.run}/failure.txt"), followed)
     assert bars.stages == [("encode", 0), ("encode", 3)]  # Hadoop's splits of the line
@@ -263,7 +265,7 @@ def test_the_tasks_of_a_step_are_shown_and_of_one_that_fails_its_last_lines(sess
 
 
 @pytest.mark.parametrize(
-    "written", ["no document", JobProgress(token="0a1b2c3d", name=f"{OTHER}encode", maps=3).to_json()]
+    "written", ["no document", JobProgress(token="0a1b2c3d", name=f"{OTHER}encode", total=3).to_json()]
 )
 def test_what_is_told_of_another_step_or_cannot_be_used_is_not_shown(session, written: str) -> None:
     session.client("s3").put_object(Bucket="data", Key=progress_key(MINE.run), Body=written.encode())
@@ -271,7 +273,7 @@ def test_what_is_told_of_another_step_or_cannot_be_used_is_not_shown(session, wr
     followed = FollowedSteps(session.client("s3"), "data", MINE.run, bars)
     followed.begin("encode")
     followed.tick()
-    assert (bars.stages, bars.done, bars.figures, followed.last_lines()) == ([("encode", 0)], [], {}, "")
+    assert (bars.stages, bars.done, bars.figures, followed.last_lines()) == ([("encode", 0)], [], {}, ("", ""))
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])

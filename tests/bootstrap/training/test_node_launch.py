@@ -350,8 +350,9 @@ def test_what_was_stopped_or_is_to_be_trained_anew_is_not_followed(launch: NodeL
 
 
 def test_of_two_launchers_at_once_one_begins_the_run_and_the_other_follows_it(nodes: list[GpuNode]) -> None:
+    first = Fleet().deployment
     for number in range(50):
-        deployment = Fleet().deployment
+        deployment = replace(first, name=f"{first.name}-{number}")
         run = f"{deployment.name}.20260102T030405-{number:04x}"
         both = [NodeLaunch(deployment, run), NodeLaunch(deployment, run.replace("-0", "-f"))]
         with ThreadPoolExecutor(2) as pool:

@@ -185,6 +185,7 @@ def test_a_job_whose_task_fails_too_often_leaves_no_output(hadoop):
     )
     assert done.returncode == 1
     assert "m_000000 failed 2 times" in done.stderr
+    assert done.stderr.count("Status : FAILED") == 1  # Hadoop's client prints nothing of the last one
     assert not hadoop.output.exists()
 
 
