@@ -1,9 +1,10 @@
 """A lab on this machine: hosts with OpenSSH's server, each in namespaces of its own for network, processes and mounts.
 
-    with lab(3) as made: ...                    (as root, on Linux with iproute2 and openssh-server)
+    with lab(3) as made: ...          (as root, on Linux with iproute2 and openssh-server; with `served` also sshfs)
 
 A host has a network device on a bridge, an address, a home on a small disk of its own, and a boot id, so that ranks of
-two hosts count as those of two machines. All of them see this machine's files, so any folder is a shared one.
+two hosts count as those of two machines. All of them see this machine's files, so any folder is a shared one; with
+`served` they mount it over the network, from one more host that serves it.
 """
 
 import os
@@ -21,12 +22,14 @@ _NETWORK = "198.18.71"  # of the range for benchmarks (RFC 2544)
 _BRIDGE = "shoal-lab"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _DISK_BYTES = 256 << 20
+_SHARED = "shared"
 _START = f"""set -e
 hostname "$1"
 cat /proc/sys/kernel/random/uuid > "$2/boot_id"
 mount --bind "$2/boot_id" {_BOOT_ID}
 mkdir -p "$2/home"
 mount -t tmpfs -o size={_DISK_BYTES} tmpfs "$2/home"
+if [ $# -gt 3 ]; then (shift 3 && sshfs "$@"); fi
 exec "$3" -D -e -f "$2/sshd_config"
 """
 
@@ -34,8 +37,9 @@ exec "$3" -D -e -f "$2/sshd_config"
 class LabHost:
     """A host: started, cut off, slowed down, or killed with all that runs on it."""
 
-    def __init__(self, number: int, root: Path, key: Path) -> None:
-        self.name, self.address = f"{_BRIDGE}-{number}", f"{_NETWORK}.{number}"
+    def __init__(self, number: int, root: Path, key: Path, mount: Sequence[str] = ()) -> None:
+        """`mount`: the words by which sshfs mounts the shared folder, where that is served."""
+        self.name, self.address, self._mount = f"{_BRIDGE}-{number}", f"{_NETWORK}.{number}", mount
         self._root, self._key = root / self.name, key
         self._running: subprocess.Popen[bytes] | None = None
         self._root.mkdir()
@@ -73,11 +77,8 @@ class LabHost:
             sys.exit("this needs OpenSSH's server: apt install openssh-server")
         apart = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
         with (self._root / "sshd.log").open("ab") as log:
-            self._running = subprocess.Popen(
-                ["ip", "netns", "exec", self.name, *apart, "sh", "-c", _START, "sh", self.name, self._root, sshd],
-                stderr=log,
-                stdout=log,
-            )
+            words = ["sh", "-c", _START, "sh", self.name, str(self._root), sshd, *self._mount]
+            self._running = subprocess.Popen(["ip", "netns", "exec", self.name, *apart, *words], stderr=log, stdout=log)
         for _ in range(200):
             if "Server listening" in (self._root / "sshd.log").read_text():
                 return
@@ -108,6 +109,11 @@ class LabHost:
                 rate = ["rate", f"{megabits}mbit", "burst", "256kb", "latency", "100ms"]
                 _call(*here, "qdisc", "add", "dev", device, "root", "tbf", *rate)
 
+    def freeze(self, *, on: bool) -> None:
+        """Have its server hang, or answer again."""
+        for process in self.processes("sshd"):
+            os.kill(process, signal.SIGSTOP if on else signal.SIGCONT)
+
     def fill_disk(self, *, full: bool) -> None:
         """Fill the disk of its home, or make room again."""
         file = f"{self._root}/home/filler"
@@ -124,19 +130,25 @@ class LabHost:
 
 
 class Lab:
-    """Hosts, the home of the user who reaches them, and the file that names them."""
+    """Hosts, the home of the user who reaches them, and the file that names them; the server, if there is one, of the
+    folder that they share."""
 
-    def __init__(self, root: Path, hosts: Sequence[LabHost]) -> None:
-        self.root, self.hosts, self.home = root, hosts, root / "user"
-        self.folder, self.file = root / "shared", root / "hosts.txt"
+    def __init__(self, root: Path, hosts: Sequence[LabHost], server: LabHost | None) -> None:
+        self.root, self.hosts, self.server, self.home = root, hosts, server, root / "user"
+        self.folder, self.file = root / _SHARED, root / "hosts.txt"
         self.folder.mkdir()
-        (self.home / ".ssh" / "known_hosts").write_text("".join(f"{each.known}\n" for each in hosts))
+        (self.home / ".ssh" / "known_hosts").write_text("".join(f"{each.known}\n" for each in self.all))
         lines = [
             f"folder={self.folder}",
             f"python={sys.executable}",
             *(f"root@{each.address} gpus=1" for each in hosts),
         ]
         self.file.write_text("\n".join([*lines, ""]))
+
+    @property
+    def all(self) -> Sequence[LabHost]:
+        """The server, and the hosts after it."""
+        return [self.server, *self.hosts] if self.server else self.hosts
 
     @property
     def environment(self) -> dict[str, str]:
@@ -148,28 +160,40 @@ class Lab:
 
 
 @contextmanager
-def lab(count: int) -> Iterator[Lab]:
-    """A lab of so many hosts, until the end of the block."""
+def lab(count: int, *, served: bool = False) -> Iterator[Lab]:
+    """A lab of so many hosts, until the end of the block; with `served` one more serves the folder that they share."""
     with TemporaryDirectory(prefix="shoal-lab-") as name:
         root = Path(name)
         (root / "user" / ".ssh").mkdir(parents=True, mode=0o700)
         Path("/run/sshd").mkdir(exist_ok=True)
         key = root / "user" / ".ssh" / "id_ed25519"
         _call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
-        hosts = [LabHost(number, root, key.with_suffix(".pub")) for number in range(1, count + 1)]
+        server = LabHost(count + 1, root, key.with_suffix(".pub")) if served else None
+        mount = _mount(server, root, key) if server else ()
+        hosts = [LabHost(number, root, key.with_suffix(".pub"), mount) for number in range(1, count + 1)]
+        made = Lab(root, hosts, server)
         try:
-            _unplug(hosts)
+            _unplug(made.all)
             _ip("link", "add", _BRIDGE, "type", "bridge")
             _ip("address", "add", f"{_NETWORK}.254/24", "dev", _BRIDGE)
             _ip("link", "set", _BRIDGE, "up")
-            for host in hosts:
+            for host in made.all:
                 host.plug_in()
                 host.start()
-            yield Lab(root, hosts)
+            yield made
         finally:
-            for host in hosts:
+            for host in made.all:
                 host.kill()
-            _unplug(hosts)
+            _unplug(made.all)
+
+
+def _mount(server: LabHost, root: Path, key: Path) -> Sequence[str]:
+    """What sshfs is told. It keeps nothing, as hosts hear of each other by files; what it asks while the server is gone
+    fails, as of a `soft` mount of NFS."""
+    options = [f"IdentityFile={key}", f"UserKnownHostsFile={key.with_name('known_hosts')}", "reconnect"]
+    options += ["dir_cache=no", "attr_timeout=0", "entry_timeout=0"]
+    folder = root / _SHARED
+    return ["-o", ",".join(options), f"root@{server.address}:{folder}", str(folder)]
 
 
 def _unplug(hosts: Sequence[LabHost]) -> None:

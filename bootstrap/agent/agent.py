@@ -37,6 +37,8 @@ _STUCK_SECONDS = 15.0
 """How long one look at everything may take before the node tells that it is stuck."""
 _MOST_STUCK_SECONDS = 120.0
 """After which it is silent, so that the others go on without it."""
+_TOLD_SECONDS = 30.0
+"""How long a node tells afterwards that it was stuck."""
 _NEVER = float("inf")
 _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
@@ -166,6 +168,8 @@ class _Launch:
         self._leaves = ""
         self._slow = False
         """Whether it has shut this node down, which is slow."""
+        self._stuck = ("", -_NEVER)
+        """How this node was stuck, and when it told that last."""
 
     def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         """Do what can be done now."""
@@ -282,8 +286,9 @@ class _Launch:
                 self._documents |= {instance: found} if found else {}
 
     def _unheard(self) -> Mapping[str, float]:
-        """Of all known nodes, itself included; a member is not gone before it could be heard."""
-        now = self._clock()
+        """Of all known nodes, itself included, when this one looked last: it may have been stuck since. A member is not
+        gone before it could be heard."""
+        now = self._heard
         found = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
         for name in self._latest.instances if self._latest else ():
             found[name] = min(found.get(name, _NEVER), now - self._since)
@@ -367,6 +372,9 @@ class _Launch:
         return found if found and found.attempt == attempt.number else None
 
     def _tell(self, status: NodeStatus) -> None:
+        trouble, since = self._stuck
+        if not status.trouble and self._clock() - since < _TOLD_SECONDS:
+            status = replace(status, trouble=trouble)
         if status != self._told:
             self._channel.write(documents.status_key(self._instance), status.to_json())
             self._told = replace(status)
@@ -375,10 +383,13 @@ class _Launch:
         """Have the others hear this node, which has waited for so many seconds for something that does not answer."""
         if self._clock() - self._beaten < _HEARD_SECONDS:
             return
-        self._beaten, self._beats = self._clock(), self._beats + 1
+        began = self._clock()
+        self._beaten, self._beats = began, self._beats + 1
         self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
-        if stuck and self._told is not None:
+        stuck = max(stuck, self._clock() - began)  # it may be the channel that does not answer
+        if stuck > _STUCK_SECONDS and self._told is not None:
             trouble = f"it has waited {stuck:.0f} s for its shared folder, its disk or the bucket to answer"
+            self._stuck = trouble, self._clock()
             self._tell(replace(self._told, trouble=trouble))
 
 

@@ -34,6 +34,7 @@ Result = TypeVar("Result")
 
 THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
 NOT_ACCEPTED = (
+    "400",  # what S3 answers HEAD by, which has no body that could say more
     "AuthFailure",
     "ExpiredToken",
     "ExpiredTokenException",

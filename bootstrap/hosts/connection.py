@@ -22,7 +22,7 @@ _ALIVE_SECONDS = 5
 
 
 class LostError(ShoalError):
-    """A host does not answer, or not any more."""
+    """A host does not answer, or not any more, or cannot use the shared folder."""
 
 
 class Connection:

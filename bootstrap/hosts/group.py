@@ -213,7 +213,7 @@ class HostGroup:
                     lost = error
                     self._drop(host)
                 except OSError as error:
-                    raise ShoalError(
+                    raise LostError(
                         f"{host.called} cannot use {self.name}: {error.strerror or error}; have its user write there, "
                         f"make room, or name another folder in {self.file.path}"
                     ) from error

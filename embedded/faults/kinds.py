@@ -126,6 +126,13 @@ class Denied:
     operation: str = "*"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExpiredCredentials:
+    """The session of an access key has expired."""
+
+    key: str = "*"
+
+
 Fault = (
     NoCapacity
     | NotOffered
@@ -141,4 +148,5 @@ Fault = (
     | CutConnection
     | AttemptFaults
     | Denied
+    | ExpiredCredentials
 )

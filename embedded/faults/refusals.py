@@ -1,4 +1,5 @@
-"""Refuses requests as AWS does: because of throttling, missing permissions, internal errors, or missing support.
+"""Refuses requests as AWS does: because of throttling, missing permissions, expired credentials, internal errors, or
+missing support.
 
 Every protocol has its own format for an error. Requests of the emulator to itself are never refused, because they stand
 for AWS's internal calls, which no limit or permission of a client applies to.
@@ -9,13 +10,14 @@ import uuid
 from typing import Any
 
 from embedded.faults.file import Faults
-from embedded.faults.kinds import CutConnection, Denied, S3Error, Throttled
+from embedded.faults.kinds import CutConnection, Denied, ExpiredCredentials, S3Error, Throttled
 from embedded.faults.operations import requested_operation
 from embedded.seams import requests, routing
 from embedded.service import Answer, Record, target_operation
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
 _REST = ("elasticfilesystem", "lambda", "scheduler")
+_KINDS = (Throttled, Denied, ExpiredCredentials, S3Error, CutConnection)
 _UNSUPPORTED = {  # service: what its requests' target begins with
     "ce": "AWSInsightsIndexService",
     "pricing": "AWSPriceListService",
@@ -30,8 +32,10 @@ def install(faults: Faults) -> None:
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
     ) -> Any:
-        if _by_client(headers, query) and any(map(faults.has_any, (Throttled, Denied, S3Error, CutConnection))):
+        if _by_client(headers, query) and any(map(faults.has_any, _KINDS)):
             service, operation = requested_operation(method, path, headers, body, query)
+            if faults.find(ExpiredCredentials, key=routing.access_key(headers, query)):
+                return _expired(service)
             if faults.trigger(Throttled, service=service, operation=operation):
                 return _throttled(service)
             if faults.find(Denied, service=service, operation=operation):
@@ -94,6 +98,16 @@ def _denied(service: str, operation: str) -> Answer:
     user = f"arn:aws:iam::{requests.account()}:user/test"
     message = f"User: {user} is not authorized to perform: {service}:{operation}"
     return _answer(service, 400 if service not in ("s3", *_QUERY, *_REST) else 403, code, message)
+
+
+def _expired(service: str) -> Answer:
+    if service == "s3":
+        return _answer(service, 400, "ExpiredToken", "The provided token has expired.")
+    if service == "ec2":
+        return _answer(service, 400, "RequestExpired", "Request has expired.")
+    code = "ExpiredToken" if service in _QUERY else "ExpiredTokenException"
+    status = 403 if service in (*_QUERY, *_REST) else 400
+    return _answer(service, status, code, "The security token included in the request is expired")
 
 
 def _answer(service: str, status: int, code: str, message: str) -> Answer:

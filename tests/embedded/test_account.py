@@ -5,7 +5,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from embedded.faults.kinds import Denied, NotOffered, QuotaLimit
+from embedded.faults.kinds import Denied, ExpiredCredentials, NotOffered, QuotaLimit
 from embedded.nodes.instance_types import TYPES
 
 G_ON_DEMAND = "L-DB2E81BA"
@@ -113,6 +113,25 @@ def test_what_a_user_may_not_do_is_refused_in_the_services_words(service, signed
     with aws.faults.during(Denied(service=signed)), pytest.raises(ClientError) as refused:
         getattr(client(service), operation)()
     assert refused.value.response["Error"]["Code"] == code
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "options", "code"),
+    [
+        ("emr", "list_clusters", {}, "ExpiredTokenException"),
+        ("cloudformation", "list_stacks", {}, "ExpiredToken"),
+        ("ec2", "describe_vpcs", {}, "RequestExpired"),
+        ("lambda", "list_functions", {}, "ExpiredTokenException"),
+        ("s3", "list_buckets", {}, "ExpiredToken"),
+        ("s3", "head_bucket", {"Bucket": "any"}, "400"),  # an answer to HEAD has no body that could say more
+    ],
+)
+def test_a_session_that_has_expired_is_refused_in_the_services_words(service, operation, options, code, client, aws):
+    with aws.faults.during(ExpiredCredentials(key="test")), pytest.raises(ClientError) as refused:
+        getattr(client(service), operation)(**options)
+    assert refused.value.response["Error"]["Code"] == code
+    with aws.faults.during(ExpiredCredentials(key="another")):
+        assert client("s3").list_buckets()["Buckets"] == []
 
 
 def test_emr_knows_its_releases(client):

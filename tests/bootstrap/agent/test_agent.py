@@ -173,11 +173,34 @@ def test_a_node_that_is_stuck_says_so_is_heard_for_a_while_and_is_then_silent(
         stuck.tick()
     changes = [when for (when, tag), (_, before) in itertools.pairwise(found[::-1]) if tag != before]
     assert 100 < max(changes) <= 120
+    assert world.latest is not None
+    assert world.latest.number == 1  # whom it could not hear meanwhile is not gone
     world.now += 30
     world.tick(SECOND)
     told = world.status(SECOND)
     assert told is not None
     assert told.trouble == ""
+
+
+def test_a_node_whose_channel_did_not_answer_says_so_for_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.train()
+    write = SharedFolder.write
+
+    def hangs(self: SharedFolder, key: str, text: str) -> None:
+        world.now += 60 * (key == documents.beat_key(SECOND))
+        write(self, key, text)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SharedFolder, "write", hangs)
+        world.now += 5
+        world.agents[SECOND].beat()
+    troubles = []
+    for _ in range(2):
+        world.tick(SECOND)
+        told = world.status(SECOND)
+        troubles.append(told.trouble if told else None)
+        world.now += 30
+    assert troubles == ["it has waited 60 s for its shared folder, its disk or the bucket to answer", ""]
 
 
 def test_a_node_that_could_not_look_takes_nobody_for_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

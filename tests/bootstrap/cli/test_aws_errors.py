@@ -30,6 +30,7 @@ def refused(code: str) -> ClientError:
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "start `shoal embedded`"),
         (ConnectionClosedError(endpoint_url="http://localhost:4566/"), "start `shoal embedded`"),
         (refused("ExpiredToken"), "renew them"),
+        (refused("400"), "renew them"),  # to HEAD
         (refused("AccessDenied"), "ask your administrator"),
         (refused("Throttling"), "type the command again in a minute"),
         (refused("ValidationError"), "AWS could not do this: An error occurred (ValidationError)"),

@@ -121,6 +121,21 @@ def test_a_run_goes_on_without_its_command_and_the_same_command_follows_it(
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
 
 
+def test_a_folder_that_fails_ends_the_command_alone(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
+    options = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8")
+    training = Training(hosts, dataset, tmp_path / "out", *options)
+    run = training.until("attempts/*")
+    unreadable = run / "ended.json"
+    unreadable.mkdir()
+    left = training.ended()
+    unreadable.rmdir()
+    assert (left["detached"], left["run"]) == (True, run.name)
+    assert f"cannot use {hosts.folder}" in left["said"]
+    found = Training(hosts, dataset, tmp_path / "out", *options).ended()
+    assert f"following run {run.name}, which the same command has begun" in found["said"]
+    assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
+
+
 def kill_agent(hosts: SshHosts) -> None:
     os.kill(hosts.agents()[0], signal.SIGKILL)
 

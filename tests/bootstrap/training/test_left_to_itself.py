@@ -143,7 +143,7 @@ def hang_up() -> None:
 
 
 def expire() -> None:
-    raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "it has expired"}}, "HeadObject")
+    raise ClientError({"Error": {"Code": "400", "Message": "Bad Request"}}, "HeadObject")
 
 
 @pytest.mark.slow
