@@ -1,0 +1,296 @@
+"""A launch of a run, as a node takes part in it: what its agent hears, decides with the others, does and tells."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from bootstrap.agent import documents
+from bootstrap.agent.channel import Document
+from bootstrap.agent.documents import RunRequest
+from bootstrap.agent.membership import Heard, decide
+from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
+from bootstrap.agent.node_run import Node, NodeRun
+from bootstrap.agent.processes import staging
+from common.errors import DataError
+from trainer.output.run_files import CHECKPOINTS, SUMMARY
+from trainer.rank_processes import STOP_SECONDS
+
+STUCK_SECONDS = 15.0
+"""How long one look at everything may take before the node tells that it is stuck."""
+_TOLD_SECONDS = 30.0
+"""How long a node tells afterwards that it was stuck."""
+_HEARD_SECONDS = 5.0
+"""How often a node says so to the others."""
+_LOOK_SECONDS = 5.0
+"""How often a node looks at the others while all of them run."""
+_HURRIED_SECONDS = 60.0
+"""How long after a new attempt others are taken to wait for what this node does next."""
+_LOST_STOP_SECONDS = 5.0
+"""How long ranks may take to stop that wait for a node which is lost."""
+_NEVER = float("inf")
+
+
+class Launch:
+    """What a node knows of a launch of a run, and does for it."""
+
+    def __init__(self, request: RunRequest, node: Node) -> None:
+        self.request, self.ended = request, False
+        self._node, self._instance, self._channel, self._clock = node, node.instance, node.channel, node.clock
+        self._latest: Attempt | None = None
+        self._number = 0
+        """Of the latest attempt at the run, also of an earlier launch."""
+        self._since = node.clock()
+        self._run: NodeRun | None = None
+        self._told: NodeStatus | None = None
+        self._documents: dict[str, Document] = {}
+        self._tags: dict[str, tuple[str, float, bool]] = {}
+        """Of each node's beat the tag, when it was found first, and whether it has ever changed."""
+        self._beats, self._beaten = 0, -_NEVER
+        self._looked, self._heard = -_NEVER, node.clock()
+        self._failed: float | None = None
+        self._looked_for_attempts = False
+        self._lost: int | None = None
+        """The attempt of which this node has nothing any more."""
+        self._leaves = ""
+        self._slow = False
+        """Whether it has shut this node down, which is slow."""
+        self._stuck = ("", -_NEVER)
+        """How this node was stuck, and when it told that last."""
+
+    def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
+        """Do what can be done now."""
+        due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
+        if due:
+            self._looked = self._clock()
+            if self._find_latest() or self._has_ended():
+                return
+            self._leaves = self._notice()
+            self._hear()
+        own = self._latest is not None and self._instance in self._latest.instances and not self._has_lost_all()
+        patience = _LOST_STOP_SECONDS if self._latest is not None and "gone" in self._latest.why else STOP_SECONDS
+        name = self._latest.name if self._latest and own else self._ahead
+        ended = has_ended_others(name, patience)
+        if self._latest is not None and own:
+            if self._run is None and ended:
+                self._run = NodeRun(self.request, self._latest, self._node, self._told_of(self._latest))
+            if self._run is not None:
+                self._run.step(self.request, self._others(), leaves=self._leaves)
+                self._tell(self._run.status)
+                if self._run.status.leaves == "slow" and self._run.status.over:
+                    self._slow = True
+                    self._node.power_off()
+        elif ended:
+            leaves = "slow" if self._slow else self._leaves
+            phase = "stage" if self._latest is not None and self._brings_ahead() else "wait"
+            waits = NodeStatus(token=self.request.token, phase=phase, leaves=leaves)
+            self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))
+        if due:
+            self._decide()
+
+    @property
+    def _ahead(self) -> str:
+        """The folder of the program that brings the dataset before this node takes part."""
+        return f"{self.request.token}-0"
+
+    def _brings_ahead(self) -> bool:
+        """Whether this node still brings the dataset to its own disk; the others train meanwhile, and do not wait for
+        that."""
+        machine, processes, name = self._node.machine, self._node.processes, f"{self._ahead}/stage"
+        own_disk = self.request.share is None or machine.disks is not None
+        if self.request.dataset is None or not own_disk or machine.data(self.request).exists():
+            return False
+        if processes.state(name) is None:
+            folder = machine.programs / self._ahead
+            program = staging(self.request, folder, self._node.store, "--ahead")
+            processes.start(name, program, folder / "stage.log", {})
+        return processes.state(name) == "running"
+
+    @property
+    def hurries(self) -> bool:
+        """Whether others wait for what this node does next."""
+        return not self.ended and not self._is_settled and self._clock() - self._since < _HURRIED_SECONDS
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether its ranks train, or its readers read."""
+        return self._run is not None and self._run.status.phase == "run" and not self._run.status.waits
+
+    def _has_lost_all(self) -> bool:
+        """Whether this node has come further in the latest attempt than its programs tell: its disk is a new one."""
+        if self._latest is None or self._run is not None or self._lost == self._latest.number:
+            return self._latest is not None and self._lost == self._latest.number
+        told = self._told_of(self._latest)
+        began = told is not None and not told.over and told.phase not in ("wait", "stage")
+        if began and not any(each.startswith(f"{self._latest.name}/") for each in self._node.processes.names()):
+            self._lost = self._latest.number
+        return self._lost == self._latest.number
+
+    def _find_latest(self) -> bool:
+        """Read the attempts that are newer than the latest known; whether this node now ends what it did for that."""
+        if not self._looked_for_attempts:
+            keys = list(self._channel.list(documents.attempts_prefix(self.request.run)))
+            self._number = max(map(documents.attempt_number, keys), default=0)
+            self._looked_for_attempts = True
+            if self._number:
+                self._take(self._channel.read(documents.attempt_key(self.request.run, self._number)))
+        before = self._latest
+        while found := self._channel.read(documents.attempt_key(self.request.run, self._number + 1)):
+            self._number += 1
+            self._take(found)
+        return self._latest is not before and before is not None
+
+    def _take(self, document: Document | None) -> None:
+        try:
+            attempt = Attempt.from_json(document.text) if document else None
+        except DataError as error:
+            self._node.say(f"attempt {self._number} cannot be used: {error}")
+            return
+        if attempt is not None and attempt.token == self.request.token:
+            self._latest, self._run, self._since, self._failed = attempt, None, self._clock(), None
+
+    def _has_ended(self) -> bool:
+        self.ended = end_of(self._channel.read(self.request.end_key), self.request) is not None
+        return self.ended
+
+    def _hear(self) -> None:
+        """Look which nodes beat, and read what those have told whose status has changed. While this one could not look
+        it cannot tell who was silent."""
+        keys, now = self._channel.list(documents.NODES), self._clock()
+        deaf, self._heard = max(0.0, now - self._heard - 2 * _LOOK_SECONDS), now
+        self._since += deaf
+        self._tags = {name: (tag, since + deaf, changed) for name, (tag, since, changed) in self._tags.items()}
+        for key, tag in keys.items():
+            instance, _, kind = key.removeprefix(documents.NODES).partition(".")
+            if not documents.INSTANCE.fullmatch(instance) or instance == self._instance:
+                continue
+            if kind == "beat":
+                known = self._tags.get(instance)
+                if known is None or known[0] != tag:
+                    self._tags[instance] = (tag, now, known is not None)
+            elif kind == "run" and tag != getattr(self._documents.get(instance), "tag", None):
+                found = self._channel.read(key)
+                self._documents |= {instance: found} if found else {}
+
+    def _unheard(self) -> Mapping[str, float]:
+        """Of all known nodes, itself included, when this one looked last: it may have been stuck since. A member is not
+        gone before it could be heard."""
+        now = self._heard
+        found = {name: now - since if changed else _NEVER for name, (_, since, changed) in self._tags.items()}
+        for name in self._latest.instances if self._latest else ():
+            found[name] = min(found.get(name, _NEVER), now - self._since)
+        return {**found, self._instance: 0.0}
+
+    def _statuses(self) -> Mapping[str, NodeStatus]:
+        """What all nodes have told last of this launch."""
+        found = {name: _status(document, self.request.token) for name, document in self._documents.items()}
+        own = {self._instance: self._told} if self._told else {}
+        return {**{name: status for name, status in found.items() if status}, **own}
+
+    def _others(self) -> Mapping[str, NodeStatus]:
+        """What the other members have told of the latest attempt."""
+        assert self._latest is not None
+        return {
+            name: each
+            for name, each in self._statuses().items()
+            if name != self._instance and name in self._latest.instances and each.attempt == self._latest.number
+        }
+
+    def _decide(self) -> None:
+        """Write down the next attempt, or the end of the run, where this node finds that one is due."""
+        statuses, unheard, now = self._statuses(), self._unheard(), self._clock()
+        if self._instance not in statuses:
+            return
+        members = self._latest.instances if self._latest else ()
+        told = [each for name in members if (each := statuses.get(name)) and each.attempt == self._number]
+        if any(each.fails for each in told):
+            self._failed = now if self._failed is None else self._failed
+        leaves = any(each.leaves_now for each in told)
+        if leaves and len(told) == len(members) and all(each.over for each in told) and self._is_finished():
+            self._end(RunEnd(token=self.request.token, outcome="finished"))
+            return
+        unheard_of = any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
+        known = filter(None, map(statuses.get, members))
+        unheard_of |= any(each.lost or each.phase == "wait" for each in known)
+        heard = Heard(
+            statuses=statuses,
+            unheard=unheard,
+            waited=now - self._since,
+            failed=now - self._failed if self._failed is not None else 0.0,
+            step=self._newest_step() if leaves or unheard_of else 0,
+        )
+        match decide(self.request, self._latest, heard, number=self._number + 1):
+            case Attempt() as attempt:
+                if self._is_finished():
+                    self._end(RunEnd(token=self.request.token, outcome="finished"))
+                else:
+                    self._channel.write_new(documents.attempt_key(self.request.run, attempt.number), attempt.to_json())
+            case RunEnd() as end:
+                self._end(end)
+
+    def _end(self, end: RunEnd) -> None:
+        self._channel.write(self.request.end_key, end.to_json())
+        self._node.say(f"the run {self.request.run} is {end.outcome} {end.error}".rstrip())
+
+    def _is_finished(self) -> bool:
+        """Whether this launch has left a finished model, after which a node was lost."""
+        if self._latest is None:
+            return False
+        found = self._channel.read(f"{documents.RUNS}{self.request.run}/{SUMMARY}")
+        return found is not None and '"stopped": false' in found.text
+
+    def _newest_step(self) -> int:
+        folder = f"{documents.RUNS}{self.request.run}/{CHECKPOINTS}/step-"
+        steps = (key.removeprefix(folder).removesuffix(".pt") for key in self._channel.list(folder))
+        return max((int(each) for each in steps if each.isdecimal()), default=0)
+
+    def _notice(self) -> str:
+        """What AWS says of this node's end; what was said before, where it does not answer."""
+        try:
+            return self._node.notice()
+        except OSError as error:
+            self._node.say(f"whether AWS ends this node is unknown: {type(error).__name__}: {error}")
+            return self._leaves
+
+    def _told_of(self, attempt: Attempt) -> NodeStatus | None:
+        """What this node has told of the attempt, before its agent was started again."""
+        document = self._channel.read(documents.status_key(self._instance))
+        found = _status(document, attempt.token) if document else None
+        return found if found and found.attempt == attempt.number else None
+
+    def _tell(self, status: NodeStatus) -> None:
+        trouble, since = self._stuck
+        if not status.trouble and self._clock() - since < _TOLD_SECONDS:
+            status = replace(status, trouble=trouble)
+        if status != self._told:
+            self._channel.write(documents.status_key(self._instance), status.to_json())
+            self._told = replace(status)
+
+    def beat(self, stuck: float) -> None:
+        """Have the others hear this node, which has waited for so many seconds for something that does not answer."""
+        if self._clock() - self._beaten < _HEARD_SECONDS:
+            return
+        began = self._clock()
+        self._beaten, self._beats = began, self._beats + 1
+        self._channel.write(documents.beat_key(self._instance), f"{self._clock():.3f} {self._beats}")
+        stuck = max(stuck, self._clock() - began)  # it may be the channel that does not answer
+        if stuck > STUCK_SECONDS and self._told is not None:
+            trouble = f"it has waited {stuck:.0f} s for its shared folder, its disk or the bucket to answer"
+            self._stuck = trouble, self._clock()
+            self._tell(replace(self._told, trouble=trouble))
+
+
+def _status(document: Document, token: str) -> NodeStatus | None:
+    """A node's status; None for one of another launch, and for what is none: others may write there, too."""
+    try:
+        found = NodeStatus.from_json(document.text)
+    except DataError:
+        return None
+    return found if found.token == token else None
+
+
+def end_of(document: Document | None, request: RunRequest) -> RunEnd | None:
+    """How a launch has ended; None where it has not."""
+    try:
+        found = RunEnd.from_json(document.text) if document else None
+    except DataError:
+        return None
+    return found if found and found.token == request.token else None
