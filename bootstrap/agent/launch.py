@@ -203,19 +203,17 @@ class Launch:
         told = [each for name in members if (each := statuses.get(name)) and each.attempt == self._number]
         if any(each.fails for each in told):
             self._failed = now if self._failed is None else self._failed
-        leaves = any(each.leaves_now for each in told)
-        if leaves and len(told) == len(members) and all(each.over for each in told) and self._is_finished():
-            self._end(RunEnd(token=self.request.token, outcome="finished"))
-            return
-        unheard_of = any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
-        known = filter(None, map(statuses.get, members))
-        unheard_of |= any(each.lost or each.phase == "wait" for each in known)
+        over = [each for each in told if each.over]
+        may_go_on = bool(over) or any(each.leaves_now for each in told)
+        may_go_on |= any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
+        may_go_on |= any((each := statuses.get(name)) is not None and each.phase == "wait" for name in members)
         heard = Heard(
             statuses=statuses,
             unheard=unheard,
             waited=now - self._since,
             failed=now - self._failed if self._failed is not None else 0.0,
-            step=self._newest_step() if leaves or unheard_of else 0,
+            step=self._newest_step() if may_go_on else 0,
+            finished=bool(over) and self._is_finished(),
         )
         match decide(self.request, self._latest, heard, number=self._number + 1):
             case Attempt() as attempt:

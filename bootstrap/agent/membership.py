@@ -41,6 +41,8 @@ class Heard:
     """Seconds since all nodes of the latest attempt have ended, of which one has failed."""
     step: int = 0
     """That of the newest checkpoint."""
+    finished: bool = False
+    """Whether the run has left a finished model."""
 
     def hears(self, instance: str) -> bool:
         """Whether a node is not gone."""
@@ -72,18 +74,20 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
         return _first(request, heard, number)
     gone = [each for each in latest.instances if not _is_there(each, latest, heard)]
     leaving = _leaving(("now", "slow"), latest, heard)
-    if leaving and not request.stop and not _any_fails(latest, heard):  # all others stop for it with a checkpoint
+    goes_on = not (request.stop or heard.finished or _any_fails(latest, heard))
+    if leaving and goes_on:  # all others stop for it with a checkpoint
         here = [each for each in latest.members if each.instance not in gone]
         ended = _all(here, lambda each: each.over, latest, heard)
         return _without([*leaving, *gone], request, latest, heard, number, why=_left(leaving, heard)) if ended else None
     if _all(latest.trainers, lambda each: each.over, latest, heard):
         told = {name: each for name, each in heard.statuses.items() if name in latest.instances}
-        ranks_alone = any(each.fails for each in told.values()) and not any(each.error for each in told.values())
-        restarted = [name for name, each in told.items() if each.lost and name not in gone]
-        if not (ranks_alone and (gone or restarted)):  # ranks fail with a node that is lost
+        failed = [each for each in told.values() if each.fails]
+        lost = [name for name, each in told.items() if each.lost]
+        unfinished = not failed and not heard.finished
+        if not unfinished and (not failed or any(each.error for each in failed) or not (gone or lost)):
             return _end(request, latest, heard)
-        if not gone:
-            why = f"{_named(restarted, 'was', 'were')} started anew"
+        if not gone:  # ranks fail with those of a node that is lost
+            why = f"{_named(lost, 'was', 'were')} started anew" if lost else "somebody else has stopped the ranks"
             return _without([], request, latest, heard, number, why=why)
     if gone:
         return _without(gone, request, latest, heard, number)

@@ -147,7 +147,8 @@ class NodeStatus(FlatDocument):
     ranks: int | None = None
     """The exit status of its ranks, if they failed."""
     lost: bool = False
-    """Whether a program of it has ended with nobody seeing how, as when the node was started anew."""
+    """Whether a program of it has ended with nobody seeing how, or was ended by somebody else, as when the node was
+    started anew."""
     read: int = 0
     """Bytes of the texts that it has read, decompressed."""
     lines: int = 0

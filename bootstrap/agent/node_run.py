@@ -7,6 +7,7 @@ cannot go on without one of its readers: it would learn from a part of the text 
 """
 
 import shutil
+import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
@@ -39,6 +40,8 @@ _UPLOAD_SECONDS = 5.0
 _PROGRESS_SECONDS = 30.0
 _STAGE, _TRAIN, _READER = "stage", "train", "reader-"
 _LAST_BYTES = 4096
+_ENDED = ("lost", 128 + signal.SIGTERM)
+"""How ranks end that nobody has asked to stop."""
 
 Statuses = Mapping[str, NodeStatus]
 """The statuses of an attempt's other nodes, by instance; of one that has told nothing there is none."""
@@ -220,7 +223,7 @@ class NodeRun:
                 self._stop(_TRAIN)
             return True
         if state and not self._is_to_stop(statuses):
-            lost = {"lost": True} if state == "lost" else {"ranks": state}
+            lost = {"lost": True} if state in _ENDED else {"ranks": state}
             self.status = replace(self.status, **lost)
         return False
 

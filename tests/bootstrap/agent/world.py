@@ -80,6 +80,18 @@ def request(*, trainers: int = 2, readers: int = 0, **more: object) -> RunReques
     return RunRequest(trainers=trainers, readers=readers, **made)  # type: ignore[arg-type]
 
 
+class CutChannel:
+    """The bucket as a node reaches it, or does not."""
+
+    def __init__(self, world: "World", instance: str) -> None:
+        self._world, self._instance = world, instance
+
+    def __getattr__(self, name: str) -> Any:
+        if self._instance in self._world.cut:
+            raise ConnectionError("no route to the bucket")
+        return getattr(self._world.channel, name)
+
+
 class World:
     """The nodes of a run, each with its programs and its agent, and the bucket."""
 
@@ -90,6 +102,8 @@ class World:
         self.programs: dict[str, Programs] = {}
         self.agents: dict[str, Agent] = {}
         self.gone: set[str] = set()
+        self.cut: set[str] = set()
+        """Nodes that do not reach the bucket."""
         self.notices: dict[str, str] = {}
         """What AWS says to nodes of their end."""
         for number in range(wanted.trainers + wanted.readers):
@@ -109,7 +123,7 @@ class World:
             store="s3://data",
             machine=Machine(root=self.root / instance),
             processes=self.programs[instance],
-            channel=self.channel,
+            channel=CutChannel(self, instance),
             clock=lambda: self.now,
             time=lambda: self.now,
             notice=lambda: self.notices.get(instance, ""),
@@ -186,6 +200,8 @@ class World:
                     kind = name.partition("/")[2]
                     if not kind.startswith("reader") or name in programs.stopped:  # text without an end
                         programs.states[name] = 0 if name not in programs.stopped else 143
+                    if kind == "train" and name not in programs.stopped:
+                        self.channel.write(f"{documents.RUNS}{RUN}/summary.json", '{"stopped": false}')
             if self.end() is not None and not any(each.running() for each in self.programs.values()):
                 return
 

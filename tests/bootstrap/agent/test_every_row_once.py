@@ -1,0 +1,188 @@
+"""Whatever is lost, cut off, delayed or asked to stop: a run ends with every step made once, and loses no checkpoint.
+
+Ranks are played. Those of an attempt meet when all of them run, go on from the newest checkpoint that the first one
+finds, and make steps together; a checkpoint is a file with all steps that were made for it.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.agent import documents
+from bootstrap.agent.node_documents import Attempt, RunEnd
+from bootstrap.agent.stage import stage
+from tests.bootstrap.agent.world import RUN, World, request
+
+STEPS = 40
+"""Of the run."""
+
+
+class Training:
+    """The ranks of a world, whose nodes have folders of their own."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.steps: dict[str, list[int]] = {}
+        """The steps that ranks which have met have made, with those of their checkpoint, by attempt."""
+        self.best = 0
+        """The newest checkpoint that was ever in the bucket."""
+        for instance in world.programs:
+            self.prepare(instance)
+
+    def prepare(self, instance: str) -> None:
+        """Have the dataset on a node."""
+        machine = self.world.agents[instance]._node.machine
+        data = machine.data(self.world.wanted)
+        data.parent.mkdir(parents=True, exist_ok=True)
+        data.touch()
+
+    def folder(self, instance: str) -> Path:
+        return self.world.agents[instance]._node.machine.run(self.world.wanted)
+
+    def look(self) -> None:
+        """Let staging bring what it should, and note the newest checkpoint of the bucket."""
+        for instance, programs in self.world.programs.items():
+            for name in programs.running():
+                if name.endswith("/stage") and instance not in self.world.cut:
+                    stage(
+                        self.world.wanted, self.world.agents[instance]._node.machine, self.world.channel, lambda _: None
+                    )
+                    programs.states[name] = 0
+        kept = self.world.channel.list(f"{documents.RUNS}{RUN}/checkpoints/")
+        newest = max((int(key[-len("000000000.pt") : -len(".pt")]) for key in kept), default=0)
+        assert newest >= self.best or self.summary() is not None
+        self.best = max(self.best, newest)
+
+    def learn(self, count: int) -> None:
+        """Let ranks that have met make so many steps, and those of whom one is gone fail."""
+        for attempt in self.attempts():
+            programs = [self.world.programs[each].states.get(f"{attempt.name}/train") for each in attempt.instances]
+            if not any(state == "running" for state in programs):
+                continue
+            if all(state == "running" for state in programs):
+                self._make(attempt, count)
+            elif attempt.name in self.steps:
+                for instance in attempt.instances:
+                    self.end(attempt, instance, 1)
+
+    def end(self, attempt: Attempt, instance: str, status: int) -> None:
+        """End the ranks of a node, where they run."""
+        states, name = self.world.programs[instance].states, f"{attempt.name}/train"
+        if states.get(name) == "running":
+            states[name] = status
+
+    def stop(self) -> None:
+        """Let ranks of which one was asked to stop do so: with a checkpoint, where they have met."""
+        for attempt in self.attempts():
+            name = f"{attempt.name}/train"
+            of = {each: self.world.programs[each] for each in attempt.instances}
+            if not any(name in each.stopped and each.states.get(name) == "running" for each in of.values()):
+                continue
+            if attempt.name in self.steps and all(each.states.get(name) == "running" for each in of.values()):
+                self._save(attempt)
+                self._summarise(attempt, stopped=True)
+                for instance in of:
+                    self.end(attempt, instance, 0)
+            for instance, programs in of.items():
+                if name in programs.stopped:
+                    self.end(attempt, instance, 143)
+
+    def attempts(self) -> list[Attempt]:
+        keys = self.world.channel.list(documents.attempts_prefix(RUN))
+        found = [self.world.channel.read(key) for key in keys]
+        return [Attempt.from_json(each.text) for each in found if each is not None]
+
+    def summary(self) -> list[int] | None:
+        """The steps of a run that has come to its end."""
+        found = self.world.channel.read(f"{documents.RUNS}{RUN}/summary.json")
+        summary = json.loads(found.text) if found else {"stopped": True}
+        return None if summary["stopped"] else list(summary["steps"])
+
+    def _make(self, attempt: Attempt, count: int) -> None:
+        first = self.folder(attempt.instances[0])
+        if attempt.name not in self.steps:
+            newest = max((first / "checkpoints").glob("step-*.pt"), default=None)
+            self.steps[attempt.name] = json.loads(newest.read_text()) if newest else []
+        steps = self.steps[attempt.name]
+        steps += range(len(steps), min(len(steps) + count, STEPS))
+        self._save(attempt)
+        if len(steps) == STEPS:
+            self._summarise(attempt, stopped=False)
+            for instance in attempt.instances:
+                self.end(attempt, instance, 0)
+
+    def _save(self, attempt: Attempt) -> None:
+        steps = self.steps[attempt.name]
+        folder = self.folder(attempt.instances[0]) / "checkpoints"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"step-{len(steps):09}.pt").write_text(json.dumps(steps))
+        for old in sorted(folder.iterdir())[:-2]:
+            old.unlink()
+
+    def _summarise(self, attempt: Attempt, *, stopped: bool) -> None:
+        content = {"stopped": stopped, "steps": self.steps[attempt.name]}
+        (self.folder(attempt.instances[0]) / "summary.json").write_text(json.dumps(content))
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["learn", "learn", "pass", "pass", "lose", "cut", "heal", "back", "crash", "ended from outside"]),
+    st.integers(0, 2),
+)
+
+
+def happen(training: Training, event: str, number: int) -> None:
+    world = training.world
+    instance = sorted(world.programs)[number]
+    match event:
+        case "learn":
+            training.learn(3 + number)
+        case "pass":
+            world.pass_by((6, 30, 90)[number])
+        case "lose":
+            world.lose(instance)
+        case "cut":
+            world.cut.add(instance)
+        case "heal":
+            world.cut.discard(instance)
+        case "back":
+            world.gone.discard(instance)
+            world.crash(instance)
+        case "crash":
+            world.crash(instance)
+        case "ended from outside":
+            world.programs[instance].stopped |= {each for each in world.programs[instance].running() if "train" in each}
+    training.stop()
+    training.look()
+
+
+@pytest.mark.slow
+@given(st.lists(EVENTS, max_size=40))
+def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, mock.patch("bootstrap.agent.membership.FRUITLESS", 1000):
+        world = World(Path(folder), request(trainers=3, share=None))
+        training = Training(world)
+        for event, number in events:
+            happen(training, event, number)
+        world.cut.clear()
+        world.gone.clear()
+        for _ in range(60):
+            if world.end() is not None:
+                break
+            for event in ("pass", "learn"):
+                happen(training, event, 1)
+        assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+        assert training.summary() == list(range(STEPS))
+
+
+def test_ranks_that_somebody_else_stops_go_on_in_another_attempt(tmp_path: Path) -> None:
+    training = Training(World(tmp_path, request(share=None)))
+    for event in ("pass", "pass", "pass", "learn", "ended from outside", "pass", "pass"):
+        happen(training, event, 0)
+    assert training.world.latest is not None
+    assert training.world.latest.number == 2
+    assert training.world.end() is None
