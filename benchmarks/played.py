@@ -12,7 +12,7 @@ from bootstrap.agent.agent import Agent
 from bootstrap.agent.channel import Document
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.machine import Machine
-from bootstrap.agent.node_run import Node
+from bootstrap.agent.node import Node
 from bootstrap.agent.processes import Processes
 
 RUN, _LAUNCH = "demo.20260102T030405-0a1b", "0a1b2c3d"

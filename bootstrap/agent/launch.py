@@ -7,8 +7,9 @@ from bootstrap.agent import documents
 from bootstrap.agent.channel import Document
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.membership import Heard, decide
+from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
-from bootstrap.agent.node_run import Node, NodeRun
+from bootstrap.agent.node_run import NodeRun
 from bootstrap.agent.processes import staging
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY

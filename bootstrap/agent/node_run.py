@@ -8,20 +8,19 @@ cannot go on without one of its readers: it would learn from a part of the text 
 
 import shutil
 import signal
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from bootstrap.agent import documents
-from bootstrap.agent.channel import Channel
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.health import Health
-from bootstrap.agent.machine import Machine
+from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
-from bootstrap.agent.processes import Processes, staging
+from bootstrap.agent.processes import staging
 from bootstrap.agent.progress import RecordedProgress
 from bootstrap.agent.supervisor import Restarts
 from bootstrap.agent.uploads import Uploads
@@ -45,32 +44,6 @@ _ENDED = ("lost", 128 + signal.SIGTERM)
 
 Statuses = Mapping[str, NodeStatus]
 """The statuses of an attempt's other nodes, by instance; of one that has told nothing there is none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """A node, and by what its agent reaches the rest of the world."""
-
-    instance: str
-    address: str
-    """Its private IPv4 address."""
-    gpus: int
-    store: str
-    """The address of its channel."""
-    machine: Machine
-    processes: Processes
-    channel: Channel
-    clock: Callable[[], float]
-    time: Callable[[], float]
-    """Seconds since 1970."""
-    notice: Callable[[], str]
-    """Whether AWS is about to end the node: one of LEAVES."""
-    power_off: Callable[[], None]
-    """Shuts the node down, which its group then replaces."""
-    pool: Executor
-    """Copies results beside all else."""
-    say: Callable[[str], None]
-    """Writes a line to the agent's log."""
 
 
 class NodeRun:

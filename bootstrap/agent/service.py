@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from bootstrap.agent.agent import BEAT_SECONDS, TICK_SECONDS, Agent
 from bootstrap.agent.channel import open_channel
 from bootstrap.agent.machine import this_machine
+from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Member
-from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import Processes
 
 _NICENESS = 19

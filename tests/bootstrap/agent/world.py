@@ -11,8 +11,8 @@ from bootstrap.agent.agent import Agent
 from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RequestQueue, RunRequest
 from bootstrap.agent.machine import Machine
+from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
-from bootstrap.agent.node_run import Node
 from bootstrap.agent.processes import State
 from corpus.stream.stream_settings import StreamSettings
 

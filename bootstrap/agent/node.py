@@ -1,0 +1,35 @@
+"""A node, and by what its agent reaches the rest of the world."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from bootstrap.agent.channel import Channel
+from bootstrap.agent.machine import Machine
+from bootstrap.agent.processes import Processes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node, and by what its agent reaches the rest of the world."""
+
+    instance: str
+    address: str
+    """Its private IPv4 address."""
+    gpus: int
+    store: str
+    """The address of its channel."""
+    machine: Machine
+    processes: Processes
+    channel: Channel
+    clock: Callable[[], float]
+    time: Callable[[], float]
+    """Seconds since 1970."""
+    notice: Callable[[], str]
+    """Whether AWS is about to end the node: one of LEAVES."""
+    power_off: Callable[[], None]
+    """Shuts the node down, which its group then replaces."""
+    pool: Executor
+    """Copies results beside all else."""
+    say: Callable[[str], None]
+    """Writes a line to the agent's log."""
