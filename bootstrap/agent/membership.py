@@ -155,7 +155,9 @@ def _is_there(instance: str, latest: Attempt, heard: Heard) -> bool:
     silent = heard.unheard.get(instance, float("inf"))
     if silent >= SUSPECT_SECONDS:
         told = ((name, heard.statuses.get(name)) for name in latest.instances if name != instance and heard.hears(name))
-        lost = any(each and each.attempt == latest.number and (each.waits or each.fails) for _, each in told)
+        lost = any(
+            each and each.attempt == latest.number and (each.waits or each.fails or each.over) for _, each in told
+        )
         silent = GONE_SECONDS if lost else silent
     return silent < GONE_SECONDS and not _has_lost_all(instance, heard)
 
