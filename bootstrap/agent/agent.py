@@ -48,7 +48,7 @@ class Agent:
         try:
             self._look()
             if self._launch is not None:
-                self._launch.take_part(self._has_ended_others)
+                self._launch.do(self._has_ended_others)
                 if self._launch.ended:
                     self._ended.add(self._launch.request.token)
             else:
@@ -72,6 +72,11 @@ class Agent:
     def busy(self) -> bool:
         """Whether there is something to do."""
         return self._launch is not None and not self._launch.ended
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether this node is in an attempt, and has not ended its part of it."""
+        return self._launch is not None and self._launch.takes_part
 
     @property
     def pause(self) -> float:

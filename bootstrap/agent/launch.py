@@ -57,7 +57,7 @@ class Launch:
         self._stuck = ("", -_NEVER)
         """How this node was stuck, and when it told that last."""
 
-    def take_part(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
+    def do(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
         """Do what can be done now."""
         due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
         if due:
@@ -104,6 +104,11 @@ class Launch:
             program = staging(self.request, folder, self._node.store, "--ahead")
             processes.start(name, program, folder / "stage.log", {})
         return processes.state(name) == "running"
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether this node is in an attempt, and has not ended its part of it."""
+        return not self.ended and self._run is not None and not self._run.status.over
 
     @property
     def hurries(self) -> bool:

@@ -123,6 +123,13 @@ def this_machine() -> Machine:
     return Machine(root=Path(os.environ.get("NODE_ROOT") or "/"))
 
 
+def is_shutting_down() -> bool:
+    """Whether systemd ends this machine, and not a service alone; False where nobody can tell."""
+    with suppress(DataError):
+        return run_command(["systemctl", "is-system-running"]).stdout.strip() == "stopping"
+    return False
+
+
 def _file_of(request: RunRequest) -> str:
     if request.dataset is None:
         return f"texts-{request.texts_name}.h5"

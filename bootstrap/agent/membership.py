@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bootstrap.agent.documents import RunRequest
-from bootstrap.agent.node_documents import Attempt, Member, NodeStatus, RunEnd
+from bootstrap.agent.node_documents import LEAVES_NOW, Attempt, Member, NodeStatus, RunEnd
 
 GONE_SECONDS = 20.0
 """How long a node may not be heard."""
@@ -22,6 +22,8 @@ SETTLED_SECONDS = 60.0
 """How long an attempt goes on before it is ended for nodes that have come."""
 FRUITLESS = 3
 """How many attempts may be ended at the same step by lost nodes."""
+_WHY = {"now": "being reclaimed by AWS", "off": "being shut down", "slow": "slow, and replaced"}
+"""What is said of nodes that leave."""
 _NAMED = 8
 """How many nodes a sentence names."""
 _PORTS = range(20_000, 30_000)
@@ -73,7 +75,7 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     if latest is None:
         return _first(request, heard, number)
     gone = [each for each in latest.instances if not _is_there(each, latest, heard)]
-    leaving = _leaving(("now", "slow"), latest, heard)
+    leaving = _leaving(LEAVES_NOW, latest, heard)
     goes_on = not (request.stop or heard.finished or _any_fails(latest, heard))
     if leaving and goes_on:  # all others stop for it with a checkpoint
         here = [each for each in latest.members if each.instance not in gone]
@@ -88,7 +90,8 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
             return _end(request, latest, heard)
         if not gone:  # ranks fail with those of a node that is lost
             why = f"{_named(lost, 'was', 'were')} started anew" if lost else "somebody else has stopped the ranks"
-            return _without([], request, latest, heard, number, why=why)
+            why = _left(leaving, heard) if leaving else why
+            return _without(leaving, request, latest, heard, number, why=why)
     if gone:
         return _without(gone, request, latest, heard, number)
     trains = _all(latest.members, lambda each: each.phase == "run", latest, heard)
@@ -194,11 +197,8 @@ def _leaving(when: Sequence[str], latest: Attempt, heard: Heard) -> list[str]:
 
 def _left(leaving: Sequence[str], heard: Heard) -> str:
     """Why these nodes leave."""
-    slow = [name for name in leaving if heard.statuses[name].leaves == "slow"]
-    reclaimed = [name for name in leaving if name not in slow]
-    reasons = [f"{_named(slow, 'is', 'are')} slow, and replaced"] if slow else []
-    reasons += [f"{_named(reclaimed, 'is', 'are')} being reclaimed by AWS"] if reclaimed else []
-    return "; ".join(reasons)
+    of = {when: [name for name in leaving if heard.statuses[name].leaves == when] for when in _WHY}
+    return "; ".join(f"{_named(names, 'is', 'are')} {_WHY[when]}" for when, names in of.items() if names)
 
 
 def _any_fails(latest: Attempt, heard: Heard) -> bool:

@@ -29,9 +29,11 @@ from common.errors import DataError
 from common.json_values import require_fields
 
 MOST_ATTEMPTS = 999_999
-LEAVES = ("", "soon", "now", "slow")
-"""Of a spot node: AWS has not said that it ends; advises to replace it; ends it in two minutes. `slow`: the node ends
-itself, to be replaced."""
+LEAVES_NOW = ("now", "off", "slow")
+"""AWS ends a spot node in two minutes; a node is being shut down; it ends itself, to be replaced by one that is not so
+slow."""
+LEAVES = ("", "soon", *LEAVES_NOW)
+"""`soon`: AWS advises to replace a spot node."""
 _LATEST = 2.5e11
 """Seconds from 1970 to about the year 9900: no later one is a date."""
 _PORTS = range(1024, 65_000)
@@ -191,7 +193,7 @@ class NodeStatus(FlatDocument):
     @property
     def leaves_now(self) -> bool:
         """Whether all others stop with a checkpoint, and go on without it."""
-        return self.leaves in ("now", "slow")
+        return self.leaves in LEAVES_NOW
 
     @property
     def over(self) -> bool:

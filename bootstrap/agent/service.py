@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bootstrap.agent.agent import BEAT_SECONDS, TICK_SECONDS, Agent
 from bootstrap.agent.channel import open_channel
-from bootstrap.agent.machine import this_machine
+from bootstrap.agent.machine import is_shutting_down, this_machine
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Member
 from bootstrap.agent.processes import Processes
@@ -34,9 +34,17 @@ def serve(
     """Be the agent of a node until it has had nothing to do for `idle_seconds`.
 
     `group`: the name of its deployment; `member`: which node it is; `store`: the address of the channel; `tell_busy` is
-    told whenever it has got something to do, or has done it.
+    told whenever it has got something to do, or has done it. SIGTERM ends it; where the machine shuts down, its ranks
+    stop with a checkpoint before, and the others go on without it.
     """
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    leaves = threading.Event()
+
+    def end(number: int, _: object) -> None:
+        if not is_shutting_down():
+            sys.exit(128 + number)
+        leaves.set()
+
+    signal.signal(signal.SIGTERM, end)
     node = Node(
         instance=member.instance,
         address=member.address,
@@ -47,7 +55,7 @@ def serve(
         channel=open_channel(store),
         clock=time.monotonic,
         time=time.time,
-        notice=notice,
+        notice=lambda: "off" if leaves.is_set() else notice(),
         power_off=power_off,
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
         say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
@@ -55,7 +63,7 @@ def serve(
     agent = Agent(group, node, beat_seconds=beat_seconds)
     threading.Thread(target=_beat, args=(agent,), daemon=True).start()
     worked, busy = time.monotonic(), False
-    while time.monotonic() - worked < idle_seconds:
+    while time.monotonic() - worked < idle_seconds and not (leaves.is_set() and not agent.takes_part):
         agent.tick()
         if agent.busy:
             worked = time.monotonic()

@@ -98,7 +98,12 @@ chmod 755 "$root/usr/local/bin/shoal-python" "$root/usr/local/bin/shoal-agent"
 [ -n "${NODE_ROOT:-}" ] || [ "$GPUS" = 0 ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
 # Programs that the agent has started go on while it is started again; one that is killed for memory does not end it.
 mkdir -p "$root/etc/systemd/system"
+# Where the machine shuts down the agent still has the network, to stop its ranks with a checkpoint and say so.
 cat >"$root/etc/systemd/system/shoal-agent.service" <<UNIT
+[Unit]
+Wants=network-online.target
+After=network-online.target
+
 [Service]
 ExecStart="$root/usr/local/bin/shoal-agent"
 StandardOutput=append:$root/var/log/shoal-agent.log

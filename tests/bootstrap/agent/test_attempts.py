@@ -208,6 +208,19 @@ def test_a_slow_node_leaves_with_a_checkpoint_and_shuts_itself_down(tmp_path: Pa
     assert world.latest.instances == (FIRST, third)
 
 
+def test_the_others_go_on_at_once_without_a_node_that_is_shut_down(world: World) -> None:
+    world.train()
+    world.notices[SECOND] = "off"
+    world.programs[SECOND].states["0a1b2c3d-1/train"] = 143  # systemd ends its programs, too
+    world.finish(FIRST, "train")  # all ranks stop at one step
+    world.pass_by(14)
+    world.lose(SECOND)
+    world.pass_by(4)
+    assert world.latest is not None
+    assert world.latest.instances == (FIRST,)
+    assert world.latest.why == f"the node {SECOND} is being shut down"
+
+
 @pytest.mark.parametrize("wish", [{}, {"replace_slow": True, "min_nodes": 2}])
 def test_a_slow_node_stays_unless_it_is_to_be_replaced_and_the_others_are_enough(
     tmp_path: Path, wish: dict[str, Any]
