@@ -2,8 +2,9 @@
 
     python -m benchmarks goodput [--nodes 4 8 16] [--hours 2] [--every 10]
 
-Goodput is the share of the paid node-seconds in which rows were computed that count. A node is ended without a warning
-every ten minutes, and another one comes in its place, which is paid from its start and boots for a while. The agents
+Goodput is the share of the paid node-seconds in which rows were computed that count. A node is ended every ten minutes,
+as when its power fails, or as when it is terminated, which shuts it down. Another one comes in its place, which is paid
+from its start and boots for a while. The agents
 are the real ones, with a clock of their own; what ranks do is played: they start for a while, train together, write
 checkpoints, wait where they lost others, and stop when they are asked to. Beside it is what is computed for a launcher
 which looks every 15 seconds, ends the cluster where a node is lost, and has the run go on from its checkpoint on a new
@@ -14,6 +15,7 @@ import argparse
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -126,6 +128,8 @@ class _Programs:
     """When a program ends that is to."""
     asked: bool = False
     meeting: Path | None = None
+    shuts_down: bool = False
+    """Whether the node does, which asks all its programs to stop."""
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         del program, log
@@ -199,31 +203,32 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     times = Times(start=options.start, stage=0.5, writing=options.writing, boot=options.boot)
     log, found = Log("goodput"), {}
-    for nodes in options.nodes:
+    restarted = _restarted(60 * options.every, times)
+    for nodes, how in product(options.nodes, ("lost", "shut down")):
         with TemporaryDirectory() as folder:
-            played = _play(Path(folder), nodes, 3600 * options.hours, 60 * options.every, times)
-        found[nodes] = {**played, "restarted": _restarted(60 * options.every, times)}
-    heads = ["nodes", "goodput, %", "without boots, %", "booting, %", "repeated, %", "attempts", "restarted, %"]
+            cluster = _Cluster(Path(folder), nodes, times, shut_down=how == "shut down")
+            found[f"{nodes} {how}"] = _played(cluster, 3600 * options.hours, 60 * options.every)
     log.table(
-        heads,
+        ["nodes", "goodput, %", "without boots, %", "booting, %", "repeated, %", "attempts"],
         [
             [
-                str(nodes),
-                *(f"{100 * each[name]:.1f}" for name in ("goodput", "of booted", "booting", "repeated")),
+                name,
+                *(f"{100 * each[part]:.1f}" for part in ("goodput", "of booted", "booting", "repeated")),
                 str(each["attempts"]),
-                f"{100 * each['restarted']:.1f}",
             ]
-            for nodes, each in found.items()
+            for name, each in found.items()
         ],
     )
-    log.keep({"options": vars(options), "found": found})
+    log.say(f"the cluster replaced at each loss: {100 * restarted:.1f}%")
+    log.keep({"options": vars(options), "found": found, "restarted": restarted})
 
 
 class _Cluster:
     """Nodes that end and are replaced, and what they cost, in node-seconds."""
 
-    def __init__(self, root: Path, nodes: int, times: Times) -> None:
-        self.bucket, self.now = PlayedBucket(), 0.0
+    def __init__(self, root: Path, nodes: int, times: Times, *, shut_down: bool) -> None:
+        """`shut_down`: whether nodes are, where they end."""
+        self.bucket, self.now, self._shut_down = PlayedBucket(), 0.0, shut_down
         self.training = _Training(times, self.bucket)
         self.paid = self.booting = 0.0
         self._root, self._times, self._chance = root, times, random.Random(3)  # noqa: S311
@@ -240,13 +245,26 @@ class _Cluster:
         machine, name = Machine(root=self._root / str(self._added)), f"i-{self._added:08x}"
         left = (machine.data(self._wanted), machine.run(self._wanted) / RECORD)
         programs = _Programs(self._times, self._clock, left)
-        self._agents[name] = agent(self._added, programs, self.bucket, self._clock, self._root)
+        self._agents[name] = agent(
+            self._added,
+            programs,
+            self.bucket,
+            self._clock,
+            self._root,
+            lambda: "off" if programs.shuts_down else "",
+        )
         self._due[name], self.training.nodes[name] = self.now, programs
         self._added += 1
 
-    def lose(self) -> None:
-        """End a node without a warning, and start another one in its place."""
+    def end_one(self) -> None:
+        """End a node, and start another one in its place."""
         name = self._chance.choice(sorted(self._agents))
+        if self._shut_down:
+            self.training.nodes[name].shuts_down = self.training.nodes[name].asked = True
+        else:
+            self._lose(name)
+
+    def _lose(self, name: str) -> None:
         for held in (self._agents, self._due, self.training.nodes):
             del held[name]
         self._boots.append(self.now + self._times.boot)
@@ -254,6 +272,9 @@ class _Cluster:
     def tick(self) -> None:
         """Let a moment pass."""
         self.training.tick(self.now)
+        for name in [name for name, each in self.training.nodes.items() if each.shuts_down]:
+            if not self._agents[name].takes_part:
+                self._lose(name)
         while self._boots and self.now >= self._boots[0]:
             del self._boots[0]
             self._add()
@@ -267,8 +288,7 @@ class _Cluster:
         self.now = round(self.now + _TICK, 3)
 
 
-def _play(root: Path, nodes: int, seconds: float, every: float, times: Times) -> dict[str, float]:
-    cluster = _Cluster(root, nodes, times)
+def _played(cluster: _Cluster, seconds: float, every: float) -> dict[str, float]:
     training = cluster.training
     while not training.progress:
         cluster.tick()
@@ -276,7 +296,7 @@ def _play(root: Path, nodes: int, seconds: float, every: float, times: Times) ->
     ends, lost = cluster.now + seconds, cluster.now + every
     while cluster.now < ends:
         if cluster.now >= lost:
-            cluster.lose()
+            cluster.end_one()
             lost += every
         cluster.tick()
     return {

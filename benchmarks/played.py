@@ -74,7 +74,14 @@ def request(bucket: PlayedBucket, nodes: int) -> RunRequest:
     return wanted
 
 
-def agent(number: int, programs: Processes, bucket: PlayedBucket, clock: Callable[[], float], root: Path) -> Agent:
+def agent(
+    number: int,
+    programs: Processes,
+    bucket: PlayedBucket,
+    clock: Callable[[], float],
+    root: Path,
+    notice: Callable[[], str] = lambda: "",
+) -> Agent:
     """That of the node with this number, whose root is the folder of that name in `root`."""
     return Agent(
         "demo",
@@ -88,7 +95,7 @@ def agent(number: int, programs: Processes, bucket: PlayedBucket, clock: Callabl
             channel=bucket,
             clock=clock,
             time=clock,
-            notice=lambda: "",
+            notice=notice,
             power_off=lambda: None,
             pool=_AtOnce(),
             say=lambda _: None,
