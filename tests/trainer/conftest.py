@@ -12,6 +12,7 @@ import torch
 
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
+from trainer import rate_measurement
 from trainer.config import RANK_ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,13 @@ def no_gpu() -> Iterator[None]:
 def one_thread() -> None:
     """Threads that wait for each other spin, and are many times slower where other tests run beside them."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def brief_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in this process measures its rate for a moment: most of a run of a few steps would be that."""
+    monkeypatch.setattr(rate_measurement, "_LOOK", 0.02)
+    monkeypatch.setitem(rate_measurement.measure_own_rates.__kwdefaults__, "seconds", 0.05)
 
 
 def make_rows(count: int, *, seed: int, length: int = 20) -> RowBlock:
