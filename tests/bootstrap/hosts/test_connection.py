@@ -1,7 +1,10 @@
 """Hosts are reached as OpenSSH reaches them, and none whose key is not known; documents in their folder are whole."""
 
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.folder import SshFolder
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import read_hosts
+from bootstrap.hosts.payload import Code
 from common.errors import ShoalError
 from tests.ssh_hosts import SshHosts, ssh_hosts
 
@@ -61,6 +65,26 @@ def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
         assert list(first.list("requests/a")) == ["requests/a.json"]
         first.remove("requests/a.json")
         assert second.read("requests/a.json") is None
+
+
+def test_the_code_is_sent_once_and_again_to_an_empty_disk(hosts: SshHosts) -> None:
+    connection, code = Connection(read_hosts(hosts.file).hosts[0]), Code()
+    with closing(connection):
+        folder = Path(code.on(connection))
+        assert folder.parent == hosts.homes[0] / ".shoal" / "code"
+        (folder / "left").touch()
+        assert Path(code.on(connection)) == folder
+        assert (folder / "left").exists()
+        shutil.rmtree(hosts.homes[0] / ".shoal")
+        assert (Path(code.on(connection)) / "trainer" / "launch.py").exists()
+        assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+        shutil.rmtree(hosts.homes[0] / ".shoal")
+        (hosts.homes[0] / ".shoal").touch()
+        with pytest.raises(
+            ShoalError, match=r"cannot have Shoal's code in /\S+: .*; have its user write there, or make"
+        ):
+            code.on(connection)
+        (hosts.homes[0] / ".shoal").unlink()
 
 
 def test_a_folder_that_cannot_be_used_is_one_sentence(hosts: SshHosts) -> None:
