@@ -27,6 +27,7 @@ LONGEST = (
     "bootstrap/training/test_words_on_nodes.py",
     "bootstrap/training/test_remote.py",
     "bootstrap/hosts/test_on_hosts.py",
+    "bootstrap/hosts/test_on_bucket.py",
     "bootstrap/training/test_left_to_itself.py",
     "test_embeddings_life.py",
     "test_fasttext_life.py",

@@ -7,9 +7,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -27,8 +28,9 @@ def require_sshd() -> str:
 class SshHosts:
     """Hosts, the user's home with the key that they accept, and the file that names them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, variables: Mapping[str, str]) -> None:
         self.home, self.folder, self.file = root / "home", root / "shared", root / "hosts.txt"
+        self._variables = variables
         self._root, self.servers = root, dict[int, subprocess.Popen[bytes]]()
         ssh = self.home / ".ssh"
         ssh.mkdir(parents=True, mode=0o700)
@@ -109,7 +111,7 @@ class SshHosts:
             "PasswordAuthentication": "no",
             "AuthorizedKeysFile": self.home / ".ssh" / "id_ed25519.pub",
             "Subsystem": "sftp internal-sftp",
-            "SetEnv": f"HOME={home}",
+            "SetEnv": " ".join(f'{name}="{value}"' for name, value in {**self._variables, "HOME": home}.items()),
             "PermitRootLogin": "prohibit-password",
         }
         path = self._root / f"sshd-{port}"
@@ -131,11 +133,11 @@ class SshHosts:
 
 
 @contextmanager
-def ssh_hosts(root: Path, count: int = 2) -> Iterator[SshHosts]:
-    """Hosts, until the end of the block."""
+def ssh_hosts(root: Path, count: int = 2, variables: Mapping[str, str] = MappingProxyType({})) -> Iterator[SshHosts]:
+    """Hosts, until the end of the block; `variables`: what the environment of their processes has, too."""
     require_sshd()
     with ExitStack() as ends:
-        made = SshHosts(root)
+        made = SshHosts(root, variables)
         ends.callback(made.close)
         made.start(count)
         yield made

@@ -1,7 +1,8 @@
 """`python -m bootstrap.agent.host`: starts the agent of a host of one's own, unless it runs already.
 
 Prints one line of JSON: its `gpus`, whether a training `works` on the host, and the store of that where an agent of
-`other` code or for another store does it; or what is `missing` on the host. The agent goes on in a session of its own
+`other` code or for another store does it; or what is `missing` on the host, or why it is `unable` to use the store. The
+agent goes on in a session of its own
 until it has had nothing to do for some minutes; an other one that has nothing to do makes way. What it needs is below
 ~/.shoal, and may be removed while it does not run.
 """
@@ -66,6 +67,8 @@ def main() -> int:
         return _say(gpus=gpus, works=works, other=str(told.get("store")) if other and works else None)
     if runs and not _ended(told.get("process"), lock):
         return _say(gpus=gpus, works=True, other=str(told.get("store")))
+    if unable := _unable(asked.store):
+        return _say(unable=unable)
     _say(gpus=gpus, works=works, other=None)
     if os.fork():
         return 0
@@ -79,6 +82,24 @@ def main() -> int:
     tell_busy(False)
     _serve(asked, gpus, tell_busy, needs_gpu=found > 0)
     return 0
+
+
+def _unable(store: str) -> str:
+    """Why this host cannot use a bucket; nothing where it can, or where the store is a folder."""
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from corpus.reading.s3 import is_s3, place_of
+
+    if not is_s3(store):
+        return ""
+    soon = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
+    try:
+        boto3.client("s3", config=soon).head_bucket(Bucket=place_of(store).bucket)
+    except (BotoCoreError, ClientError) as error:
+        return str(error)
+    return ""
 
 
 def _works() -> bool:

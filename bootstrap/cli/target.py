@@ -102,7 +102,7 @@ hosts_option = option(
     metavar="FILE",
     group=_WHERE,
     help="on machines of your own, by SSH: a line each, user@host[:port] [gpus=N], and folder=/PATH that all of them "
-    "share",
+    "share, or folder=s3://BUCKET",
 )
 """Declares --hosts, below `where_options`; then `target` is its path."""
 

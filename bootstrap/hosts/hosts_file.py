@@ -2,7 +2,7 @@
 
 A line a host, `user@host[:port]` with options of its own, or an option of all of them:
 
-    folder=/srv/shoal                  a folder that all hosts share; needed
+    folder=/srv/shoal                  a folder that all hosts share, or a bucket: s3://BUCKET; needed
     python=/opt/venv/bin/python        the Python that has PyTorch (default: python3)
     ann@10.0.0.1 gpus=2
     ann@10.0.0.2:2222 address=192.168.7.2
@@ -17,7 +17,9 @@ from pathlib import Path, PurePosixPath
 
 from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
 from common.display import printable
-from common.errors import ShoalError
+from common.errors import DataError, ShoalError
+from corpus.reading.s3 import is_s3, place_of
+from infra import parts
 
 _HOST = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][\w.-]{0,63})@)?(?P<name>[A-Za-z0-9][A-Za-z0-9.-]{0,252})(?::(?P<port>\d{1,5}))?"
@@ -53,10 +55,11 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True)
 class HostsFile:
-    """The hosts, and the folder that they share."""
+    """The hosts, and what they share."""
 
     path: Path
-    folder: PurePosixPath
+    folder: str
+    """The path of a folder, or s3://BUCKET."""
     hosts: tuple[Host, ...]
 
 
@@ -87,9 +90,9 @@ def read_hosts(path: Path) -> HostsFile:
     if "folder" not in common:
         raise ShoalError(
             f"{path} names no folder that all hosts share; add a line such as folder=/srv/shoal, of a network file "
-            "system, or of any folder where there is one host"
+            "system, or of any folder where there is one host, or folder=s3://BUCKET"
         )
-    return HostsFile(path=path, folder=PurePosixPath(common["folder"]), hosts=hosts)
+    return HostsFile(path=path, folder=_folder(common["folder"]), hosts=hosts)
 
 
 def _options(words: list[str], known: tuple[str, ...], where: str) -> dict[str, str]:
@@ -101,10 +104,28 @@ def _options(words: list[str], known: tuple[str, ...], where: str) -> dict[str, 
                 f"{where}: '{printable(word)}' is neither user@host[:port] nor one of "
                 f"{', '.join(f'{each}=...' for each in known)}"
             )
-        if name in ("folder", "python") and not (_PATH.fullmatch(value) or (name, value) == ("python", "python3")):
-            raise ShoalError(f"{where}: {name} must be an absolute path, but is '{printable(value)}'")
+        if name == "python" and value != "python3" and not _PATH.fullmatch(value):
+            raise ShoalError(f"{where}: python must be an absolute path, but is '{printable(value)}'")
+        if name == "folder" and not (_PATH.fullmatch(value) or _is_bucket(value)):
+            raise ShoalError(
+                f"{where}: folder must be an absolute path, or s3://BUCKET for all of a bucket, but is "
+                f"'{printable(value)}'"
+            )
         found[name] = value
     return found
+
+
+def _is_bucket(address: str) -> bool:
+    try:
+        bucket, key = place_of(address)
+    except DataError:
+        return False
+    return not key and parts.BUCKET.fullmatch(bucket) is not None
+
+
+def _folder(address: str) -> str:
+    """Each in one form, as agents compare them."""
+    return address.rstrip("/") if is_s3(address) else str(PurePosixPath(address))
 
 
 def _host(found: re.Match[str], options: Mapping[str, str], where: str) -> Host:

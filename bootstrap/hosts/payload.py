@@ -1,18 +1,16 @@
-"""What hosts are sent once: Shoal's code for nodes, and a dataset, each below its digest in the folder they share."""
+"""Shoal's code for nodes, which each host gets once, below its digest in ~/.shoal."""
 
 import hashlib
 import io
+import posixpath
 import zipfile
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from bootstrap.hosts.connection import Connection
-from bootstrap.hosts.group import HostGroup
-from bootstrap.progress import Bars
+from bootstrap.hosts.connection import Connection, exists, make_folder
+from common.display import printable
 from common.errors import ShoalError
-from corpus.dataset import open_dataset
-from corpus.layout import DATASET_NAME
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("common", "corpus", "trainer", "bootstrap/agent")
@@ -22,41 +20,50 @@ _EARLY = (1980, 1, 1, 0, 0, 0)
 _UNPACK_SECONDS = 300.0
 
 
-def send_code(hosts: HostGroup) -> str:
-    """Send the code, if it is not there; returns the path of its folder. Raises ShoalError where it cannot be unpacked,
-    and LostError."""
-    packed = _packed()
-    key = f"code/{hashlib.sha256(packed).hexdigest()[:32]}"
-    if hosts.size(f"{key}/bootstrap/agent/host.py") is None:
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "code.zip"
-            path.write_bytes(packed)
-            hosts.put(path, f"{key}.zip")
-        partial = f"{key}.{uuid4().hex}.partial"
-        _run(hosts, ("-m", "zipfile", "-e", f"{hosts.name}/{key}.zip", f"{hosts.name}/{partial}"))
-        hosts.rename(partial, key)
-    return f"{hosts.name}/{key}"
+class Code:
+    """The code of this Shoal."""
+
+    def __init__(self) -> None:
+        self._packed = _packed()
+        self._name = hashlib.sha256(self._packed).hexdigest()[:32]
+
+    def on(self, connection: Connection) -> str:
+        """Its folder on a host, to which it is sent if it is not there. Raises ShoalError where it cannot be there, and
+        LostError."""
+        folder = f"{connection.home}/.shoal/code/{self._name}"
+        try:
+            with connection.answering():
+                if not exists(connection.files, f"{folder}/bootstrap/agent/host.py"):
+                    self._send(connection, folder)
+        except OSError as error:
+            raise ShoalError(
+                f"{connection.host.called} cannot have Shoal's code in {folder}: {error.strerror or error}; have its "
+                "user write there, or make room"
+            ) from error
+        return folder
+
+    def _send(self, connection: Connection, folder: str) -> None:
+        files, partial = connection.files, f"{folder}.{uuid4().hex}.partial"
+        make_folder(files, posixpath.dirname(folder))
+        try:
+            files.putfo(io.BytesIO(self._packed), f"{partial}.zip")
+            _unpack(connection, f"{partial}.zip", partial)
+        finally:
+            with suppress(OSError):
+                files.remove(f"{partial}.zip")
+        try:
+            files.rename(partial, folder)
+        except OSError:
+            if not exists(files, folder):  # hosts may have one home
+                raise
 
 
-def send_dataset(hosts: HostGroup, path: Path, bars: Bars) -> str:
-    """Send a dataset, if it is not there; returns its key. Raises DataError for one that cannot be used."""
-    with open_dataset(path) as opened:
-        key = f"datasets/{opened.digest}/{DATASET_NAME}"
-    size = path.stat().st_size
-    bars.stage("send the dataset", size, "B")
-    if hosts.size(key) != size:
-        hosts.put(path, key, lambda done, _: bars.at(done))
-    bars.at(size)
-    return key
-
-
-def _run(hosts: HostGroup, arguments: tuple[str, ...]) -> None:
-    first = hosts.file.hosts[0]
-    connection: Connection = hosts.connect(first)
-    status, _, errors = connection.run((first.python, *arguments), seconds=_UNPACK_SECONDS)
+def _unpack(connection: Connection, path: str, folder: str) -> None:
+    host = connection.host
+    status, _, errors = connection.run((host.python, "-m", "zipfile", "-e", path, folder), seconds=_UNPACK_SECONDS)
     if status:
         last = errors.strip().splitlines()[-1:] or ["it said nothing"]
-        raise ShoalError(f"{first.called}: {first.python} failed with status {status}: {last[0]}")
+        raise ShoalError(f"{host.called}: {host.python} failed with status {status}: {printable(last[0])}")
 
 
 def _packed() -> bytes:

@@ -1,5 +1,5 @@
 """Hosts of one's own as a place, reached by SSH: the agents of a deployment's nodes, with a folder that all hosts share
-in the place of the bucket. It costs nothing that is known here."""
+or a bucket of the user's in the place of the deployment's. It costs nothing that is known here."""
 
 import random
 import secrets
@@ -19,9 +19,10 @@ from bootstrap.aws.paths import path_below
 from bootstrap.hosts.connection import Connection, LostError
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import HostsFile
-from bootstrap.hosts.payload import send_code, send_dataset
+from bootstrap.hosts.payload import Code
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
+from bootstrap.training.places.hosts_store import HostsStore, send_dataset, store_of
 from bootstrap.training.places.launch import options_of
 from bootstrap.training.places.nodes_followed import FollowedNodes, RemoteRecord, Watch, wait_for_data
 from bootstrap.training.places.place import Ended, Place, Run
@@ -39,7 +40,7 @@ from trainer.output.run_files import RECORD, SUMMARY
 from trainer.rank_processes import failure_in
 
 _GROUP = "hosts"
-"""What the agents of hosts call theirs, of which a shared folder has one."""
+"""What the agents of hosts call theirs, of which a folder or a bucket has one."""
 _SILENT_SECONDS = 8.0
 """After which the agent of a host that is not heard is started again; after each try it is twice as long."""
 _MOST_SILENT_SECONDS = 300.0
@@ -86,8 +87,8 @@ class HostsLaunch(RunLaunch):
 
     when_silent = "its log is agent.log, in a folder of that name in ~/.shoal of its host"
 
-    def __init__(self, hosts: HostGroup, run: str) -> None:
-        super().__init__(RequestedRuns(hosts, _GROUP, lambda call: call()), run)
+    def __init__(self, store: HostsStore, run: str) -> None:
+        super().__init__(RequestedRuns(store, _GROUP, lambda call: call()), run)
         self.are_working = False
         """Whether a training runs on a host."""
 
@@ -107,10 +108,11 @@ class HostsRun(Run):
 
     def __init__(self, place: OnHosts, prepared: Prepared, config: TrainConfig) -> None:
         self.config, self.prepared, self._place = config, prepared, place
-        self._hosts = HostGroup(place.file)
+        self._hosts, self._code = HostGroup(place.file), Code()
+        self.store = store_of(self._hosts)
         self._launch: HostsLaunch | None = None
         self._followed: FollowedNodes | None = None
-        self._code, self._data = "", ""
+        self._data = ""
 
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
@@ -118,16 +120,15 @@ class HostsRun(Run):
         assert self.prepared.here is not None
         with self._hosts:
             bars.stage("connect", 0)
-            self._hosts.each(lambda _: None)
-            self._code = send_code(self._hosts)
-            self._data = send_dataset(self._hosts, self.prepared.here, bars)
+            self._hosts.each(self._code.on)
+            self._data = send_dataset(self.store, self.prepared.here, bars)
             yield
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
         """Claim the hosts, and start their agents. A closed terminal leaves the run to itself."""
         bars.stage("start the agents", 0)
-        launch, hosts = HostsLaunch(self._hosts, self._name()), self._hosts.file.hosts
+        launch, hosts = HostsLaunch(self.store, self._name()), self._hosts.file.hosts
         self._launch = launch
         launch.are_working = bool(launch.wanted.going()) and self._any_works()
         request = RunRequest(
@@ -142,7 +143,7 @@ class HostsRun(Run):
         )
         try:
             if launch.put_in(request, self._place.wishes, anew=self.config.force):
-                self._hosts.write(f"{documents.RUNS}{launch.run}/{REQUEST_NAME}", request.to_json())
+                self.store.write(f"{documents.RUNS}{launch.run}/{REQUEST_NAME}", request.to_json())
             else:
                 bars.note(f"following run {launch.run}, which the same command has begun")
             if launch.end() is None:
@@ -176,8 +177,8 @@ class HostsRun(Run):
         host, gpus = connection.host, connection.host.gpus
         status, output, errors = connection.run(
             (
-                *("env", f"PYTHONPATH={self._code}", host.python, "-P", "-m", "bootstrap.agent.host"),
-                *("--group", _GROUP, "--store", self._hosts.name, "--instance", host.instance),
+                *("env", f"PYTHONPATH={self._code.on(connection)}", host.python, "-P", "-m", "bootstrap.agent.host"),
+                *("--group", _GROUP, "--store", self.store.name, "--instance", host.instance),
                 *("--address", connection.address, *(("--gpus", str(gpus)) if gpus else ()), *filter(None, (option,))),
             )
         )
@@ -191,7 +192,12 @@ class HostsRun(Run):
                 "bootstrap/nodes/gpu/requirements.txt lists and PyTorch, or name another Python in "
                 f"{self._place.file.path}: python=/path"
             )
-        if (other := told.get("other")) not in (None, self._hosts.name):
+        if unable := told.get("unable"):
+            raise ShoalError(
+                f"{host.called} cannot use {self.store.name}: {printable(str(unable)).rstrip('.')}; it needs AWS "
+                "credentials of its own, of a role or in its ~/.aws, that may list, read, write and delete there"
+            )
+        if (other := told.get("other")) not in (None, self.store.name):
             raise ShoalError(
                 f"{host.called}: a training in another folder, {printable(str(other))}, uses it; wait until that has "
                 "ended"
@@ -216,17 +222,17 @@ class HostsRun(Run):
 
     @contextmanager
     def view(self, bars: Bars) -> Iterator[RunView]:
-        """The record as it grows in the shared folder."""
+        """The record as it grows in what the hosts share."""
         bars.stage("start the ranks", 0)
         record = f"{documents.RUNS}{self.launch.run}/{RECORD}"
 
         def state() -> tuple[str, int] | None:
-            size = self._hosts.size(record)
+            size = self.store.size(record)
             return None if size is None else (str(size), size)
 
         with TensorBoardWriter(self.config.output / FOLDER) as board:
             view = RunView(bars, board)
-            remote = RemoteRecord(self.launch, view, state, lambda at: self._hosts.read_from(record, at) or b"")
+            remote = RemoteRecord(self.launch, view, state, lambda at: self.store.read_from(record, at))
             self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
             yield view
 
@@ -249,13 +255,13 @@ class HostsRun(Run):
         output, folder, run = self.config.output, f"{documents.RUNS}{self.launch.run}/", self.launch.run
         refused, files = list[str](), list[Path]()
         with self._hosts:
-            for key in self._hosts.list(folder):
+            for key in self.store.list(folder):
                 try:
                     path = path_below(output, names.result(key.removeprefix(folder)))
                 except ShoalError as error:
                     refused.append(str(error))
                     continue
-                self._hosts.get(key, path)
+                self.store.get(key, path)
                 files.append(path)
             self.launch.forget()
         for sentence in refused:
@@ -265,7 +271,7 @@ class HostsRun(Run):
         return Ended(
             summary=summary,
             failure=failure,
-            told={"run": f"{self._hosts.name}/{documents.RUNS}{run}/", "refused": refused},
+            told={"run": f"{self.store.name}/{documents.RUNS}{run}/", "refused": refused},
         )
 
     @property
@@ -300,11 +306,11 @@ class HostsRun(Run):
         """The name of the newest run that was stopped, if this one goes on, or of a new one."""
         if not self.config.resume:
             return f"{_GROUP}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
-        for name in sorted(filter(names.is_run, self._hosts.folders(documents.RUNS.rstrip("/"))), reverse=True):
-            summary = self._hosts.read(f"{documents.RUNS}{name}/{SUMMARY}")
+        for name in sorted(filter(names.is_run, self.store.folders(documents.RUNS.rstrip("/"))), reverse=True):
+            summary = self.store.read(f"{documents.RUNS}{name}/{SUMMARY}")
             if summary is None or '"stopped": true' in summary.text:
                 return name
-        raise ShoalError(f"no training in {self._hosts.name} was stopped; leave out --resume to start one")
+        raise ShoalError(f"no training in {self.store.name} was stopped; leave out --resume to start one")
 
 
 class _HostsWatch(Watch):
@@ -321,7 +327,7 @@ class _HostsWatch(Watch):
 
     def look_at_nodes(self, bars: Bars) -> None:
         """As in `Watch`."""
-        now, beats = time.monotonic(), self._run.hosts.list(documents.NODES)
+        now, beats = time.monotonic(), self._run.store.list(documents.NODES)
         for host in self._run.hosts.file.hosts:
             tag = beats.get(documents.beat_key(host.instance), "")
             known, since, pause = self._heard.setdefault(host.instance, (tag, now, _SILENT_SECONDS))

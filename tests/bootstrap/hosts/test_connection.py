@@ -1,14 +1,18 @@
 """Hosts are reached as OpenSSH reaches them, and none whose key is not known; documents in their folder are whole."""
 
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from bootstrap.hosts.connection import Connection, LostError
+from bootstrap.hosts.folder import SshFolder
 from bootstrap.hosts.group import HostGroup
 from bootstrap.hosts.hosts_file import read_hosts
+from bootstrap.hosts.payload import Code
 from common.errors import ShoalError
 from tests.ssh_hosts import SshHosts, ssh_hosts
 
@@ -50,7 +54,9 @@ def test_a_host_that_is_not_known_or_takes_no_key_is_refused(hosts: SshHosts) ->
 
 
 def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
-    with HostGroup(read_hosts(hosts.file)) as first, HostGroup(read_hosts(hosts.file)) as second:
+    file = read_hosts(hosts.file)
+    with HostGroup(file) as one, HostGroup(file) as other:
+        first, second = SshFolder(one), SshFolder(other)
         assert first.write_if("requests/a.json", "1", None)
         assert not second.write_if("requests/a.json", "2", None)
         found = second.read("requests/a.json")
@@ -61,19 +67,40 @@ def test_two_commands_change_a_document_once(hosts: SshHosts) -> None:
         assert second.read("requests/a.json") is None
 
 
+def test_the_code_is_sent_once_and_again_to_an_empty_disk(hosts: SshHosts) -> None:
+    connection, code = Connection(read_hosts(hosts.file).hosts[0]), Code()
+    with closing(connection):
+        folder = Path(code.on(connection))
+        assert folder.parent == hosts.homes[0] / ".shoal" / "code"
+        (folder / "left").touch()
+        assert Path(code.on(connection)) == folder
+        assert (folder / "left").exists()
+        shutil.rmtree(hosts.homes[0] / ".shoal")
+        assert (Path(code.on(connection)) / "trainer" / "launch.py").exists()
+        assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+        shutil.rmtree(hosts.homes[0] / ".shoal")
+        (hosts.homes[0] / ".shoal").touch()
+        with pytest.raises(
+            ShoalError, match=r"cannot have Shoal's code in /\S+: .*; have its user write there, or make"
+        ):
+            code.on(connection)
+        (hosts.homes[0] / ".shoal").unlink()
+
+
 def test_a_folder_that_cannot_be_used_is_one_sentence(hosts: SshHosts) -> None:
     (hosts.folder / "file").write_text("")
-    file = replace(read_hosts(hosts.file), folder=PurePosixPath(hosts.folder / "file" / "below"))
+    file = replace(read_hosts(hosts.file), folder=f"{hosts.folder}/file/below")
     with HostGroup(file) as group, pytest.raises(ShoalError, match=r"cannot use /\S+/file/below: .*; have its user"):
-        group.write("requests/a.json", "1")
+        SshFolder(group).write("requests/a.json", "1")
 
 
 def test_a_lock_that_was_left_is_taken_away_after_a_while(hosts: SshHosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bootstrap.hosts.group._LOCKED_SECONDS", 0.3)
+    monkeypatch.setattr("bootstrap.hosts.folder._LOCKED_SECONDS", 0.3)
     with HostGroup(read_hosts(hosts.file)) as group:
-        group.write("requests/c.json.lock", "of a command that was killed")
-        assert group.write_if("requests/c.json", "1", None)
-        assert list(group.list("requests/c")) == ["requests/c.json"]
+        folder = SshFolder(group)
+        folder.write("requests/c.json.lock", "of a command that was killed")
+        assert folder.write_if("requests/c.json", "1", None)
+        assert list(folder.list("requests/c")) == ["requests/c.json"]
 
 
 def test_a_proxy_that_is_not_understood_is_said(hosts: SshHosts) -> None:
@@ -91,11 +118,12 @@ def test_a_proxy_that_is_not_understood_is_said(hosts: SshHosts) -> None:
 def test_another_host_does_what_one_that_is_gone_did(hosts: SshHosts) -> None:
     file = read_hosts(hosts.file)
     with HostGroup(file) as group:
-        group.write("requests/b.json", "1")
+        folder = SshFolder(group)
+        folder.write("requests/b.json", "1")
         group.connect(file.hosts[0]).close()
         hosts.servers[hosts.ports[0]].terminate()
         hosts.servers[hosts.ports[0]].wait()
-        found = group.read("requests/b.json")
+        found = folder.read("requests/b.json")
         assert found is not None
         assert found.text == "1"
         with pytest.raises(LostError, match=r"does not answer"):

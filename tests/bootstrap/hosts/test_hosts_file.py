@@ -25,7 +25,7 @@ def test_options_of_all_hosts_and_of_one(tmp_path: Path) -> None:
         "# our lab\nfolder=/srv/shoal\npython=/opt/venv/bin/python\n\nann@10.0.0.1 gpus=2\n"
         "gpu-2:2222 python=/usr/bin/python3.12 address=192.168.7.2  # behind a gateway\n",
     )
-    assert str(found.folder) == "/srv/shoal"
+    assert found.folder == "/srv/shoal"
     assert [(each.called, each.gpus, each.address, each.python) for each in found.hosts] == [
         ("ann@10.0.0.1", 2, None, "/opt/venv/bin/python"),
         ("gpu-2:2222", None, "192.168.7.2", "/usr/bin/python3.12"),
@@ -35,12 +35,26 @@ def test_options_of_all_hosts_and_of_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "folder"), [("s3://reviews", "s3://reviews"), ("s3://reviews/", "s3://reviews"), ("/srv//x/", "/srv/x")]
+)
+def test_what_hosts_share_has_one_form(tmp_path: Path, written: str, folder: str) -> None:
+    assert read(tmp_path, f"folder={written}\nann@h1\n").folder == folder
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("ann@h1\n", "names no folder that all hosts share; add a line such as folder=/srv/shoal"),
         ("folder=/srv\n", "names 0 hosts; write 1 to 1,024, a line each: user@host"),
         ("folder=/srv\nann@h1\nann@h1\n", "names ann@h1 twice; name it once, with gpus=N"),
-        ("folder=srv\nann@h1\n", "line 1: folder must be an absolute path, but is 'srv'"),
+        (
+            "folder=srv\nann@h1\n",
+            "line 1: folder must be an absolute path, or s3://BUCKET for all of a bucket, but is 'srv'",
+        ),
+        ("folder=s3://reviews/below\nann@h1\n", "line 1: folder must be an absolute path, or s3://BUCKET"),
+        ("folder=s3://\nann@h1\n", "line 1: folder must be an absolute path, or s3://BUCKET"),
+        ("folder=s3://Re;views\nann@h1\n", "line 1: folder must be an absolute path, or s3://BUCKET"),
+        ("python=py\nfolder=/srv\nann@h1\n", "line 1: python must be an absolute path, but is 'py'"),
         ("folder=/srv\nann@h1 gpus=0\n", "line 2: gpus must be 1 to 64, but is '0'"),
         ("folder=/srv\nann@h1 gpus=two\n", "line 2: gpus must be 1 to 64, but is 'two'"),
         ("folder=/srv\nann@h1:99999\n", "line 2: 99999 is no port"),

@@ -1,22 +1,14 @@
 """Trainings on hosts of one's own, by a real SSH server: they are followed, stopped, resumed, and survive losses."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bootstrap.agent.documents import RUNS
-from corpus.dataset import write_dataset
-from corpus.dataset_settings import Settings
-from tests.bootstrap.training.on_nodes import rows
+from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
 from tests.secrets import places_of
 from tests.ssh_hosts import SshHosts, ssh_hosts
 
@@ -31,51 +23,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "dataset.h5"
-    write_dataset(
-        path,
-        train=rows(2000),
-        test=rows(200),
-        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
-        settings=Settings(row_length=10, vocabulary_size=20),
-    )
-    return path
-
-
-class Training:
-    """The command of a training, as it is typed."""
-
-    def __init__(self, hosts: SshHosts, dataset: Path, output: Path, *more: str, where: tuple[str, ...] = ()) -> None:
-        place = where or ("--hosts", str(hosts.file))
-        options = ["--data", str(dataset), "--output", str(output), "--threads", "1", "--seed", "3", "--json"]
-        command = [sys.executable, "-m", "bootstrap.cli.main", "train", *place, *options, *more]
-        self._hosts = hosts
-        self._known = self._runs()
-        self.process = subprocess.Popen(
-            command, env=hosts.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def _runs(self) -> set[Path]:
-        return set((self._hosts.folder / RUNS).glob("*"))
-
-    def until(self, name: str) -> Path:
-        """Until the new run has left files of this pattern in the shared folder; returns the run's folder."""
-        for _ in range(1200):
-            for run in self._runs() - self._known:
-                if list(run.glob(name)):
-                    return run
-            if self.process.poll() is not None:
-                raise AssertionError(self.process.communicate())
-            time.sleep(0.1)
-        raise AssertionError(f"no {name}")
-
-    def ended(self, status: int = 0) -> dict[str, Any]:
-        printed, said = self.process.communicate(timeout=240)
-        assert self.process.returncode == status, said
-        return {**json.loads(printed), "said": " ".join(said.split())}
-
-
-LONG = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8", "--checkpoint-minutes", "0.01")
+    return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
 
 
 def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
@@ -90,7 +38,8 @@ def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tm
     assert found["log_loss"] == pytest.approx(here["log_loss"], rel=1e-3)
     assert (tmp_path / "out" / "model" / "config.json").exists()
     assert len(list((hosts.folder / "datasets").iterdir())) == 1
-    assert [oct(path.stat().st_mode)[-3:] for path in hosts.folder.glob("code/*/bootstrap")] == ["755"]
+    made = [path for home in hosts.homes for path in home.glob(".shoal/code/*/bootstrap")]
+    assert [oct(path.stat().st_mode)[-3:] for path in made] == ["755", "755"]
 
 
 def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:

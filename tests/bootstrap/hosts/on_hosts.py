@@ -1,0 +1,61 @@
+"""Trainings on hosts, by the command as it is typed."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bootstrap.agent.documents import RUNS
+from corpus.dataset import write_dataset
+from corpus.dataset_settings import Settings
+from tests.bootstrap.training.on_nodes import rows
+from tests.ssh_hosts import SshHosts
+
+LONG = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8", "--checkpoint-minutes", "0.01")
+
+
+def made_dataset(path: Path) -> Path:
+    """A small dataset, made there."""
+    write_dataset(
+        path,
+        train=rows(2000),
+        test=rows(200),
+        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
+        settings=Settings(row_length=10, vocabulary_size=20),
+    )
+    return path
+
+
+class Training:
+    """The command of a training, as it is typed."""
+
+    def __init__(self, hosts: SshHosts, dataset: Path, output: Path, *more: str, where: tuple[str, ...] = ()) -> None:
+        place = where or ("--hosts", str(hosts.file))
+        options = ["--data", str(dataset), "--output", str(output), "--threads", "1", "--seed", "3", "--json"]
+        command = [sys.executable, "-m", "bootstrap.cli.main", "train", *place, *options, *more]
+        self._hosts = hosts
+        self._known = self._runs()
+        self.process = subprocess.Popen(
+            command, env=hosts.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def _runs(self) -> set[Path]:
+        return set((self._hosts.folder / RUNS).glob("*"))
+
+    def until(self, name: str) -> Path:
+        """Until the new run has left files of this pattern in the shared folder; returns the run's folder."""
+        for _ in range(1200):
+            for run in self._runs() - self._known:
+                if list(run.glob(name)):
+                    return run
+            if self.process.poll() is not None:
+                raise AssertionError(self.process.communicate())
+            time.sleep(0.1)
+        raise AssertionError(f"no {name}")
+
+    def ended(self, status: int = 0) -> dict[str, Any]:
+        printed, said = self.process.communicate(timeout=240)
+        assert self.process.returncode == status, said
+        return {**json.loads(printed), "said": " ".join(said.split())}

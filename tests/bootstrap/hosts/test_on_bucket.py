@@ -1,0 +1,143 @@
+"""Trainings on hosts that share nothing but a bucket, which each of them reaches with credentials of its own."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+
+import boto3
+import pytest
+
+from bootstrap.agent.documents import RUNS
+from bootstrap.hosts.connection import LostError
+from bootstrap.progress import Bars
+from bootstrap.training.places.hosts_store import BucketOfHosts
+from embedded.aws import EmbeddedAws
+from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
+from tests.secrets import places_of
+from tests.ssh_hosts import SshHosts, ssh_hosts
+
+_BUCKET = "of-hosts"
+_OF_HOSTS = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLED", "NO_PROXY", "no_proxy")
+_SECRET = "of-the-command-alone"
+
+
+@pytest.fixture(scope="module")
+def bucket(aws: EmbeddedAws) -> str:
+    boto3.client("s3").create_bucket(Bucket=_BUCKET)
+    return f"s3://{_BUCKET}"
+
+
+@contextmanager
+def hosts_with(aws: EmbeddedAws, root: Path, **variables: str) -> Iterator[SshHosts]:
+    """Hosts that reach the bucket, with these variables in their environment."""
+    reach = {name: aws.environment[name] for name in _OF_HOSTS}
+    with ssh_hosts(root, variables={**reach, **variables}) as made:
+        made.file.write_text(made.file.read_text().replace(f"folder={made.folder}", f"folder=s3://{_BUCKET}"))
+        yield made
+
+
+@pytest.fixture
+def hosts(bucket: str, aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+    with hosts_with(
+        aws, tmp_path_factory.mktemp("hosts"), AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test"
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
+
+
+def until(pattern: str, training: Training) -> None:
+    """Until the bucket has an object of this pattern in the folder of a run."""
+    for _ in range(1200):
+        if any(fnmatch(key, f"{RUNS}*/{pattern}") for key in BucketOfHosts(f"s3://{_BUCKET}").list(RUNS)):
+            return
+        assert training.process.poll() is None, training.process.communicate()
+        time.sleep(0.1)
+    raise AssertionError(f"no {pattern}")
+
+
+@pytest.mark.slow
+def test_hosts_train_with_a_bucket_and_no_folder(
+    hosts: SshHosts, bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", _SECRET)
+    training = Training(hosts, dataset, tmp_path / "out", *LONG)
+    until("checkpoints/step-*", training)
+    secrets = (_SECRET, (hosts.home / ".ssh" / "id_ed25519").read_text().splitlines()[1])
+    places = (aws.folder, tmp_path, *hosts.homes)
+    assert [places_of(each, *places) for each in secrets] == [[], []]
+    training.process.send_signal(signal.SIGINT)
+    assert training.ended(130)["stopped"] is True
+    again = ("--epochs", "20", "--resume")
+    left = Training(hosts, dataset, tmp_path / "out", *again, "--detach").ended()
+    found = Training(hosts, dataset, tmp_path / "out", *again).ended()
+    assert f"following run {left['run']}, which the same command has begun" in found["said"]
+    assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
+    assert found["run"] == f"{bucket}/{RUNS}{left['run']}/"
+    assert json.loads((tmp_path / "out" / "model" / "config.json").read_text())
+    assert list(hosts.folder.iterdir()) == []
+    assert [places_of(each, *places) for each in secrets] == [[], []]
+
+
+@pytest.mark.slow
+def test_a_host_that_cannot_use_the_bucket_is_named_at_once(
+    bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path
+) -> None:
+    with hosts_with(aws, tmp_path / "hosts") as hosts:
+        training = Training(hosts, dataset, tmp_path / "out", "--epochs", "1")
+        said = " ".join(training.process.communicate()[1].split())
+        assert training.process.returncode == 1
+        assert "cannot use s3://of-hosts: Unable to locate credentials; it needs AWS credentials of its own" in said
+        assert hosts.agents() == []
+
+
+def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> None:
+    store, path = BucketOfHosts(bucket), tmp_path / "file"
+    assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0)) == (
+        bucket,
+        None,
+        None,
+        b"",
+    )
+    assert store.write_if("requests/a.json", "1", None)
+    assert not store.write_if("requests/a.json", "2", None)
+    known = store.read("requests/a.json")
+    assert store.write_if("requests/a.json", "3", known)
+    assert not store.write_if("requests/a.json", "4", known)
+    path.write_bytes(b"0123456789")
+    with Bars() as bars:
+        store.put(path, "runs/a/x", bars)
+    store.write("runs/b/y", "y")
+    assert (store.size("runs/a/x"), store.read_from("runs/a/x", 8)) == (10, b"89")
+    assert {"a", "b"} <= set(store.folders("runs"))
+    assert list(store.list("requests/a")) == ["requests/a.json"]
+    store.get("runs/a/x", tmp_path / "below" / "copy")
+    assert (tmp_path / "below" / "copy").read_bytes() == b"0123456789"
+
+
+def test_a_bucket_that_cannot_be_used_is_one_sentence(
+    bucket: str, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("1")
+    with (
+        Bars() as bars,
+        pytest.raises(LostError, match=r"^cannot use s3://is-not-there: there is no bucket is-not-there; check"),
+    ):
+        BucketOfHosts("s3://is-not-there").put(path, "datasets/a", bars)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"{aws.endpoint}/")  # clients are kept by endpoint
+    with pytest.raises(
+        LostError, match=r"^AWS does not accept the credentials of this command for s3://of-hosts \(Unable to locate"
+    ):
+        BucketOfHosts(bucket).read("requests/a.json")
