@@ -20,7 +20,7 @@ WORDS = ("embed", "--local", "--embedding", "16", "--min-count", "1", "--threads
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("text") / "text.txt"
-    path.write_text("\n".join(made_text.lines(2500)) + "\n")
+    path.write_text("\n".join(made_text.lines(1000)) + "\n")
     return path
 
 
@@ -58,7 +58,7 @@ def test_text_becomes_vectors_that_are_judged(trained: tuple[Path, dict[str, Any
     assert told["stopped"] is False
     vectors = read_vectors(str(output / "model" / "vectors.bin"))
     assert vectors.matrix.shape == (24, 16)
-    assert json.loads((output / "stream" / "reader-0" / "end.json").read_text())["words"] == 30_000
+    assert json.loads((output / "stream" / "reader-0" / "end.json").read_text())["words"] == 12_000
 
 
 def test_the_summary_for_a_person_names_the_words_and_the_measures(

@@ -94,15 +94,25 @@ def gradients(
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
 
+def of_one_process(model: Classifier, rows: TextRows) -> dict[float, torch.Tensor]:
+    """The gradients of all rows, by the norm to which they are cut."""
+    return {norm: gradients(model, rows, (), None, norm, StepTimer()) for norm in (0.0, CLIP_NORM)}
+
+
+def deviation(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """The largest, relative to the largest gradient."""
+    return float((found - expected).abs().max() / expected.abs().max())
+
+
 def summed_by_ddp(rows: TextRows) -> dict[str, float]:
     """The deviations of gradients that DistributedDataParallel sums."""
     found = {}
     for dtype in (torch.float32, torch.float64):
         alone, shared = new_model(dtype, seed=0), new_model(dtype, seed=dist.get_rank())
+        expected = of_one_process(alone, rows)
         for split, clip_norm, bits in itertools.product(SPLITS, (0.0, CLIP_NORM), (32, 16)):
             timer = StepTimer()
             exchange = GradientExchange(shared, [], timer=timer, clip_norm=clip_norm, bits=bits, summed=True)
-            expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
             for _ in range(3):  # from the second step on buckets are in the order in which gradients are ready
                 found_here = gradients(shared, rows, split, exchange, clip_norm, timer, ddp_bits=bits)
             report = exchange.drain()
@@ -111,7 +121,7 @@ def summed_by_ddp(rows: TextRows) -> dict[str, float]:
             assert report.is_complete
             assert (report.seconds > 0).all()
             assert not report.pieces.any()
-            worst = torch.tensor([float((found_here - expected).abs().max() / expected.abs().max())])
+            worst = torch.tensor([deviation(found_here, expected[clip_norm])])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'} by ddp in {bits}"
             found[name.removeprefix("torch.")] = float(worst)
@@ -126,20 +136,19 @@ def main() -> None:
     for dtype in (torch.float32, torch.float64):
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
+        expected = of_one_process(alone, rows)
         ways = ((32, True), (16, True), (32, False))
         for split, clip_norm, (bits, by_word) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
             timer = StepTimer()
             exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm, bits=bits)
-            expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
             found_here = gradients(shared, rows, split, exchange, clip_norm, timer, by_word=by_word)
-            deviation = (found_here - expected).abs().max() / expected.abs().max()
             report = exchange.drain()
             assert report is not None
             assert report.stop
             assert report.rows.sum() == report.computed.sum() == 64
             assert report.rows.tolist() == list(split)
             assert report.is_complete
-            worst = torch.tensor([float(deviation)])
+            worst = torch.tensor([deviation(found_here, expected[clip_norm])])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
             name += f" in {bits}" if by_word else " of all words"
