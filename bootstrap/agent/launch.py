@@ -11,6 +11,7 @@ from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Attempt, NodeStatus, RunEnd
 from bootstrap.agent.node_run import NodeRun
 from bootstrap.agent.processes import staging
+from bootstrap.agent.supervisor import Restarts
 from common.errors import DataError
 from trainer.output.run_files import CHECKPOINTS, SUMMARY
 from trainer.rank_processes import STOP_SECONDS
@@ -52,6 +53,8 @@ class Launch:
         self._lost: int | None = None
         """The attempt of which this node has nothing any more."""
         self._leaves = ""
+        self._unbrought = Restarts()
+        """Of what brings the dataset before this node takes part."""
         self._slow = False
         """Whether it has shut this node down, which is slow."""
         self._stuck = ("", -_NEVER)
@@ -81,8 +84,10 @@ class Launch:
                     self._node.power_off()
         elif ended:
             leaves = "slow" if self._slow else self._leaves
-            phase = "stage" if self._latest is not None and self._brings_ahead() else "wait"
-            waits = NodeStatus(token=self.request.token, phase=phase, leaves=leaves)
+            brought = self._latest is None or self._has_brought()
+            waits = NodeStatus(token=self.request.token, phase="wait" if brought else "stage", leaves=leaves)
+            if self._unbrought.exhausted:
+                waits = replace(waits, trouble=f"it cannot bring the dataset: {self._ahead}/stage.log on it says why")
             self._tell(replace(waits, address=self._node.address, gpus=self._node.gpus))
         if due:
             self._decide()
@@ -92,18 +97,22 @@ class Launch:
         """The folder of the program that brings the dataset before this node takes part."""
         return f"{self.request.token}-0"
 
-    def _brings_ahead(self) -> bool:
-        """Whether this node still brings the dataset to its own disk; the others train meanwhile, and do not wait for
-        that."""
+    def _has_brought(self) -> bool:
+        """Whether this node has the dataset on its own disk, if it needs it there. Until then the others train without
+        it."""
         machine, processes, name = self._node.machine, self._node.processes, f"{self._ahead}/stage"
         own_disk = self.request.share is None or machine.disks is not None
         if self.request.dataset is None or not own_disk or machine.data(self.request).exists():
-            return False
-        if processes.state(name) is None:
+            return True
+        state = processes.state(name)
+        if state not in (None, 0, "running") and self._unbrought.again(0):
+            processes.forget(name)
+            state = None
+        if state is None:
             folder = machine.programs / self._ahead
             program = staging(self.request, folder, self._node.store, "--ahead")
             processes.start(name, program, folder / "stage.log", {})
-        return processes.state(name) == "running"
+        return False
 
     @property
     def takes_part(self) -> bool:
@@ -212,7 +221,7 @@ class Launch:
         over = [each for each in told if each.over]
         may_go_on = bool(over) or any(each.leaves_now for each in told)
         may_go_on |= any(unheard.get(name, _NEVER) > _LOOK_SECONDS for name in members)
-        may_go_on |= any((each := statuses.get(name)) is not None and each.phase == "wait" for name in members)
+        may_go_on |= any((each := statuses.get(name)) is not None and each.attempt == 0 for name in members)
         heard = Heard(
             statuses=statuses,
             unheard=unheard,

@@ -168,7 +168,7 @@ def _is_there(instance: str, latest: Attempt, heard: Heard) -> bool:
 def _has_lost_all(instance: str, heard: Heard) -> bool:
     """Whether a member waits as a new node does: it was started anew, and has nothing of the attempt any more."""
     found = heard.statuses.get(instance)
-    return found is not None and found.phase == "wait" and heard.waited >= GONE_SECONDS
+    return found is not None and found.attempt == 0 and heard.waited >= GONE_SECONDS
 
 
 def _all(members: Sequence[Member], holds: Callable[[NodeStatus], bool], latest: Attempt, heard: Heard) -> bool:

@@ -14,4 +14,9 @@ class Restarts:
         """Whether it is started again after another death, `progress` being how far it has come in all."""
         self._deaths = 1 if progress > self._progress else self._deaths + 1
         self._progress = progress
-        return self._deaths <= RESTARTS
+        return not self.exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it is not started again any more."""
+        return self._deaths > RESTARTS

@@ -122,9 +122,35 @@ def test_a_node_that_joins_brings_the_dataset_before_the_others_stop_for_it(tmp_
     status = world.status(third)
     assert status is not None
     assert (status.phase, status.attempt) == ("stage", 0)
+    world.programs[third].states["0a1b2c3d-0/stage"] = 1  # it is tried again
+    world.pass_by(20)
+    assert world.programs[third].running() == ["0a1b2c3d-0/stage"]
+    machine = world.agents[third]._node.machine
+    machine.data(world.wanted).parent.mkdir(parents=True)
+    machine.data(world.wanted).touch()
     world.programs[third].states["0a1b2c3d-0/stage"] = 0
     world.pass_by(20)
     assert world.latest.instances == (FIRST, third)
+
+
+def test_a_node_that_cannot_bring_the_dataset_does_not_end_the_run(tmp_path: Path) -> None:
+    world = World(tmp_path, request(share=None))
+    world.train()
+    world.lose(SECOND)
+    world.pass_by(60)
+    world.programs[FIRST].states["0a1b2c3d-1/train"] = 143
+    world.pass_by(4)
+    world.finish(FIRST, "stage")
+    world.add(third := "i-00000003")
+    for _ in range(8):
+        world.pass_by(40)
+        if world.programs[third].running():
+            world.programs[third].states["0a1b2c3d-0/stage"] = 1
+    assert world.latest is not None
+    assert (world.latest.number, world.end()) == (2, None)
+    status = world.status(third)
+    assert status is not None
+    assert status.trouble == "it cannot bring the dataset: 0a1b2c3d-0/stage.log on it says why"
 
 
 def test_attempts_that_come_no_further_end_the_run(world: World) -> None:
