@@ -59,12 +59,13 @@ test-slow: .venv/.ready-bench $(INPUTS) ## the slow tests
 test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## all tests, and which lines none of them runs
 	$(PYTEST) --cov --cov-report=term
 
-lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, rules for the templates
+lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, scripts, rules for the templates
 	ruff format --check .
 	ruff check .
 	mypy
 	mypy app.py examples
 	lint-imports
+	shellcheck .ci/run $(wildcard bootstrap/*/*/*.sh)
 	pytest --quiet -m lint
 
 format: .venv/.ready-dev ## bring the code into ruff's form, and mend what ruff can mend
