@@ -5,6 +5,7 @@ ends the existing nodes.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -20,6 +21,10 @@ class Refusal(Enum):
     NOT_OFFERED = "not offered"
     NO_SPOT = "no spot capacity"
     NO_CAPACITY = "no capacity"
+    PASSING = "passing"
+    """AWS tries again by itself."""
+    PERMANENT = "permanent"
+    """It lasts until somebody changes the account, a policy or the topology."""
     OTHER = "other"
 
 
@@ -31,13 +36,53 @@ _WORDS = (
     ),
     (Refusal.NOT_OFFERED, r"not supported in your requested availability zone"),
     (Refusal.NO_SPOT, r"unfulfillablecapacity|no spot capacity|spotmaxpricetoolow"),
+    (Refusal.PASSING, r"requestlimitexceeded|throttl|(?<!client\.)internal ?error|unavailable"),
     (Refusal.NO_CAPACITY, r"insufficient ?(instance ?)?capacity|\bsufficient\b.*\bcapacity"),
 )
 
 
+_ADVICE = (
+    (
+        r"not eligible for free tier",
+        "the account has AWS's Free plan, which has no such instances; change to the Paid plan in the Billing console",
+    ),
+    (
+        r"currently being verified|pendingverification",
+        "AWS verifies new accounts before they may start such instances, which takes up to some hours; try again then",
+    ),
+    (r"currently blocked|\bblocked\b.*account", "open a case at AWS Support, as the account is blocked"),
+    (
+        r"not authorized to perform|unauthorizedoperation|explicit deny",
+        "a service control policy or a permissions boundary denies it; whoever manages the organization can allow it",
+    ),
+    (
+        r"\bkms\b|kmskey|client error on launch",
+        "let the role AWSServiceRoleForAutoScaling use the KMS key by which the account encrypts EBS volumes, or make "
+        "AWS's own key the default",
+    ),
+    (
+        r"image id.*does not exist|invalidamiid",
+        "the image of the launch template is gone; deploy again, which takes today's image",
+    ),
+)
+"""What to do about a refusal that lasts, by AWS's words: those of EC2's error codes in its API reference."""
+
+REPEATED = 2
+"""A refusal of an unknown kind lasts if AWS has given it so often."""
+_VARYING = re.compile(r"[\w+/=-]*\d[\w+/=-]*")
+"""What differs between two messages of the same kind: ids, addresses, encoded explanations."""
+
+
 def classify_refusal(message: str) -> Refusal:
     """The kind of AWS's reason for a failed launch."""
-    return next((kind for kind, words in _WORDS if re.search(words, message, re.IGNORECASE | re.DOTALL)), Refusal.OTHER)
+    if found := next((kind for kind, words in _WORDS if re.search(words, message, re.IGNORECASE | re.DOTALL)), None):
+        return found
+    return Refusal.PERMANENT if _advice(message) else Refusal.OTHER
+
+
+def _advice(message: str) -> str | None:
+    """What to do about a refusal that lasts; None for one of another kind."""
+    return next((advice for words, advice in _ADVICE if re.search(words, message, re.IGNORECASE | re.DOTALL)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +107,17 @@ class GroupState:
     def last_refusal(self, kind: Refusal) -> str | None:
         """AWS's latest message of this kind, while nodes are missing."""
         return next((message for message in self.refusals if self.short and classify_refusal(message) is kind), None)
+
+    def lasting_refusal(self) -> tuple[str, str] | None:
+        """A message of AWS's that will not change by waiting, with what to do; None while nodes may still come."""
+        if message := self.last_refusal(Refusal.PERMANENT):
+            return message, str(_advice(message))
+        unknown = [message for message in self.refusals if self.short and classify_refusal(message) is Refusal.OTHER]
+        times = Counter(_VARYING.sub("", message) for message in unknown)
+        again = next((message for message in unknown if times[_VARYING.sub("", message)] >= REPEATED), None)
+        return (
+            None if again is None else (again, "AWS has refused it alike before; change what it names, and try again")
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +163,12 @@ def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence
             return GiveUp(
                 f"AWS refuses the account more {group.instance_type} for '{group.name}', and says: {_quote(message)}; "
                 "ask for a higher quota in Service Quotas, or write fewer or smaller nodes into the topology"
+            )
+    for group in groups:
+        if lasting := group.lasting_refusal():
+            message, advice = lasting
+            return GiveUp(
+                f"AWS starts no {group.instance_type} for '{group.name}', and says: {_quote(message)}; {advice}"
             )
     for group in groups:
         message = group.last_refusal(Refusal.NOT_OFFERED) or (

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from embedded.faults.file import Faults
-from embedded.faults.kinds import NoCapacity, NotOffered
+from embedded.faults.kinds import LaunchRefused, NoCapacity, NotOffered
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 _FAILED = "Launching EC2 instance failed."
@@ -51,7 +51,7 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
         zones: the region's.
 
     Raises:
-        NoCapacityError: the type is not offered in the zone, or the zone has none left.
+        NoCapacityError: the type is not offered in the zone, or the zone has none left, or EC2 refuses to start it.
     """
     if faults.find(NotOffered, zone=zone, instance_type=instance_type):
         raise NoCapacityError(
@@ -59,6 +59,8 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
             f"({zone}). Please retry your request by not specifying an Availability Zone or choosing "
             f"{_others(zone, zones)}. {_FAILED}"
         )
+    if refused := faults.find(LaunchRefused, instance_type=instance_type):
+        raise NoCapacityError(f"{refused.message} {_FAILED}")
     if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):
         return
     if market == SPOT:

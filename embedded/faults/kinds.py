@@ -21,6 +21,14 @@ class NotOffered:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LaunchRefused:
+    """No instance of a type starts, and EC2 says so in these words."""
+
+    message: str
+    instance_type: str = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
 class SilentBoot:
     """Instances of a type run, but their user data does not: they never report anything."""
 
@@ -136,6 +144,7 @@ class ExpiredCredentials:
 Fault = (
     NoCapacity
     | NotOffered
+    | LaunchRefused
     | SilentBoot
     | StaysPending
     | SpotInterruption

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.nodes.capacity import (
+    REPEATED,
     SPOT_SECONDS,
     GiveUp,
     GroupState,
@@ -34,6 +35,8 @@ NOT_OFFERED = (
     "Could not launch Spot Instances. InvalidFleetConfiguration - Your requested instance type (g5.xlarge) is not "
     "supported in your requested Availability Zone (us-east-1e). Launching EC2 instance failed."
 )
+FREE_PLAN = "The specified instance type is not eligible for Free Tier. Launching EC2 instance failed."
+REFUSED = Refusal.PERMANENT
 FULL = GroupState(name="full", instance_type="g4dn.xlarge", size=2, existing=2, spot=False)
 FAST = GroupState(name="fast", instance_type="g5.xlarge", size=3, existing=1, spot=False)
 SPOT = replace(FAST, name="cheap", spot=True)
@@ -55,7 +58,12 @@ def act(*groups: GroupState, seconds: float = 1, tried: tuple[str, ...] = ("us-e
         ("Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance ...", Refusal.QUOTA),
         ("VcpuLimitExceeded", Refusal.QUOTA),
         (NOT_OFFERED, Refusal.NOT_OFFERED),
-        ("The image id '[ami-0]' does not exist. Launching EC2 instance failed.", Refusal.OTHER),
+        ("The image id '[ami-0]' does not exist. Launching EC2 instance failed.", Refusal.PERMANENT),
+        (FREE_PLAN, Refusal.PERMANENT),
+        ("Your account is currently being verified. Verification normally takes less than 2 hours.", Refusal.PERMANENT),
+        ("This account is currently blocked and not recognized as a valid account.", Refusal.PERMANENT),
+        ("You are not authorized to perform this operation. Encoded authorization failure message: 0A1b", REFUSED),
+        ("Instance became unhealthy: Client.InvalidKMSKey.InvalidState: The KMS key provided is in an ...", REFUSED),
         ("", Refusal.OTHER),
     ],
 )
@@ -73,6 +81,34 @@ def test_a_failure_that_was_compensated_is_ignored() -> None:
 
 def test_after_an_unknown_failure_it_waits() -> None:
     assert act(replace(FAST, refusals=("Internal error on launch",))) == Wait()
+
+
+def test_an_unknown_failure_that_comes_again_is_the_end_whatever_its_ids_are() -> None:
+    refusals = tuple(f"The widget eni-0a{number} is odd (Request ID: 1{number}-ab)." for number in range(2))
+    action = act(replace(FAST, refusals=refusals))
+    assert isinstance(action, GiveUp)
+    assert action.sentence.startswith(
+        "AWS starts no g5.xlarge for 'fast', and says: \"The widget eni-0a0 is odd (Request ID: 10-ab).\"; "
+    )
+    assert act(replace(FAST, refusals=(*refusals[:1], "The gadget is odd."))) == Wait()
+
+
+def test_what_aws_tries_again_by_itself_is_waited_for() -> None:
+    for message in (
+        "RequestLimitExceeded: Request limit exceeded.",
+        "Internal error on launch",
+        "Server.InternalError",
+    ):
+        assert act(replace(FAST, refusals=(message,) * 3)) == Wait()
+
+
+def test_a_failure_that_lasts_is_the_end_at_once_and_says_what_to_do() -> None:
+    action = act(FULL, replace(SPOT, refusals=(FREE_PLAN, NO_SPOT)))
+    assert isinstance(action, GiveUp)
+    quoted = "The specified instance type is not eligible for Free Tier."
+    assert action.sentence.startswith(
+        f"AWS starts no g5.xlarge for 'cheap', and says: \"{quoted}\"; the account has AWS's Free"
+    )
 
 
 def test_without_spot_capacity_a_group_is_taken_on_demand() -> None:
@@ -158,6 +194,6 @@ def test_every_action_has_its_reason(groups: list[GroupState], seconds: float, z
             assert not quota
             assert any(group.name == name and group.refusals for group in short)
         case GiveUp(_):
-            assert quota or not zones_left
+            assert quota or not zones_left or any(group.refusals.count("?") >= REPEATED for group in short)
     if not short:
         assert action == Wait()

@@ -17,7 +17,7 @@ from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied, NoCapacity, NotOffered, SilentBoot
+from embedded.faults.kinds import Denied, LaunchRefused, NoCapacity, NotOffered, SilentBoot
 from infra import topology
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
@@ -118,6 +118,20 @@ def test_without_capacity_anywhere_it_reports_what_was_tried_and_no_node_runs(fl
     ):
         pass
     assert both.desired() == {"fast": 0, "slow": 0}
+
+
+def test_what_waiting_does_not_change_is_told_at_once(fleet, bars, aws) -> None:
+    one = fleet().add("fast", "g5.xlarge", 1)
+    refused = LaunchRefused(message="The specified instance type is not eligible for Free Tier.")
+    with (
+        aws.faults.during(refused),
+        pytest.raises(
+            ShoalError, match=r"starts no g5.xlarge for 'fast', and says: .*; the account has AWS's Free plan"
+        ),
+        scale_up.scaled_up(one.deployment, bars),
+    ):
+        pass
+    assert one.desired() == {"fast": 0}
 
 
 @pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])
