@@ -14,6 +14,7 @@ from bootstrap.nodes import fleet
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from tests.fleet import Fleet
+from tests.waiting import until
 
 
 def typed(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -44,6 +45,7 @@ def test_a_node_is_reached_by_systems_manager(aws: EmbeddedAws, monkeypatch: pyt
     with pytest.raises(ShoalError, match=r"^no GPU node of 'fleet-\d+' runs; they do while a training uses them$"):
         ssh._to_node(target, "1")
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
+    until(lambda: fleet.nodes(one.deployment))  # it is pending for a moment
     (node,) = fleet.nodes(one.deployment)
     monkeypatch.setattr(ssh.shutil, "which", lambda _: None)
     with pytest.raises(ShoalError, match=r"^a shell on AWS needs session-manager-plugin, .* must say `network: {shell"):
