@@ -126,11 +126,8 @@ def _without(
     choice = _chosen(request, [each for each in latest.members if each.instance not in gone], heard)
     why = why or f"{_named(gone, 'is', 'are')} gone"
     if choice.trainers < request.min_nodes:
-        return (
-            _too_few(choice, why)
-            if min((heard.unheard.get(each, 0.0) for each in gone), default=0.0) >= JOIN_SECONDS
-            else None
-        )
+        silent = min((heard.unheard.get(each, 0.0) for each in gone), default=0.0)
+        return _too_few(choice, why) if silent >= JOIN_SECONDS else None
     fruitless = latest.fruitless + 1 if heard.step == latest.step else 0
     if fruitless >= FRUITLESS:
         error = f"{why}, and {FRUITLESS} attempts in turn have come no further than step {heard.step}"

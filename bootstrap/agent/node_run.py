@@ -39,8 +39,8 @@ _UPLOAD_SECONDS = 5.0
 _PROGRESS_SECONDS = 30.0
 _STAGE, _TRAIN, _READER = "stage", "train", "reader-"
 _LAST_BYTES = 4096
-_ENDED = ("lost", 128 + signal.SIGTERM)
-"""How ranks end that nobody has asked to stop."""
+_ENDED = ("lost", -signal.SIGTERM, 128 + signal.SIGTERM)
+"""How programs end that somebody else has ended, as a machine that shuts down does."""
 
 Statuses = Mapping[str, NodeStatus]
 """The statuses of an attempt's other nodes, by instance; of one that has told nothing there is none."""
@@ -105,7 +105,7 @@ class NodeRun:
             self._tell_read()
             if state == 0:
                 self._to("staged")
-            elif state == "lost" and not self._is_to_stop(statuses):
+            elif state in _ENDED and not self._is_to_stop(statuses):
                 self.status = replace(self.status, phase="end", lost=True)
             elif self._is_to_stop(statuses):
                 self._to("end")

@@ -36,8 +36,8 @@ _WORDS = (
     ),
     (Refusal.NOT_OFFERED, r"not supported in your requested availability zone"),
     (Refusal.NO_SPOT, r"unfulfillablecapacity|no spot capacity|spotmaxpricetoolow"),
-    (Refusal.PASSING, r"requestlimitexceeded|throttl|(?<!client\.)internal ?error|unavailable"),
     (Refusal.NO_CAPACITY, r"insufficient ?(instance ?)?capacity|\bsufficient\b.*\bcapacity"),
+    (Refusal.PASSING, r"requestlimitexceeded|throttl|(?<!client\.)internal ?error|unavailable"),
 )
 
 

@@ -34,11 +34,14 @@ class SlowRanks:
         for rank, kind in enumerate(kinds):
             of_kind[kind].append(rank)
         self._others = {rank: [each for each in of_kind[kind] if each != rank] for rank, kind in enumerate(kinds)}
+        self._compares = any(self._others.values())
         self._rows, self._seconds = np.zeros(len(kinds)), np.zeros(len(kinds))
         self._slow_windows = np.zeros(len(kinds), dtype=int)
 
     def observe(self, rows: npt.NDArray[np.int64], seconds: npt.NDArray[np.float64]) -> list[Slow]:
         """Add what the ranks (ranks,) computed in a step; returns those that have been slow for exactly WINDOWS."""
+        if not self._compares:
+            return []
         timed = (rows > 0) & (seconds > 0)
         self._rows += np.where(timed, rows, 0)
         self._seconds += np.where(timed, seconds, 0.0)

@@ -3,7 +3,6 @@
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -107,8 +106,9 @@ def test_a_node_that_comes_in_the_place_of_a_lost_one_joins(world: World) -> Non
     assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
 
 
-def test_a_node_that_joins_brings_the_dataset_before_the_others_stop_for_it(tmp_path: Path) -> None:
-    world = World(tmp_path, request(share=None))
+def joined(folder: Path) -> tuple[World, str]:
+    """Nodes with disks of their own, one of which was lost, and the node that has come in its place."""
+    world = World(folder, request(share=None))
     world.train()
     world.lose(SECOND)
     world.pass_by(60)
@@ -116,6 +116,11 @@ def test_a_node_that_joins_brings_the_dataset_before_the_others_stop_for_it(tmp_
     world.pass_by(4)
     world.finish(FIRST, "stage")
     world.add(third := "i-00000003")
+    return world, third
+
+
+def test_a_node_that_joins_brings_the_dataset_before_the_others_stop_for_it(tmp_path: Path) -> None:
+    world, third = joined(tmp_path)
     world.pass_by(200)
     assert world.latest is not None
     assert (world.latest.number, world.programs[third].running()) == (2, ["0a1b2c3d-0/stage"])
@@ -134,14 +139,7 @@ def test_a_node_that_joins_brings_the_dataset_before_the_others_stop_for_it(tmp_
 
 
 def test_a_node_that_cannot_bring_the_dataset_does_not_end_the_run(tmp_path: Path) -> None:
-    world = World(tmp_path, request(share=None))
-    world.train()
-    world.lose(SECOND)
-    world.pass_by(60)
-    world.programs[FIRST].states["0a1b2c3d-1/train"] = 143
-    world.pass_by(4)
-    world.finish(FIRST, "stage")
-    world.add(third := "i-00000003")
+    world, third = joined(tmp_path)
     for _ in range(8):
         world.pass_by(40)
         if world.programs[third].running():
@@ -189,77 +187,6 @@ def test_nodes_that_come_back_with_nothing_begin_another_attempt(world: World) -
     assert world.latest is not None
     assert (world.latest.number, world.end()) == (2, None)
     assert sorted(world.latest.instances) == [FIRST, SECOND]
-
-
-@pytest.mark.parametrize("phase", ["stage", "train"])
-def test_a_node_that_is_started_anew_at_once_begins_another_attempt(world: World, phase: str) -> None:
-    world.train() if phase == "train" else world.pass_by(8)
-    assert world.programs[FIRST].running() == [f"0a1b2c3d-1/{phase}"]
-    world.lose(FIRST)
-    world.crash(FIRST)
-    world.gone.clear()
-    world.pass_by(4)
-    world.finish(SECOND, "train", 1)  # its ranks lose those of the other node
-    world.pass_by(20)
-    assert world.latest is not None
-    assert (world.latest.number, world.latest.instances) == (2, (FIRST, SECOND))
-    assert world.latest.why == f"the node {FIRST} was started anew"
-    world.train()
-    world.settle()
-    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
-
-
-def is_slow(world: World, instance: str) -> None:
-    """Have a rank of a node leave word that it is slow."""
-    assert world.latest is not None
-    (world.agents[instance]._node.machine.programs / world.latest.name / "slow").touch()
-
-
-def test_a_slow_node_leaves_with_a_checkpoint_and_shuts_itself_down(tmp_path: Path) -> None:
-    world = World(tmp_path, request(replace_slow=True))
-    world.train()
-    is_slow(world, SECOND)
-    world.pass_by(20)
-    for instance in (FIRST, SECOND):
-        assert world.programs[instance].stopped == {"0a1b2c3d-1/train"}
-        world.finish(instance, "train")
-    world.pass_by(20)
-    assert world.gone == {SECOND}
-    assert world.latest is not None
-    assert world.latest.instances == (FIRST,)
-    assert world.latest.why == f"the node {SECOND} is slow, and replaced"
-    world.add(third := "i-00000003")
-    world.finish(FIRST, "stage")
-    world.pass_by(300)
-    assert world.latest.instances == (FIRST, third)
-
-
-def test_the_others_go_on_at_once_without_a_node_that_is_shut_down(world: World) -> None:
-    world.train()
-    world.notices[SECOND] = "off"
-    world.programs[SECOND].states["0a1b2c3d-1/train"] = 143  # systemd ends its programs, too
-    world.finish(FIRST, "train")  # all ranks stop at one step
-    world.pass_by(14)
-    world.lose(SECOND)
-    world.pass_by(4)
-    assert world.latest is not None
-    assert world.latest.instances == (FIRST,)
-    assert world.latest.why == f"the node {SECOND} is being shut down"
-
-
-@pytest.mark.parametrize("wish", [{}, {"replace_slow": True, "min_nodes": 2}])
-def test_a_slow_node_stays_unless_it_is_to_be_replaced_and_the_others_are_enough(
-    tmp_path: Path, wish: dict[str, Any]
-) -> None:
-    world = World(tmp_path, request(**wish))
-    world.train()
-    is_slow(world, SECOND)
-    world.pass_by(80)
-    assert world.latest is not None
-    assert (world.latest.number, world.gone) == (1, set())
-    status = world.status(SECOND)
-    assert status is not None
-    assert status.trouble == "a rank is much slower than others of its kind"
 
 
 def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
@@ -336,57 +263,3 @@ def test_ranks_stop_with_a_checkpoint_when_their_time_is_over(tmp_path: Path) ->
     world.settle()
     assert (end := world.end()) is not None
     assert end.outcome == "stopped"
-
-
-def test_a_node_that_aws_reclaims_has_all_stop_and_the_others_go_on_without_it(world: World) -> None:
-    world.train()
-    world.notices[FIRST] = "now"
-    world.pass_by(20)
-    assert [any("train" in each for each in programs.stopped) for programs in world.programs.values()] == [True, True]
-    for instance in world.programs:
-        world.finish(instance, "train", 143)
-    world.pass_by(40)
-    assert world.latest is not None
-    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))
-    assert world.latest.why == f"the node {FIRST} is being reclaimed by AWS"
-    world.add("i-00000002")
-    world.settle()
-    assert world.end() == RunEnd(token="0a1b2c3d", outcome="finished")
-
-
-def test_a_node_at_risk_is_replaced_by_one_that_waits_and_not_before(world: World) -> None:
-    world.train()
-    world.notices[FIRST] = "soon"
-    world.pass_by(100)
-    assert world.latest is not None
-    assert world.latest.number == 1
-    world.add("i-00000002")
-    world.pass_by(100)
-    assert (world.latest.number, world.latest.instances) == (2, (SECOND, "i-00000002"))
-    assert world.latest.why == f"the node {FIRST} is likely to be reclaimed by AWS, and replaced"
-
-
-def test_the_only_node_that_is_reclaimed_is_waited_for_to_be_replaced(tmp_path: Path) -> None:
-    world = World(tmp_path, request(trainers=1))
-    world.train()
-    world.notices[FIRST] = "now"
-    world.pass_by(10)
-    world.finish(FIRST, "train", 143)
-    world.pass_by(10)
-    assert (world.latest and world.latest.number, world.end()) == (1, None)
-    world.lose(FIRST)
-    world.add(SECOND)
-    world.pass_by(60)
-    assert world.latest is not None
-    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))
-
-
-def test_a_node_that_was_reclaimed_before_it_had_stopped_is_not_waited_for(world: World) -> None:
-    world.train()
-    world.notices[FIRST] = "now"
-    world.pass_by(20)
-    world.lose(FIRST)
-    world.finish(SECOND, "train", 143)
-    world.pass_by(100)
-    assert world.latest is not None
-    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))

@@ -163,6 +163,7 @@ def happen(training: Training, event: str, number: int) -> None:
 @pytest.mark.slow
 @given(st.lists(EVENTS, max_size=40))
 def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> None:
+    # Losses may come faster here than steps, which alone would end a run after three attempts.
     with tempfile.TemporaryDirectory() as folder, mock.patch("bootstrap.agent.membership.FRUITLESS", 1000):
         world = World(Path(folder), request(trainers=3, share=None))
         training = Training(world)
