@@ -195,9 +195,10 @@ class NodeRun:
             if self._is_to_stop(statuses):
                 self._stop(_TRAIN)
             return True
-        if state and not self._is_to_stop(statuses):
-            lost = {"lost": True} if state in _ENDED else {"ranks": state}
-            self.status = replace(self.status, **lost)
+        if state in _ENDED and _TRAIN not in self._asked and not self._request.stop:
+            self.status = replace(self.status, lost=True)  # also where those of other nodes have failed with it before
+        elif isinstance(state, int) and state and not self._is_to_stop(statuses):
+            self.status = replace(self.status, ranks=state)
         return False
 
     def _look_at(self, reader: int, *, stop: bool) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bootstrap.agent import documents
@@ -161,6 +161,7 @@ def happen(training: Training, event: str, number: int) -> None:
 
 
 @pytest.mark.slow
+@example([("pass", 1), ("pass", 0), ("learn", 0), ("lose", 1), ("learn", 0)])
 @given(st.lists(EVENTS, max_size=40))
 def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> None:
     # Losses may come faster here than steps, which alone would end a run after three attempts.
