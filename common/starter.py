@@ -21,7 +21,8 @@ def ends_with_this_process() -> Mapping[str, str]:
 def end_with_starter() -> None:
     """Have Linux send SIGTERM to this process once its starter is gone, if it is to end with that one.
 
-    Call it after the handlers of signals are set. Processes that this one starts do not inherit it.
+    Call it after the handlers of signals are set, which may be called more than once: Linux sends the signal again for
+    each thread of the starter that adopted this process. Processes that this one starts do not inherit it.
     """
     starter = os.environ.pop(_STARTER, None)
     if starter is None:

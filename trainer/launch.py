@@ -22,11 +22,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 
 import torch.distributed as dist
 from torch.distributed import run
 from torch.distributed.elastic.agent.server.api import _TERMINAL_STATE_SYNC_ID, RunResult, WorkerGroup
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+from torch.distributed.elastic.multiprocessing import api as processes
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.elastic.rendezvous import (
@@ -112,8 +114,20 @@ def _made_here(asked: RendezvousParameters) -> _Here:
     return _Here(_LOOPBACK, 0, 0, 1, asked.run_id, int(collectives.MEETING_TIMEOUT.total_seconds()))
 
 
+def _stop(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    """Ask the ranks to stop, once: another signal would interrupt that, and leave torchrun's threads running for ever.
+
+    A starter with several threads that is killed gives several: Linux sends one for each thread that adopted this
+    process.
+    """
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise SignalException(f"got {signal.Signals(signum).name}", signal.Signals(signum))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
+    processes._terminate_process_handler = _stop
     rendezvous_handler_registry.register(_HERE, _made_here)
     asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
     if asked.standalone:

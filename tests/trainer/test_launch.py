@@ -184,6 +184,31 @@ def test_each_line_of_a_rank_has_its_number(tmp_path: Path) -> None:
         assert sorted(text for by, text in printed if by == rank) == ["", str(rank), "a", "b"]
 
 
+STOPS_SLOWLY = """
+import signal, time
+signal.signal(signal.SIGTERM, lambda *_: (print("asked", flush=True), time.sleep(1), print("stopped"), exit()))
+print("runs", flush=True)
+time.sleep(120)
+"""
+
+
+def test_a_launcher_that_is_asked_to_stop_again_still_waits_for_its_ranks_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "rank.py").write_text(STOPS_SLOWLY)
+    command = [sys.executable, "-m", "trainer.launch", "--standalone", "--nproc-per-node=1", *OPTIONS]
+    environment = {**os.environ, **RANKS_NAMED, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [*command, str(tmp_path / "rank.py")], stdout=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        assert running.stdout
+        said = []
+        for line in running.stdout:
+            said.append(of_rank(line.strip())[1])
+            if said[-1] in ("runs", "asked"):
+                running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 128 + signal.SIGTERM
+    assert said == ["runs", "asked", "stopped"]
+
+
 def lines(output: Path, kind: str) -> list[dict]:
     told = map(json.loads, (output / "record.jsonl").read_text().splitlines())
     return [line for line in told if line["kind"] == kind]

@@ -47,7 +47,7 @@ class WordRun:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             self.process.communicate(timeout=90)
-        assert left_behind(str(self._temporary), patience=60) == []
+        assert not (left := left_behind(str(self._temporary), patience=60)), left
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         """The lines of this kind in the record."""
