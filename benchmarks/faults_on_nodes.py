@@ -20,11 +20,13 @@ from benchmarks.record import Log
 from bootstrap.agent.channel import Bucket
 from embedded.aws import REGION, EmbeddedAws
 from embedded.faults.kinds import ExpiredCredentials, SpotInterruption
+from embedded.permissions.credentials import USER
 from embedded.processes import marked_processes
 from embedded.watchdog import MARK
 from infra import topology
 
-_NAME, _KEY = "faults", "a-session"
+_NAME = "faults"
+_FIELDS = {"ACCESS_KEY_ID": "AccessKeyId", "SECRET_ACCESS_KEY": "SecretAccessKey"}
 _NONE = "none, on nodes"
 _TOPOLOGY = f"""description: Spot nodes of one GPU, the first of which serves the folder that they share
 region: us-east-1
@@ -44,6 +46,8 @@ class NodesRun(Run):
         stack = self.client("cloudformation").describe_stacks(StackName=f"Shoal-{_NAME}")["Stacks"][0]
         outputs = {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
         store = Bucket(outputs[topology.OUTPUT_DATA_BUCKET], self.client("s3"))
+        made = self.client("iam").create_access_key(UserName=USER)["AccessKey"]
+        self._keys = {f"AWS_{name}": made[field] for name, field in _FIELDS.items()}
         self._first = self._expired = ""
         super().__init__(store, output, epochs)
 
@@ -59,7 +63,7 @@ class NodesRun(Run):
     @property
     def environment(self) -> Mapping[str, str]:
         """As in `Run`."""
-        return {**os.environ, **self.aws.environment, "AWS_ACCESS_KEY_ID": _KEY}
+        return {**os.environ, **self.aws.environment, **self._keys}
 
     def left(self) -> int:
         """As in `Run`."""
@@ -77,7 +81,7 @@ class NodesRun(Run):
 
     def expire(self) -> None:
         """Let the session of the command expire."""
-        self._expired = self.aws.faults.add(ExpiredCredentials(key=_KEY))
+        self._expired = self.aws.faults.add(ExpiredCredentials(key=self._keys["AWS_ACCESS_KEY_ID"]))
 
     def renew(self) -> None:
         """Log in again, and type the command again."""

@@ -5,18 +5,21 @@ proxy, so that no request of a demo reaches the real AWS.
 """
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from embedded.emulator_error import EmulatorError
 from embedded.faults.file import FaultFile
+from embedded.permissions.credentials import USER_FILE, Credentials
 from embedded.processes import kill_marked
 from embedded.watchdog import MARK
 
@@ -44,17 +47,19 @@ class EmbeddedAws:
     Args:
         folder: for its log, its nodes and its file systems; created when missing, and kept afterwards.
         port: where it listens on the loopback interface; None: a free port.
+        policies: those of the account's user, each a document by its name; None: it may do everything.
 
     Raises (on entering):
         EmulatorError: the port is in use, or the emulator does not start.
     """
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
+    def __init__(self, folder: Path, port: int | None = None, policies: Mapping[str, Any] | None = None) -> None:
         self.folder = folder.resolve()
         self.log = self.folder / "emulator.log"
         self.port = _available_port(port)
         self.endpoint = f"http://{_HOST}:{self.port}"
         self.faults = FaultFile(self.folder)
+        self._user, self._policies = Credentials.new(), policies
         self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
@@ -62,8 +67,7 @@ class EmbeddedAws:
         """The variables that direct a process's AWS clients, including the CDK's, to the emulator."""
         added = {
             "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
+            **self._user.environment(),
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -87,8 +91,9 @@ class EmbeddedAws:
         (self.folder / "tmp").mkdir(exist_ok=True)
         Path(self.environment["AWS_CONFIG_FILE"]).write_text(f"[default]\nregion = {REGION}\n")
         Path(self.environment["AWS_SHARED_CREDENTIALS_FILE"]).write_text(
-            "[default]\naws_access_key_id = test\naws_secret_access_key = test\n"
+            f"[default]\naws_access_key_id = {self._user.key}\naws_secret_access_key = {self._user.secret}\n"
         )
+        self._user.write(self.folder / USER_FILE, self._policies)
         with self.log.open("wb") as log:
             self._watchdog = subprocess.Popen(
                 [sys.executable, "-P", "-m", "embedded.watchdog", str(self.folder)],
@@ -126,6 +131,9 @@ class EmbeddedAws:
 
     def _server_settings(self) -> dict[str, str]:
         return {
+            "AUTH": "true",
+            "AWS_ACCESS_KEY_ID": "root",
+            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),  # nobody else knows it, so nobody acts as root
             "BIND_HOST": _HOST,
             "GATEWAY_PORT": str(self.port),
             "MINISTACK_HOST": _HOST,

@@ -16,6 +16,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _OF_BROWSERS = (b"origin", b"sec-fetch-site")
 _HOSTS = ("127.0.0.1", "localhost")
+_BY_TLS = (b"x-forwarded-proto", b"https")
+"""On AWS the same clients use TLS, which policies of buckets ask for."""
 _REFUSAL = b"The embedded AWS serves clients on this machine by the names 127.0.0.1 and localhost, but no web pages.\n"
 
 
@@ -24,8 +26,10 @@ def install() -> None:
     serve = routing.serve.now
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or is_allowed(scope["headers"]):
+        if scope["type"] == "lifespan":
             await serve(scope, receive, send)
+        elif is_allowed(scope["headers"]):
+            await serve({**scope, "headers": [*scope["headers"], _BY_TLS]}, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:

@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 from embedded import origin_check
-from embedded.cloudformation import deletion, dependencies, group_type, lifecycle, registry
+from embedded.cloudformation import deletion, dependencies, execution, group_type, lifecycle, registry
 from embedded.emr import api, metrics
 from embedded.emulator_error import EmulatorError
 from embedded.faults import quotas, refusals
 from embedded.faults.file import Faults
 from embedded.nodes import filters, instance_types, metadata, scaling, security_groups
 from embedded.nodes.machine import Machines
+from embedded.permissions import checks, identities
+from embedded.permissions.credentials import USER_FILE
 from embedded.seams import routing
 from embedded.services import functions, storage
 
@@ -27,6 +29,9 @@ def main() -> None:
         machines = Machines(folder)
     except EmulatorError as error:
         sys.exit(str(error))
+    identities.add_user(folder / USER_FILE)
+    identities.add_managed_policies()
+    checks.install(folder)
     faults = Faults(folder)
     refusals.install(faults)
     quotas.install(faults)
@@ -40,6 +45,7 @@ def main() -> None:
     metrics.install()
     dependencies.install()
     registry.install(faults)
+    execution.install()
     lifecycle.install()
     deletion.install()
     metadata.install(faults)

@@ -6,13 +6,15 @@ threads and in CloudFormation's handlers, which run on threads of their own.
 
 import json
 import logging
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
 
+from embedded.permissions.credentials import Credentials
 from embedded.seams import requests
 from embedded.seams.lookup import Answer, Record
 
@@ -22,6 +24,7 @@ __all__ = [
     "Operation",
     "Record",
     "RefusedError",
+    "acting_as",
     "client",
     "json_operation",
     "json_service",
@@ -30,6 +33,9 @@ __all__ = [
     "upload_log",
 ]
 _logger = logging.getLogger(__name__)
+OWN = "x-embedded-aws"
+"""A header of the requests that a service of the emulator makes."""
+_acting: ContextVar[Credentials] = ContextVar("acting")
 
 
 class RefusedError(Exception):
@@ -40,16 +46,33 @@ class RefusedError(Exception):
         self.code = code
 
 
+@contextmanager
+def acting_as(credentials: Credentials) -> Iterator[None]:
+    """Let the clients of this block, which a service of AWS calls others with, have these credentials."""
+    before = _acting.set(credentials)
+    try:
+        yield
+    finally:
+        _acting.reset(before)
+
+
 def client(service: str) -> Any:
-    """The boto3 client of a service, for the account and region of the current request."""
-    return _client(service, requests.account(), requests.region())
+    """The boto3 client of a service, for the region of the current request, with the credentials of `acting_as`."""
+    own = _acting.get()
+    session = boto3.Session(
+        aws_access_key_id=own.key,
+        aws_secret_access_key=own.secret,
+        aws_session_token=own.token or None,
+        region_name=requests.region(),
+    )
+    made = session.client(service)  # type: ignore[call-overload]
+    made.meta.events.register("before-sign", _mark)
+    return made
 
 
-@cache
-def _client(service: str, account: str, region: str) -> Any:
-    # ministack takes an access key of 12 digits for the account's number
-    session = boto3.Session(aws_access_key_id=account, aws_secret_access_key=account, region_name=region)
-    return session.client(service)  # type: ignore[call-overload]
+def _mark(request: Any, **_: Any) -> None:
+    """Tell a service's request from a client's."""
+    request.headers[OWN] = "yes"
 
 
 def parameter(parameters: Record, name: str) -> str:

@@ -1,13 +1,33 @@
 """An embedded AWS that clients in this process, and commands that it starts, ask."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 
 from embedded.aws import EmbeddedAws
+
+
+def keys_of(aws: EmbeddedAws) -> dict[str, str]:
+    """The keys of the user of an embedded AWS, as boto3 takes them."""
+    return {name.lower(): aws.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+
+
+def make_roles(iam: Any) -> None:
+    """Make what clusters and nodes that a test starts by itself have: the role `service` of EMR, and the instance
+    profile `nodes`. Both may do everything."""
+    everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    for name, service in (("service", "elasticmapreduce"), ("nodes", "ec2")):
+        trust = {"Effect": "Allow", "Principal": {"Service": f"{service}.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)
+        iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=json.dumps(everything))
+    iam.create_instance_profile(InstanceProfileName="nodes")
+    iam.add_role_to_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
 
 
 @contextmanager
@@ -17,4 +37,5 @@ def asked_aws(folder: Path) -> Iterator[EmbeddedAws]:
         for name, value in running.environment.items():
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
+        make_roles(boto3.client("iam"))
         yield running

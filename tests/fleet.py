@@ -116,6 +116,7 @@ class Fleet:
         data = {
             "ImageId": "ami-0a1b2c3d4e5f60718",
             "InstanceType": kind,
+            "IamInstanceProfile": {"Name": "nodes"},
             "UserData": base64.b64encode(script.encode()).decode(),
         }
         made = self.ec2.create_launch_template(LaunchTemplateName=f"{self.name}-{name}", LaunchTemplateData=data)

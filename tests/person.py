@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 
 from embedded.aws import EmbeddedAws
+from tests.aws import keys_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -91,8 +92,7 @@ class Person:
             service,
             endpoint_url=self.aws.endpoint,
             region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
+            **keys_of(self.aws),
         )
 
     def stack(self, deployment: str) -> dict[str, Any]:

@@ -66,8 +66,8 @@ class Shell:
             service,
             endpoint_url=self.environment["AWS_ENDPOINT_URL"],
             region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
+            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
         )
 
     def steps_recorded(self) -> int:

@@ -39,6 +39,7 @@ from corpus.reading.inputs.finding import find_files
 from corpus.reading.s3 import S3Path, place_of
 from corpus.reading.sources import Inputs
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from embedded.permissions import record
 from experiments.report.writing import report
 from infra import cost, topology
 from jobs.merge import MergeResult
@@ -143,6 +144,7 @@ def run(
         finally:
             if (folder / "aws" / "emulator.log").exists():
                 shutil.copy(folder / "aws" / "emulator.log", output)
+                shutil.copy(folder / "aws" / record.FILE, output)
     result.total_seconds = time.monotonic() - begun
     _check(result, generated=not files)
     return result

@@ -4,7 +4,7 @@ The handlers of added types run on threads of their own, because they call the s
 result. An unknown type is refused before anything is created.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -46,6 +46,7 @@ def install(faults: Faults) -> None:
     cloudformation.replaces.put(replaces)
     _make_others_stricter()
     _name_zones()
+    cloudformation.conditions.wrap(_joining)
     _let_fail(faults)
 
 
@@ -61,6 +62,26 @@ def _name_zones() -> None:
         return [zone for zone in answer if zone in zones] or answer
 
     cloudformation.resolve.put(resolved)
+
+
+def _joining(evaluate: Callable[[Record, Record], dict[str, bool]]) -> Callable[[Record, Record], dict[str, bool]]:
+    """Join lists of parameters in conditions, for which ministack takes a joined list as true."""
+
+    def joined(value: Any, parameters: Record) -> Any:
+        if isinstance(value, list):
+            return [joined(each, parameters) for each in value]
+        if not isinstance(value, dict):
+            return value
+        separator, of = value.get("Fn::Join") or ("", None)
+        if isinstance(of, dict) and of.get("Ref") in parameters:
+            return str(parameters[of["Ref"]]["Value"]).replace(",", separator)
+        return {name: joined(each, parameters) for name, each in value.items()}
+
+    def evaluated(template: Record, parameters: Record) -> dict[str, bool]:
+        asked = joined(template.get("Conditions", {}), parameters)
+        return evaluate({**template, "Conditions": asked}, parameters)
+
+    return evaluated
 
 
 def _let_fail(faults: Faults) -> None:

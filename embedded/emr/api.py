@@ -60,7 +60,12 @@ def install(machines: Machines, faults: Faults) -> None:
             _clusters[identifier] = EmulatedCluster(
                 record=record,
                 steps=emr.steps[identifier],
-                machine=machines.make("clusters", identifier, {"USER": "hadoop"}),
+                machine=machines.make(
+                    "clusters",
+                    identifier,
+                    {"USER": "hadoop"},
+                    profile=record["Ec2InstanceAttributes"]["IamInstanceProfile"],
+                ),
                 start_error=_start_error(record, faults),
                 attempt_faults=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),

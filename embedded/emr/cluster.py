@@ -22,9 +22,10 @@ from embedded.hadoop import yarn
 from embedded.hadoop.streaming import attempt_faults_environment
 from embedded.nodes.commands import write_program
 from embedded.nodes.machine import Machine
+from embedded.permissions import identities
 from embedded.processes import kill_marked
 from embedded.seams import requests
-from embedded.service import Record, client
+from embedded.service import Record, acting_as, client
 
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
@@ -129,11 +130,14 @@ class EmulatedCluster:
             if self._start_error:
                 self.terminate("VALIDATION_ERROR", self._start_error)
                 return
-            allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
+            with acting_as(identities.session_of(self.record["ServiceRole"], "EMR")):
+                allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
             self._set_state("BOOTSTRAPPING")
-            if self._bootstrap():
-                (self.machine.root / _BUSY).parent.mkdir(parents=True, exist_ok=True)
-                self._run_steps()
+            role = identities.role_of_profile(self.record["Ec2InstanceAttributes"]["IamInstanceProfile"])
+            with acting_as(identities.session_of(role, self.record["Id"])):
+                if self._bootstrap():
+                    (self.machine.root / _BUSY).parent.mkdir(parents=True, exist_ok=True)
+                    self._run_steps()
         finally:
             self._end()
 

@@ -13,7 +13,7 @@ from embedded.faults.file import Faults
 from embedded.faults.kinds import CutConnection, Denied, ExpiredCredentials, S3Error, Throttled
 from embedded.faults.operations import requested_operation
 from embedded.seams import requests, routing
-from embedded.service import Answer, Record, target_operation
+from embedded.service import OWN, Answer, Record, target_operation
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
 _REST = ("elasticfilesystem", "lambda", "scheduler")
@@ -32,7 +32,7 @@ def install(faults: Faults) -> None:
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
     ) -> Any:
-        if _by_client(headers, query) and any(map(faults.has_any, _KINDS)):
+        if OWN not in headers and any(map(faults.has_any, _KINDS)):
             service, operation = requested_operation(method, path, headers, body, query)
             if faults.find(ExpiredCredentials, key=routing.access_key(headers, query)):
                 return _expired(service)
@@ -49,10 +49,6 @@ def install(faults: Faults) -> None:
     routing.dispatch.put(unless_refused)
     for service, prefix in _UNSUPPORTED.items():
         routing.add_service(service, prefix, _unsupported)
-
-
-def _by_client(headers: Record, query: Record) -> bool:
-    return routing.access_key(headers, query) != requests.account()
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:

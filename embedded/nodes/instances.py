@@ -17,7 +17,7 @@ from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.faults.kinds import SilentBoot, StaysPending
-from embedded.nodes import launch_templates, metadata, mounts
+from embedded.nodes import launch_templates, mounts
 from embedded.nodes.machine import Machine, Machines
 from embedded.seams import ec2, requests
 from embedded.service import Record, RefusedError, parameter
@@ -67,7 +67,6 @@ class InstanceRunner:
                 "EC2_INSTANCE_ID": identifier,
                 "EC2_INSTANCE_TYPE": record["InstanceType"],
                 "EC2_LOCAL_IPV4": address,
-                "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.endpoint(os.environ["AWS_ENDPOINT_URL"], identifier),
                 "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
                 "GLOO_SOCKET_IFNAME": "lo",
                 # NCCL allows a GPU only once in a group: nodes of one computer cannot share its GPU, so they compute
@@ -75,6 +74,7 @@ class InstanceRunner:
                 "CUDA_VISIBLE_DEVICES": "",
             },
             core=_core(self._started),
+            profile=(record.get("IamInstanceProfile") or {}).get("Arn", ""),
         )
         requests.spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from embedded.nodes import metadata
 from embedded.nodes.commands import write_commands, write_program
 from embedded.processes import kill_marked
 from embedded.seams import requests
 from embedded.watchdog import MARK
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", "AWS_ENDPOINT_URL", MARK)
 _ROOT = "NODE_ROOT"
 
 
@@ -83,8 +84,9 @@ class Machines:
         self._hosts = folder / "hosts"
         write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
-    def make(self, kind: str, name: str, extra: Mapping[str, str], *, core: int | None = None) -> Machine:
-        """Create a machine at `<folder>/<kind>/<name>`, in the region of the current request.
+    def make(self, kind: str, name: str, extra: Mapping[str, str], *, profile: str, core: int | None = None) -> Machine:
+        """Create a machine at `<folder>/<kind>/<name>`, in the region of the current request, with the role of an
+        instance profile, by its name or ARN; empty: without one.
 
         `extra` is added to its environment.
         """
@@ -92,11 +94,12 @@ class Machines:
         own = root / "usr" / "local" / "bin"
         for part in (own, root / "root", root / "tmp", root / "var" / "log"):
             part.mkdir(parents=True, exist_ok=True)
-        kept = {name: os.environ[name] for name in os.environ if name in _KEPT or name.startswith("AWS_")}
+        kept = {name: os.environ[name] for name in os.environ if name in _KEPT}
         path = os.pathsep.join([str(own), str(self._commands), _without_environment(kept.get("PATH", os.defpath))])
         places = {_ROOT: str(root), "HOME": str(root / "root"), "TMPDIR": str(root / "tmp"), "PATH": path}
         region = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), requests.region())
-        return Machine(root=root, environment={**kept, **places, **region, **extra}, core=core)
+        own_service = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.begin(name, profile)}
+        return Machine(root=root, environment={**kept, **places, **region, **own_service, **extra}, core=core)
 
     def discard(self, machine: Machine) -> None:
         """Remove a machine's folder: rename it at once, and delete it in the background."""

@@ -1,23 +1,40 @@
-"""The instance metadata service of emulated nodes, with what AWS says to spot nodes alone: each has an address of its
-own below `/_metadata/`, which is in its environment."""
+"""The instance metadata service of emulated nodes: the credentials of their role, and the notices of spot nodes.
+
+Each node has an address of its own below `/_metadata/`, which is in its environment.
+"""
 
 import json
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.faults.kinds import RebalanceAdvice, SpotInterruption
-from embedded.seams import routing
+from embedded.permissions import identities
+from embedded.permissions.credentials import Credentials
+from embedded.seams import routing, storage
 
-_PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17})/latest/(.+)")
+_PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17}|j-[0-9A-Z]{8,20})/latest/(.+)")
+_CREDENTIALS = "meta-data/iam/security-credentials/"
+NAMES = "/_names/"
+"""Below it the names of file systems are resolved, as DNS does within a VPC: to nothing without a mount target."""
 _TOKEN = b"a-token-of-the-embedded-aws"
 _NOTICE = timedelta(minutes=2)
+_RENEWED = timedelta(hours=1)
+"""A session is renewed when so little of it is left."""
 
 
-def endpoint(base: str, instance: str) -> str:
-    """The address of an instance's own service."""
-    return f"{base.rstrip('/')}/_metadata/{instance}"
+_roles: dict[str, str] = {}
+"""The roles of machines."""
+_sessions: dict[str, Credentials] = {}
+
+
+def begin(machine: str, profile: str) -> str:
+    """Begin the service of a new machine with an instance profile, by its name or ARN; returns the service's
+    address."""
+    _roles[machine] = identities.role_of_profile(profile)
+    return f"{os.environ['AWS_ENDPOINT_URL'].rstrip('/')}/_metadata/{machine}"
 
 
 def install(faults: Faults) -> None:
@@ -25,11 +42,14 @@ def install(faults: Faults) -> None:
     serve = routing.serve.now
 
     async def served(scope: Any, receive: Any, send: Any) -> None:
-        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if found is None:
+        path = scope.get("path", "")
+        if found := _PATH.fullmatch(path):
+            status, body = _answer(faults, found[1], found[2], scope)
+        elif path.startswith(NAMES):
+            status, body = 200, b"known" if storage.has_mount_target(path.removeprefix(NAMES)) else b""
+        else:
             await serve(scope, receive, send)
             return
-        status, body = _answer(faults, found[1], found[2], scope)
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
         await send({"type": "http.response.body", "body": body})
 
@@ -48,4 +68,27 @@ def _answer(faults: Faults, instance: str, path: str, scope: Any) -> tuple[int, 
         return 200, json.dumps({"action": "terminate", "time": f"{now + _NOTICE:%Y-%m-%dT%H:%M:%SZ}"}).encode()
     if path == "meta-data/events/recommendations/rebalance" and faults.find(RebalanceAdvice, instance=instance):
         return 200, json.dumps({"noticeTime": f"{now:%Y-%m-%dT%H:%M:%SZ}"}).encode()
+    if path.startswith(_CREDENTIALS) and _roles.get(instance):
+        return _of_role(instance, path.removeprefix(_CREDENTIALS))
     return 404, b""
+
+
+def _of_role(machine: str, asked: str) -> tuple[int, bytes]:
+    """The name of a machine's role, or its credentials."""
+    role = _roles[machine]
+    if asked != role:
+        return (404, b"") if asked else (200, role.encode())
+    now, made = datetime.now(UTC), _sessions.get(machine)
+    if made is None or made.expires is None or made.expires - now < _RENEWED:
+        made = _sessions[machine] = identities.session_of(role, machine)
+    assert made.expires is not None
+    answer = {
+        "Code": "Success",
+        "Type": "AWS-HMAC",
+        "LastUpdated": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "AccessKeyId": made.key,
+        "SecretAccessKey": made.secret,
+        "Token": made.token,
+        "Expiration": f"{made.expires:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    return 200, json.dumps(answer).encode()

@@ -8,6 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from embedded.nodes import metadata
+
 
 def is_powered_off(root: Path) -> bool:
     """Whether a machine has shut itself down."""
@@ -21,6 +23,7 @@ def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
             python=shlex.quote(sys.executable),
             file_systems=shlex.quote(str(file_systems)),
             hosts=shlex.quote(str(hosts)),
+            names=metadata.NAMES,
         ),
         "umount": _UMOUNT,
         "findmnt": _FINDMNT,
@@ -44,9 +47,9 @@ case $kind in
 efs)
     id=${{source%:/}}
     {python} -c '
-import sys, boto3
-targets = boto3.client("efs").describe_mount_targets(FileSystemId=sys.argv[1])["MountTargets"]
-sys.exit(None if targets else "mount: file system " + sys.argv[1] + " has no mount target")
+import os, sys, urllib.request
+with urllib.request.urlopen(os.environ["AWS_ENDPOINT_URL"] + "{names}" + sys.argv[1]) as answer:
+    sys.exit(None if answer.read() else "mount: file system " + sys.argv[1] + " has no mount target")
 ' "$id" || exit 32
     served={file_systems}"/$id"
     mkdir -p "$served"

@@ -42,6 +42,11 @@ needed_by: Callable[[Iterable[str], Record, set[str]], set[str]] = _stacks.take(
 resolve: Seam[Callable[..., Any]] = Seam("_resolve_refs", _engine)
 """The value of a part of a template, with all references resolved."""
 
+conditions: Seam[Callable[[Record, Record], dict[str, bool]]] = Seam(
+    "_evaluate_conditions", _engine, _handlers, _changesets, _stacks
+)
+"""The values of a template's conditions: the template, and its parameters, each with a `Value`."""
+
 # Resources
 
 create_resource: Seam[Callable[[str, str, Record, str], Any]] = Seam("_provision_resource", _stacks)

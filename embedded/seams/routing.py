@@ -27,6 +27,7 @@ _routing: Callable[[str, str, Record, bytes, Record], Record] = _app.take("_rout
 _service: Callable[[str, str, Record, Record], str] = _app.take("detect_service")
 _event: Callable[[str, str, str, Record, Record], str] = _app.take("_ct_event_name")
 _patterns: dict[str, Record] = _router.take("SERVICE_PATTERNS")
+_namespaces: dict[str, str] = MinistackModule("core.iam_actions").take("SERVICE_TO_IAM_NAMESPACE")
 _handlers: dict[str, Handler] = _app.take("SERVICE_HANDLERS")
 
 
@@ -41,3 +42,4 @@ def add_service(name: str, target: str, handler: Handler) -> None:
     """Add a service that ministack does not have: its handler gets requests whose target has this prefix."""
     _patterns[name] = {"target_prefixes": [target]}
     _handlers[name] = handler
+    _namespaces[name] = name

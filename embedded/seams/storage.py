@@ -10,6 +10,13 @@ _efs, _s3 = MinistackModule("services.efs"), MinistackModule("services.s3")
 mount_targets: Table = _efs.take("_mount_targets")
 """The mount targets of file systems, by their ids."""
 
+
+def has_mount_target(file_system: str) -> bool:
+    """Whether a file system of any account and region has a mount target."""
+    every = mount_targets.to_dict().values()  # type: ignore[attr-defined]
+    return any(target["FileSystemId"] == file_system for target in every)
+
+
 delete_file_system: Seam[Callable[[str], Any]] = Seam("_delete_file_system", _efs)
 """DeleteFileSystem, by the file system's id."""
 

@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from embedded.aws import REGION, EmbeddedAws
+from tests.aws import keys_of
 
 Client = Callable[[str], Any]
 Eventually = Callable[[Callable[[], Any]], Any]
@@ -26,12 +27,12 @@ class Stacks:
     def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
         """Create a stack of resources; returns the status it ends in."""
         template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
-        self.cloudformation.create_stack(StackName=name, TemplateBody=template, **more)
+        self.cloudformation.create_stack(StackName=name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"], **more)
         return self._settled(name)
 
     def update(self, name: str, resources: dict[str, Any], **more: Any) -> str:
         template = json.dumps({"Resources": resources})
-        self.cloudformation.update_stack(StackName=name, TemplateBody=template, **more)
+        self.cloudformation.update_stack(StackName=name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"], **more)
         return self._settled(name)
 
     def delete(self, name: str, **more: Any) -> str:
@@ -57,7 +58,7 @@ class Stacks:
 
 @pytest.fixture(scope="module")
 def client(aws: EmbeddedAws) -> Client:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
+    session = boto3.Session(**keys_of(aws), region_name=REGION)
     return lambda service: session.client(service, endpoint_url=aws.endpoint)
 
 

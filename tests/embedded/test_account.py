@@ -127,7 +127,8 @@ def test_what_a_user_may_not_do_is_refused_in_the_services_words(service, signed
     ],
 )
 def test_a_session_that_has_expired_is_refused_in_the_services_words(service, operation, options, code, client, aws):
-    with aws.faults.during(ExpiredCredentials(key="test")), pytest.raises(ClientError) as refused:
+    expired = ExpiredCredentials(key=aws.environment["AWS_ACCESS_KEY_ID"])
+    with aws.faults.during(expired), pytest.raises(ClientError) as refused:
         getattr(client(service), operation)(**options)
     assert refused.value.response["Error"]["Code"] == code
     with aws.faults.during(ExpiredCredentials(key="another")):

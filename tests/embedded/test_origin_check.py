@@ -4,6 +4,8 @@ import http.client
 
 import boto3
 import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
 
 from embedded.aws import EmbeddedAws
 from embedded.origin_check import is_allowed
@@ -15,11 +17,8 @@ def asked(aws: EmbeddedAws, method: str, **headers: str) -> int:
     """The status of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=30)
     try:
-        connection.request(
-            method,
-            "/?Action=DescribeInstances&Version=2016-11-15",
-            headers={each.replace("_", "-"): headers[each] for each in headers},
-        )
+        path = "/_ministack/health"
+        connection.request(method, path, headers={each.replace("_", "-"): headers[each] for each in headers})
         return connection.getresponse().status
     finally:
         connection.close()
@@ -71,7 +70,10 @@ def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws) -> None:
     s3 = boto3.Session().client("s3")
     s3.create_bucket(Bucket="named")
     s3.put_object(Bucket="named", Key="x", Body=b"content")
+    asked = AWSRequest("GET", f"http://named.127.0.0.1:{aws.port}/x")
+    session = boto3.Session()
+    S3SigV4Auth(session.get_credentials(), "s3", session.region_name).add_auth(asked)
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=30)
-    connection.request("GET", "/x", headers={"Host": f"named.127.0.0.1:{aws.port}"})
+    connection.request("GET", "/x", headers={"Host": f"named.127.0.0.1:{aws.port}", **asked.headers})
     assert connection.getresponse().read() == b"content"
     connection.close()

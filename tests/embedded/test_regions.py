@@ -7,6 +7,8 @@ from typing import Any
 import boto3
 import pytest
 
+from tests.aws import keys_of
+
 REGION = "eu-west-1"
 CODE = """
 import json, os, urllib.request
@@ -42,7 +44,18 @@ RESOURCES: dict[str, Any] = {
     },
     "Role": {
         "Type": "AWS::IAM::Role",
-        "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
+        "Properties": {
+            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []},
+            "Policies": [
+                {
+                    "PolicyName": "all",
+                    "PolicyDocument": {
+                        "Version": "2012-10-17",
+                        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
+                    },
+                }
+            ],
+        },
     },
     "Function": {
         "Type": "AWS::Lambda::Function",
@@ -73,6 +86,7 @@ RESOURCES: dict[str, Any] = {
             "LaunchTemplateData": {
                 "ImageId": "ami-0a1b2c3d4e5f60718",
                 "InstanceType": "g5.xlarge",
+                "IamInstanceProfile": {"Name": "nodes"},
                 "UserData": base64.b64encode(USER_DATA.encode()).decode(),
             }
         },
@@ -96,7 +110,7 @@ OUTPUTS = {name: {"Value": {"Fn::GetAtt": ["Custom", name]}} for name in ("Regio
 
 @pytest.fixture(scope="module")
 def there(aws):
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
+    session = boto3.Session(**keys_of(aws), region_name=REGION)
     return lambda service: session.client(service, endpoint_url=aws.endpoint)
 
 
@@ -104,7 +118,9 @@ def there(aws):
 def stack(there, eventually):
     cloudformation = there("cloudformation")
     cloudformation.create_stack(
-        StackName="there", TemplateBody=json.dumps({"Resources": RESOURCES, "Outputs": OUTPUTS})
+        StackName="there",
+        TemplateBody=json.dumps({"Resources": RESOURCES, "Outputs": OUTPUTS}),
+        Capabilities=["CAPABILITY_IAM"],
     )
 
     def settled() -> Any:

@@ -116,7 +116,12 @@ class Deployed:
         limits = parts.GuardSpec(mail="ada@example.org", **guard)
         self.spec = spec.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=keep)})
         self.cloudformation = client("cloudformation")
-        self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template(), DisableRollback=True)
+        self.cloudformation.create_stack(
+            StackName=self.stack_name,
+            TemplateBody=self.template(),
+            DisableRollback=True,
+            Capabilities=["CAPABILITY_IAM"],
+        )
         stack = self.settled()
         assert stack["StackStatus"] == becomes, self.reasons()
         self.stack, self.created = stack["StackId"], stack["CreationTime"]

@@ -42,9 +42,8 @@ def hosts_with(aws: EmbeddedAws, root: Path, **variables: str) -> Iterator[SshHo
 
 @pytest.fixture
 def hosts(bucket: str, aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
-    with hosts_with(
-        aws, tmp_path_factory.mktemp("hosts"), AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test"
-    ) as made:
+    keys = {name: aws.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    with hosts_with(aws, tmp_path_factory.mktemp("hosts"), **keys) as made:
         yield made
 
 

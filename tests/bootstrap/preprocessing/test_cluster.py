@@ -67,7 +67,7 @@ def deployment(session: boto3.Session, *groups: tuple[str, str, int]) -> Deploym
         ReleaseLabel="emr-7.13.0",
         LogUri="s3://log/emr/",
         ServiceRole="service",
-        JobFlowRole="node",
+        JobFlowRole="nodes",
         Instances={"InstanceGroups": instances, "KeepJobFlowAliveWhenNoSteps": True},
         BootstrapActions=[{"Name": "boot", "ScriptBootstrapAction": {"Path": "s3://data/boot/step.sh"}}],
     )

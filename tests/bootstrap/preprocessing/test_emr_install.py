@@ -31,7 +31,7 @@ class Node:
             ReleaseLabel="emr-7.13.0",
             LogUri="s3://boot/logs/",
             ServiceRole="service",
-            JobFlowRole="node",
+            JobFlowRole="nodes",
             Instances={
                 "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
                 "KeepJobFlowAliveWhenNoSteps": True,

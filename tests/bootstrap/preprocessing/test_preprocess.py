@@ -80,7 +80,7 @@ class There:
             ReleaseLabel="emr-7.13.0",
             LogUri=f"s3://{LOG}/emr/",
             ServiceRole="service",
-            JobFlowRole="node",
+            JobFlowRole="nodes",
             Instances={
                 "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
                 "KeepJobFlowAliveWhenNoSteps": True,

@@ -161,8 +161,8 @@ def cluster(p: Planter) -> None:
     p.client("emr").run_job_flow(
         Name=topology.stack_name(p.deployment),
         ReleaseLabel="emr-7.13.0",
-        JobFlowRole="n",
-        ServiceRole="s",
+        JobFlowRole="nodes",
+        ServiceRole="service",
         Instances=instances,
         Tags=p.tags,
     )

@@ -128,8 +128,8 @@ def test_a_stack_that_is_being_created_is_deleted() -> None:
         "Properties": {
             "Name": "x",
             "ReleaseLabel": "emr-7.13.0",
-            "JobFlowRole": "n",
-            "ServiceRole": "s",
+            "JobFlowRole": "nodes",
+            "ServiceRole": "service",
             "Instances": {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}},
         },
     }

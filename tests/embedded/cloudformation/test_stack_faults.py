@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from embedded.aws import REGION
 from embedded.faults.kinds import CreateFails, DeleteFails, Throttled
+from tests.aws import keys_of
 
 VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
 SUBNET = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
@@ -24,8 +25,7 @@ def once(aws):
             service,
             endpoint_url=aws.endpoint,
             region_name=REGION,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
+            **keys_of(aws),
             config=Config(retries={"total_max_attempts": 1}),
         )
 

@@ -16,7 +16,12 @@ def make(tmp_path):
         record: dict[str, Any] = {
             "Id": "j-1",
             "Status": {"State": "WAITING", "Timeline": {}},
-            "Ec2InstanceAttributes": {"EmrManagedMasterSecurityGroup": "", "EmrManagedSlaveSecurityGroup": ""},
+            "Ec2InstanceAttributes": {
+                "EmrManagedMasterSecurityGroup": "",
+                "EmrManagedSlaveSecurityGroup": "",
+                "IamInstanceProfile": "nodes",
+            },
+            "ServiceRole": "service",
             "BootstrapActions": [],
             "InstanceGroups": [],
             "LogUri": "",

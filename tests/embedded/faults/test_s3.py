@@ -13,6 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ResponseStreamingError
 
 from embedded.faults.kinds import CutConnection, S3Error, Throttled
+from tests.aws import keys_of
 
 BODY = random.Random(3).randbytes(1 << 20)
 PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
@@ -26,8 +27,7 @@ def s3(aws, upload) -> Any:
         "s3",
         endpoint_url=aws.endpoint,
         region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
+        **keys_of(aws),
         config=Config(retries={"total_max_attempts": 1}),
     )
 
@@ -38,8 +38,7 @@ def patient(aws) -> Any:
         "s3",
         endpoint_url=aws.endpoint,
         region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
+        **keys_of(aws),
         config=PATIENT,
     )
 

@@ -37,7 +37,9 @@ def boot(client, eventually, upload):
         exports = [f"export {name}='{value}'" for name, value in variables.items()]
         fetch = f'aws s3 cp --quiet {script} "$NODE_ROOT/tmp/boot.sh"'
         user_data = "\n".join(["#!/bin/bash", *exports, fetch, 'exec bash "$NODE_ROOT/tmp/boot.sh"'])
-        made = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, UserData=user_data)
+        made = ec2.run_instances(
+            ImageId="ami-1", MinCount=1, MaxCount=1, UserData=user_data, IamInstanceProfile={"Name": "nodes"}
+        )
         identifier = str(made["Instances"][0]["InstanceId"])
         started.append(identifier)
 

@@ -6,6 +6,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.aws import keys_of
 from tests.embedded.conftest import Stacks
 
 GROUP: dict[str, Any] = {
@@ -167,7 +168,7 @@ def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, clie
 
 
 def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(aws, eventually):
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-west-1")
+    session = boto3.Session(**keys_of(aws), region_name="eu-west-1")
     stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint), eventually)
     ec2 = stacks.client("ec2")
 

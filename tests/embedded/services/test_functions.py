@@ -19,8 +19,15 @@ ASSUME = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}],
 }
+EVERYTHING = {
+    "PolicyName": "all",
+    "PolicyDocument": {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
+    },
+}
 RESOURCES: dict[str, Any] = {
-    "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": ASSUME}},
+    "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": ASSUME, "Policies": [EVERYTHING]}},
     "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": 14}},
     "Function": {
         "Type": "AWS::Lambda::Function",
@@ -58,7 +65,9 @@ RESOURCES: dict[str, Any] = {
 def function(client, eventually):
     client("s3").create_bucket(Bucket="functions")
     cloudformation = client("cloudformation")
-    cloudformation.create_stack(StackName="functions", TemplateBody=json.dumps({"Resources": RESOURCES}))
+    cloudformation.create_stack(
+        StackName="functions", TemplateBody=json.dumps({"Resources": RESOURCES}), Capabilities=["CAPABILITY_IAM"]
+    )
 
     def ready() -> bool:
         status = cloudformation.describe_stacks(StackName="functions")["Stacks"][0]["StackStatus"]

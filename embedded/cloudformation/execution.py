@@ -1,0 +1,48 @@
+"""Gives CloudFormation's calls of other services the credentials of a stack's execution role.
+
+A stack without a role acts with the credentials of whoever asks for the operation, as on AWS.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from embedded.permissions import identities
+from embedded.permissions.credentials import Credentials
+from embedded.seams import cloudformation
+from embedded.seams.cloudformation import StackTask
+from embedded.service import Record, acting_as, parameter
+
+_SESSION = "AWSCloudFormation"
+_OPERATIONS = ("CreateStack", "UpdateStack", "DeleteStack", "CreateChangeSet")
+_credentials_of: dict[str, Credentials] = {}
+"""Those of the stacks, by their names."""
+
+
+def install() -> None:
+    """Keep the role of each operation on a stack, and act as it."""
+    for operation in _OPERATIONS:
+        cloudformation.operations.wrap(operation, _keeping_role)
+    cloudformation.deploy.wrap(_acting)
+    cloudformation.delete.wrap(_acting)
+
+
+def _acting(task: StackTask) -> StackTask:
+    async def acting(name: str, *rest: Any, **more: Any) -> None:
+        with acting_as(_credentials_of[name]):
+            await task(name, *rest, **more)
+
+    return acting
+
+
+def _keeping_role(operation: Callable[[Record], Any]) -> Callable[[Record], Any]:
+    def kept(parameters: Record) -> Any:
+        name, role = parameter(parameters, "StackName"), parameter(parameters, "RoleARN")
+        stack = cloudformation.find_stack(name)
+        name = stack["StackName"] if stack else name
+        if role:
+            _credentials_of[name] = identities.session_of(role, _SESSION)
+        elif name not in _credentials_of:
+            _credentials_of[name] = identities.caller()
+        return operation(parameters)
+
+    return kept

@@ -1,0 +1,1 @@
+"""Who calls the emulated AWS, and what they may do."""

@@ -1,0 +1,83 @@
+"""The user of the emulated account, and the sessions of its roles. Nobody acts as the account's root."""
+
+import json
+import secrets
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import yaml
+
+from embedded.permissions.credentials import USER, Credentials
+from embedded.seams import identity, requests
+
+_SESSION = timedelta(hours=6)
+
+
+def add_user(path: Path) -> None:
+    """Add the user that `Credentials.write` describes, and remove that file."""
+    asked = json.loads(path.read_text())
+    path.unlink()
+    created = requests.now()
+    identity.users[USER] = {
+        "UserName": USER,
+        "Arn": f"arn:aws:iam::{requests.account()}:user/{USER}",
+        "UserId": f"AIDA{secrets.token_hex(8).upper()}",
+        "CreateDate": created,
+        "Path": "/",
+        "PermissionsBoundary": "",
+        "AttachedPolicies": [],
+        "Tags": [],
+    }
+    identity.user_policies[USER] = {name: json.dumps(document) for name, document in asked["policies"].items()}
+    identity.access_keys[asked["key"]] = {
+        "UserName": USER,
+        "AccessKeyId": asked["key"],
+        "SecretAccessKey": asked["secret"],
+        "Status": "Active",
+        "CreateDate": created,
+    }
+
+
+def add_managed_policies() -> None:
+    """Add those of AWS's own policies that ministack lacks."""
+    folder = Path(__file__).parent / "managed"
+    for path in folder.rglob("*.yaml"):
+        document = yaml.safe_load(path.read_text())
+        record = identity.managed_policy(str(path.relative_to(folder).with_suffix("")), json.dumps(document))
+        identity.managed_policies[record["Arn"]] = record
+
+
+def session_of(role: str, name: str) -> Credentials:
+    """Credentials of a new session of a role, by the role's name or ARN, as `name`."""
+    role = role.rpartition("/")[2]
+    expires = datetime.now(UTC) + _SESSION
+    made = Credentials(
+        key=f"ASIA{secrets.token_hex(8).upper()}",
+        secret=secrets.token_hex(20),
+        token=secrets.token_hex(40),
+        expires=expires,
+    )
+    identity.register_session(
+        made.key,
+        {
+            "Arn": f"arn:aws:sts::{requests.account()}:assumed-role/{role}/{name}",
+            "UserId": f"{identity.roles.get(role, {}).get('RoleId', role)}:{name}",
+            "SecretAccessKey": made.secret,
+            "SessionToken": made.token,
+            "Expiration": time.time() + _SESSION.total_seconds(),
+        },
+    )
+    return made
+
+
+def caller() -> Credentials:
+    """The credentials with which the current request is signed."""
+    found = identity.credential(identity.verified_key.get())
+    return Credentials(key=found.access_key_id, secret=found.secret_access_key, token=found.session_token or "")
+
+
+def role_of_profile(profile: str) -> str:
+    """The name of the role in an instance profile, by the profile's name or ARN; empty where there is none."""
+    found = identity.instance_profiles.get(profile.rpartition("/")[2]) or {}
+    return next(iter(found.get("Roles") or ()), "")

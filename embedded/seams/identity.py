@@ -1,0 +1,68 @@
+"""IAM and STS: users, roles, sessions, and the check of a request against policies."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from embedded.seams.lookup import MinistackModule, Record, Seam, Table
+
+_evaluator, _iam, _sts = (
+    MinistackModule("core.iam_evaluator"),
+    MinistackModule("services.iam"),
+    MinistackModule("services.sts"),
+)
+_tagging = MinistackModule("services.tagging")
+
+Enforce = Callable[..., Any]
+
+users: Table = _iam.take("_users")
+roles: Table = _iam.take("_roles")
+access_keys: Table = _iam.take("_access_keys")
+instance_profiles: Table = _iam.take("_instance_profiles")
+user_policies: Table = _iam.take("_user_inline_policies")
+"""The inline policies of users, by the user's name: each a document by its name."""
+
+managed_policies: dict[str, Record] = _iam.take("_aws_managed_policies")
+"""AWS's own policies, by their ARNs."""
+
+managed_policy: Callable[[str, str], Record] = _iam.take("_make_aws_managed_record")
+"""The record of one of AWS's own policies: its name, its document as JSON."""
+
+register_session: Callable[[str, Record], None] = _sts.take("register_session")
+"""Makes temporary credentials valid: an access key, and its `Arn`, `UserId`, `SecretAccessKey`, `SessionToken`,
+`Expiration` (seconds since 1970)."""
+
+enforce: Seam[Enforce] = Seam("enforce", _evaluator)
+"""Checks a request: access key, action, service, region, `resource_arn`, `service_context`. Returns None where it is
+allowed."""
+
+resolve: Callable[..., Any] = _evaluator.take("resolve_principal")
+"""Who has an access key, in an account: its `arn`; an `AuthError` where the key is not valid."""
+
+credential: Callable[..., Any] = _evaluator.take("resolve_credential")
+"""The credentials that an access key belongs to."""
+
+verified_key: ContextVar[str] = _evaluator.take("_verified_key")
+"""The access key that has signed the current request."""
+
+is_root: Callable[[str], bool] = _evaluator.take("is_root_access_key")
+"""Whether an access key is that of the account's root."""
+
+refused: Callable[..., Any] = _evaluator.take("AuthError")
+"""A failure to authenticate: its code and message."""
+
+denied: Callable[..., Any] = _evaluator.take("EvalResult")
+"""The result of a check."""
+
+resource: Seam[Callable[..., str]] = Seam("extract_resource_arn", MinistackModule("core.iam_actions"))
+"""The ARN of a request's resource: service, method, path, headers, body, query, region, account."""
+
+tags_of: Callable[[str], dict[str, str] | None] = _tagging.take("resource_tags")
+"""The tags of a resource, by its ARN; None where it is not known."""
+
+tags_of_service: dict[str, Callable[[], Any]] = _tagging.take("_RESOURCE_TAG_COLLECTORS")
+"""By service, what lists the ARNs of its resources with their tags."""
+
+authenticate_only: Seam[Callable[..., Any]] = Seam("_authenticate_only", MinistackModule("app"))
+"""Checks the credentials of a request that no action of IAM covers: service, headers, query, id. Returns None where
+they are valid."""

@@ -1,0 +1,175 @@
+"""Whoever calls the emulator acts as a user or a role, and may do what its policies allow."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from embedded.permissions.record import ALLOWED, DENIED, Check, read_checks
+from tests.aws import keys_of
+
+CLUSTER: dict[str, Any] = {
+    "Name": "passed",
+    "ReleaseLabel": "emr-7.13.0",
+    "JobFlowRole": "nodes",
+    "ServiceRole": "service",
+    "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
+}
+
+
+def allowing(*statements: tuple[list[str], list[str]]) -> str:
+    found = [{"Effect": "Allow", "Action": actions, "Resource": resources} for actions, resources in statements]
+    return json.dumps({"Version": "2012-10-17", "Statement": found})
+
+
+@pytest.fixture
+def person(aws: EmbeddedAws) -> Iterator[Any]:
+    """person(statement, ...): clients of a new user who may do this alone."""
+    iam = boto3.client("iam")
+    made: list[str] = []
+
+    def make(*statements: tuple[list[str], list[str]]) -> Any:
+        name = f"person-{len(made)}"
+        iam.create_user(UserName=name)
+        iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=allowing(*statements))
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        made.append(name)
+        session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
+        return lambda service: session.client(service, endpoint_url=aws.endpoint)
+
+    yield make
+    for name in made:
+        iam.delete_user_policy(UserName=name, PolicyName="own")
+        for key in iam.list_access_keys(UserName=name)["AccessKeyMetadata"]:
+            iam.delete_access_key(UserName=name, AccessKeyId=key["AccessKeyId"])
+        iam.delete_user(UserName=name)
+
+
+def last(aws: EmbeddedAws, action: str) -> Check:
+    return [check for check in read_checks(aws.folder) if check.action == action][-1]
+
+
+def test_a_user_may_do_what_its_policies_say_and_the_record_tells_both(aws: EmbeddedAws, person: Any) -> None:
+    s3 = person((["s3:CreateBucket"], ["arn:aws:s3:::mine-*"]))("s3")
+    s3.create_bucket(Bucket="mine-1")
+    found = last(aws, "s3:CreateBucket")
+    assert (found.principal, found.resource) == (f"arn:aws:iam::{ACCOUNT}:user/person-0", "arn:aws:s3:::mine-1")
+    assert found.decision == ALLOWED
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.create_bucket(Bucket="another")
+    assert last(aws, "s3:CreateBucket").decision == DENIED
+
+
+@pytest.mark.parametrize("key", ["test", ACCOUNT, "root"])
+def test_nobody_acts_as_root(aws: EmbeddedAws, key: str) -> None:
+    for service, operation in (("s3", "list_buckets"), ("ec2", "describe_vpcs"), ("sts", "get_caller_identity")):
+        client = boto3.client(
+            service, aws_access_key_id=key, aws_secret_access_key="test", endpoint_url=aws.endpoint, region_name=REGION
+        )
+        with pytest.raises(ClientError):
+            getattr(client, operation)()
+
+
+def test_a_wrong_secret_is_refused(aws: EmbeddedAws) -> None:
+    keys = {**keys_of(aws), "aws_secret_access_key": "guessed"}
+    with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
+        boto3.client("s3", **keys, endpoint_url=aws.endpoint, region_name=REGION).list_buckets()
+
+
+def test_each_name_of_a_list_is_asked_for(aws: EmbeddedAws, person: Any) -> None:
+    one, two = (f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{name}" for name in ("one", "two"))
+    names = ["/one", "/two"]
+    person((["ssm:GetParameters"], [one, two]))("ssm").get_parameters(Names=names)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        person((["ssm:GetParameters"], [one]))("ssm").get_parameters(Names=names)
+
+
+def test_a_condition_on_the_tag_of_a_resource_holds_for_its_bearers(aws: EmbeddedAws) -> None:
+    ec2, iam = boto3.client("ec2"), boto3.client("iam")
+    statement = {
+        "Effect": "Allow",
+        "Action": "ec2:DeleteSecurityGroup",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"aws:ResourceTag/ours": "yes"}},
+    }
+    iam.create_user(UserName="tagged")
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam.put_user_policy(UserName="tagged", PolicyName="own", PolicyDocument=document)
+    key = iam.create_access_key(UserName="tagged")["AccessKey"]
+    own = boto3.client(
+        "ec2",
+        aws_access_key_id=key["AccessKeyId"],
+        aws_secret_access_key=key["SecretAccessKey"],
+        endpoint_url=aws.endpoint,
+        region_name=REGION,
+    )
+    ours, others = (
+        ec2.create_security_group(GroupName=name, Description=name)["GroupId"] for name in ("ours", "others")
+    )
+    ec2.create_tags(Resources=[ours], Tags=[{"Key": "ours", "Value": "yes"}])
+    own.delete_security_group(GroupId=ours)
+    with pytest.raises(ClientError, match="UnauthorizedOperation"):
+        own.delete_security_group(GroupId=others)
+    ec2.delete_security_group(GroupId=others)
+
+
+def test_whoever_passes_a_role_needs_that_permission(aws: EmbeddedAws, person: Any) -> None:
+    run = (["elasticmapreduce:*"], ["*"])
+    with pytest.raises(ClientError, match="iam:PassRole|AccessDenied"):
+        person(run)("emr").run_job_flow(**CLUSTER)
+    roles = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("nodes", "service")]
+    emr = person(run, (["iam:PassRole"], roles))("emr")
+    cluster = emr.run_job_flow(**CLUSTER)["JobFlowId"]
+    assert last(aws, "iam:PassRole").context["iam:PassedToService"] == "elasticmapreduce.amazonaws.com"
+    emr.terminate_job_flows(JobFlowIds=[cluster])
+
+
+def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> None:
+    iam = boto3.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(
+        RoleName="execution", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    )
+    role = f"arn:aws:iam::{ACCOUNT}:role/execution"
+    group = {"Group": {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}}
+    assert stacks.create("denied", group, RoleARN=role) == "ROLLBACK_COMPLETE"
+    assert "ec2:CreatePlacementGroup" in stacks.reasons("denied")
+    iam.put_role_policy(
+        RoleName="execution", PolicyName="own", PolicyDocument=allowing((["ec2:*PlacementGroup*"], ["*"]))
+    )
+    assert stacks.create("allowed", group, RoleARN=role) == "CREATE_COMPLETE"
+    assert last(aws, "ec2:CreatePlacementGroup").principal.endswith(":assumed-role/execution/AWSCloudFormation")
+    stacks.delete("allowed")
+    stacks.delete("denied")
+
+
+def test_a_node_acts_with_the_role_of_its_profile_and_without_one_with_none(
+    aws: EmbeddedAws, upload: Any, eventually: Any
+) -> None:
+    upload("of-nodes", "object", b"text")
+    ec2 = boto3.client("ec2")
+    script = '#!/bin/bash\naws s3 cp s3://of-nodes/object - || echo "got nothing"'
+    run = {"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "UserData": script}
+    for more, said in (({"IamInstanceProfile": {"Name": "nodes"}}, "text"), ({}, "Unable to locate credentials")):
+        (made,) = ec2.run_instances(**run, **more)["Instances"]
+
+        def console(identifier: str = made["InstanceId"]) -> str | None:
+            output = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
+            return output if "user data ended" in output else None
+
+        assert said in eventually(console)
+        ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+
+
+def test_the_user_has_the_policies_that_it_was_given(tmp_path: Path) -> None:
+    with EmbeddedAws(tmp_path / "aws", policies={"own": json.loads(allowing((["s3:ListAllMyBuckets"], ["*"])))}) as own:
+        session = boto3.Session(**keys_of(own), region_name=REGION)
+        assert session.client("s3", endpoint_url=own.endpoint).list_buckets()["Buckets"] == []
+        with pytest.raises(ClientError, match="UnauthorizedOperation"):
+            session.client("ec2", endpoint_url=own.endpoint).describe_vpcs()
+        assert not list(own.folder.glob("user.json"))  # nobody finds its keys there
