@@ -64,6 +64,7 @@ LONGEST = (
     "trainer/test_launch.py",
     "jobs/test_pipeline_work.py",
     "bootstrap/preprocessing/test_emr_install.py",
+    "bootstrap/test_first_boot.py",
     "bootstrap/aws/test_ownership.py",
     "bootstrap/training/test_outage.py",
     "corpus/reading/test_ranges.py",
