@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 REGION = "eu-west-1"
 _NAMESPACES = ("unshare", "--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child")
 _PYTHON = shlex.quote(sys.executable)
+_DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")  # and no GPU of this machine's
 _REPOSITORY = f"https://al2023-repos-{REGION}-de612dc2.s3.dualstack.{REGION}.amazonaws.com/core/mirrors/mirror.list"
 _STAND_INS = {
     "aws": f'exec {shlex.quote(str(Path(sys.executable).parent / "aws"))} "$@"',
@@ -69,6 +70,7 @@ class Node:
             (self.root / made).mkdir(parents=True)
         for name in ("bin", "sbin", "lib", "lib64"):
             (self.root / name).symlink_to(f"usr/{name.replace('sbin', 'bin')}")
+        (self.root / "dev" / "fd").symlink_to("/proc/self/fd")
         for unit in facts["units"]:
             (self.root / "usr" / "share" / "units" / unit["name"]).touch()
         self._provide({name for each in facts["programs"] for name in each["names"]} - set(without))
@@ -134,9 +136,12 @@ class Node:
     def _world(self) -> str:
         """A script that gives the namespaces their folders and their network."""
         prefixes = {prefix for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
-        bound = [folder for folder in ("/usr/lib", "/usr/lib64", "/dev", *sorted(prefixes)) if Path(folder).exists()]
+        bound = [folder for folder in ("/usr/lib", "/usr/lib64", *sorted(prefixes)) if Path(folder).exists()]
         for folder in bound:
             (self.root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        for device in _DEVICES:
+            (self.root / device.lstrip("/")).touch()
+        bound += _DEVICES
         mounts = [
             f"mount --rbind {shlex.quote(each)} {shlex.quote(str(self.root))}{shlex.quote(each)}" for each in bound
         ]

@@ -41,6 +41,17 @@ def gpu_node(tmp_path: Path) -> Callable[..., Node]:
     return lambda **differs: Node(tmp_path, "gpu", **differs)
 
 
+def test_the_nodes_network_has_nothing_but_s3_and_the_metadata(gpu_node: Callable[..., Node]) -> None:
+    node = gpu_node()
+    node.upload("data", "key", b"x")
+    places = (f"https://s3.{REGION}.amazonaws.com", "http://169.254.169.254/latest/meta-data/instance-id")
+    others = ("https://pypi.org", "http://1.1.1.1", "http://169.254.169.123", f"https://sts.{REGION}.amazonaws.com")
+    said = node.boot(
+        f"for each in {' '.join((*places, *others))}; do curl -so /dev/null --max-time 5 $each; echo $?; done"
+    )
+    assert said.stdout.split() == ["0", "0", "6", "7", "7", "6"]
+
+
 def booted(node: Node, *, gpus: int = 0, share: str = "none") -> tuple[str, list[str]]:
     """How the node's boot ended, and the lines of its log."""
     script = (ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh").read_bytes()
