@@ -12,7 +12,7 @@ from embedded import origin_check
 from embedded.cloudformation import deletion, dependencies, execution, group_type, lifecycle, registry
 from embedded.emr import api, metrics
 from embedded.emulator_error import EmulatorError
-from embedded.faults import quotas, refusals
+from embedded.faults import delays, quotas, refusals
 from embedded.faults.file import Faults
 from embedded.nodes import filters, instance_types, metadata, scaling, security_groups
 from embedded.nodes.machine import Machines
@@ -43,12 +43,13 @@ def main() -> None:
     group_type.install(scaling.install(machines, faults))
     api.install(machines, faults)
     metrics.install()
-    dependencies.install()
+    dependencies.install(faults)
     registry.install(faults)
     execution.install()
     lifecycle.install()
     deletion.install()
     metadata.install(faults)
+    delays.install(faults)
     origin_check.install()
     routing.main()
 

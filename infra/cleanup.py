@@ -1,5 +1,5 @@
-"""Makes a stack deletable: empties its buckets, removes the rules between EMR's security groups, and deletes the
-guard's parameters. The same function also keeps the owner of the deployment.
+"""Makes a stack deletable: deletes its buckets with their content, removes the rules between EMR's security groups, and
+deletes the guard's parameters. The same function also keeps the owner of the deployment.
 
 CloudFormation deletes in reverse order of creation. So nodes and clusters must depend on the resources made here, and
 these on the buckets and groups: then the function runs after everything that writes to a bucket or changes a group.
@@ -37,10 +37,11 @@ class Cleanup(Construct):
         )
 
     def empty(self, bucket: s3.Bucket, *, keep: bool | None) -> CustomResource:
-        """Empty the bucket before it is deleted; where `keep` is None, delete it, unless a run in it was not fetched.
+        """Delete the bucket with its content; where `keep` is None, unless a run in it was not fetched.
 
-        A bucket to keep has this resource, too, but it does nothing. Do not leave it out: when a user decides to keep
-        the data of a running deployment, the deletion of the resource would empty the bucket.
+        CloudFormation, which deletes it afterwards, finds it gone. A bucket to keep has this resource, too, but it does
+        nothing. Do not leave it out: when a user decides to keep the data of a running deployment, the deletion of the
+        resource would empty the bucket.
         """
         unfetched = {"Runs": topology.RUNS_PREFIX, "Fetched": topology.FETCHED_PREFIX} if keep is None else {}
         return self._resource(f"{bucket.node.id}Bucket", {} if keep else {"Bucket": bucket.bucket_name, **unfetched})
@@ -62,10 +63,9 @@ class Cleanup(Construct):
         return self._resource("Groups", {"SecurityGroups": [group.security_group_id for group in groups]})
 
     def allow_empty(self, bucket: s3.Bucket, *, keep: bool | None) -> None:
-        """Let the function empty the bucket; where `keep` is None, also read what was fetched, and delete it."""
+        """Let the function delete the bucket with its content; where `keep` is None, also read what was fetched."""
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
-        actions = ["s3:ListBucketVersions", *(["s3:DeleteBucket"] if keep is None else [])]
-        allow(self.role, actions, [bucket.bucket_arn])
+        allow(self.role, ["s3:ListBucketVersions", "s3:DeleteBucket"], [bucket.bucket_arn])
         if keep is None:
             allow_objects(self.role, bucket, READ, under=(topology.FETCHED_PREFIX,))
 

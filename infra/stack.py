@@ -165,7 +165,9 @@ class ShoalStack(Stack):
         if self.preprocessing:
             _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
         for bucket, keep in self.buckets.own.items():
-            _before(self.cleanup.empty(bucket, keep=keep), self._machines())
+            # It deletes the bucket, so that its policy must be gone by then.
+            policy = [bucket.policy] if bucket.policy else []
+            _before(self.cleanup.empty(bucket, keep=keep), [*self._machines(), *policy])
         written = (topology.extension_parameter(self._deployment), topology.guard_parameter(self._deployment))
         _before(self.cleanup.delete_parameters(written), [self.guard])
 

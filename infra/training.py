@@ -156,12 +156,28 @@ def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str
     return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0), "RANKS": str(spec.gpus)}
 
 
+# S3 refuses whatever is signed by a clock that is 15 minutes off, the report that a boot failed, too. So the clock is
+# compared before anything is signed, with that of S3, which answers anybody; chronyd may not have set it yet.
+_CLOCK = """\
+set_clock() {
+    local there off
+    there=$(curl --silent --head --max-time 10 "https://s3.$AWS_DEFAULT_REGION.amazonaws.com" |
+        sed -n 's/^date: //Ip' | tr -d '\\r') && [ -n "$there" ] || return
+    off=$(($(date --date "$there" +%s) - $(date +%s)))
+    [ "${off#-}" -gt 60 ] || return
+    date --set "$there" >/dev/null || return
+    echo "this node's clock was $off seconds behind S3's, by which it was set" >>/var/log/shoal-boot.log
+}
+[ -n "${NODE_ROOT:-}" ] || set_clock || true"""
+
+
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
     """Export the variables, then download and run the boot script, below NODE_ROOT, which is empty on AWS."""
     user_data = ec2.UserData.for_linux()
     user_data.add_commands(
         "set -euo pipefail",
         *(f"export {name}={_quoted(value)}" for name, value in environment.items()),
+        *_CLOCK.splitlines(),
         'mkdir -p "${NODE_ROOT:-}/tmp"',
         f'aws s3 cp {_quoted(script)} "${{NODE_ROOT:-}}/tmp/boot.sh"',
         'bash "${NODE_ROOT:-}/tmp/boot.sh"',

@@ -21,12 +21,12 @@ BUCKET = "fleet-data"
 _names = (f"fleet-{number}" for number in itertools.count())
 
 
-def pack_code(archive: zipfile.ZipFile) -> None:
-    """Pack the code that a stack deploys to GPU nodes."""
+def pack_code(archive: zipfile.ZipFile, *packages: str) -> None:
+    """Pack the code that a stack deploys to nodes: these packages, or those of GPU nodes."""
     root = Path(__file__).parents[1]
     archive.write(root / "bootstrap" / "__init__.py", "bootstrap/__init__.py")
-    for package in ("common", "corpus", "trainer", "bootstrap/agent"):
-        for source in (root / package).rglob("*.py"):
+    for package in packages or ("common", "corpus", "trainer", "bootstrap/agent"):
+        for source in sorted(path for path in (root / package).rglob("*.*") if path.parent.name != "__pycache__"):
             archive.write(source, source.relative_to(root))
 
 

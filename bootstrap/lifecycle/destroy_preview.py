@@ -66,7 +66,7 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
         if any(thing.outcome == UNVERIFIED for thing in buckets):
             own.append(data)
             notes.append(f"it is unknown whether s3://{data} stays")
-        else:
+        elif _exists(account, data):
             keeping.append(kept_bucket(account, data, "it was there before the deployment"))
     held = {thing.identifier: thing.runs for thing in buckets if thing.outcome == KEPT}
     holding = {each: held[each] if each in held else _unfetched(account, each, notes) for each in own}
@@ -97,6 +97,15 @@ def _read_status(deployment: str, account: Account, notes: list[str]) -> status.
         return None
     notes += now.guard.broken if now.guard else ()
     return now
+
+
+def _exists(account: Account, bucket: str) -> bool:
+    """Whether a bucket may be there: a deletion that failed later has deleted it."""
+    try:
+        account.client("s3").head_bucket(Bucket=bucket)
+    except ClientError as error:
+        return error.response["Error"]["Code"] != "404"
+    return True
 
 
 def _unfetched(account: Account, bucket: str, notes: list[str]) -> list[str]:

@@ -133,6 +133,23 @@ def _matching_part(rule: ResourceRecord, named: str | None) -> dict[str, Any]:
     return {"IpProtocol": rule["IpProtocol"], "UserIdGroupPairs": pairs, **ports}
 
 
+def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
+    """Delete a subnet. Raises ShoalError where interfaces in it are in use: AWS's own error does not name them."""
+    ec2 = account.client("ec2")
+    try:
+        ec2.delete_subnet(SubnetId=identifier)
+    except ClientError as error:
+        interfaces = account.items("ec2", "describe_network_interfaces", "NetworkInterfaces")
+        named = [
+            f"{each['NetworkInterfaceId']} ({printable(each.get('Description') or 'no description')})"
+            for each in interfaces
+            if each["SubnetId"] == identifier
+        ]
+        if error.response["Error"]["Code"] != "DependencyViolation" or not named:
+            raise
+        raise ShoalError(f"in it are network interfaces that something still uses: {', '.join(named)}") from None
+
+
 def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:
     """Detach and delete an internet gateway."""
     ec2 = account.client("ec2")

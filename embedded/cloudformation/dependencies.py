@@ -3,12 +3,15 @@
 CloudFormation's own deletions are refused, too: a template with a missing dependency fails here as on AWS.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from embedded.emr.api import clusters
 from embedded.emr.cluster import TERMINATED
+from embedded.faults.file import Faults
+from embedded.faults.kinds import LateInterfaces
 from embedded.nodes.instances import zones_of_placement_group
 from embedded.seams import cloudformation, ec2, functions, requests, storage
 from embedded.service import Record, RefusedError, parameter
@@ -16,8 +19,12 @@ from embedded.service import Record, RefusedError, parameter
 _GROUPS_OF_CLUSTER = ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup", "ServiceAccessSecurityGroup")
 
 
-def install() -> None:
+_faults: list[Faults] = []
+
+
+def install(faults: Faults) -> None:
     """Check before every deletion."""
+    _faults.append(faults)
     for operation, (name, check) in _OPERATIONS.items():
         ec2.operations.wrap(operation, partial(_unless, name, check))
     for kind, check in _TYPES.items():
@@ -70,8 +77,10 @@ def _gateways() -> Iterator[tuple[str, Record]]:
 
 
 def _clusters() -> Iterator[tuple[str, Record]]:
+    late = sum(fault.seconds for faults in _faults if (fault := faults.find(LateInterfaces)))
     for cluster in clusters():
-        if cluster.state not in TERMINATED:
+        ended = cluster.record["Status"]["Timeline"].get("EndDateTime", time.time())
+        if cluster.state not in TERMINATED or time.time() - ended < late:
             yield cluster.record["Id"], cluster.record["Ec2InstanceAttributes"]
 
 
@@ -86,6 +95,7 @@ def _user_of_security_group(identifier: str) -> str | None:
         *((name, [group["GroupId"] for group in record["SecurityGroups"]]) for name, record in _instances()),
         *((name, record.get("SecurityGroupIds") or []) for name, record in ec2.vpc_endpoints.items()),
         *((name, record.get("SecurityGroups") or []) for name, record in storage.mount_targets.items()),
+        *((name, [group["GroupId"] for group in record["Groups"]]) for name, record in ec2.network_interfaces.items()),
         *((name, [attributes.get(role) for role in _GROUPS_OF_CLUSTER]) for name, attributes in _clusters()),
     ]
     return next((name for name, groups in users if identifier in groups), None)
@@ -101,6 +111,7 @@ def _check_subnet(identifier: str) -> None:
     lies_in = [
         *(record["SubnetId"] for _, record in _instances()),
         *(record["SubnetId"] for _, record in _gateways()),
+        *(record["SubnetId"] for record in ec2.network_interfaces.values()),
         *(record["SubnetId"] for record in storage.mount_targets.values()),
         *(subnet for record in ec2.vpc_endpoints.values() for subnet in record.get("SubnetIds") or []),
         *(attributes["Ec2SubnetId"] for _, attributes in _clusters()),

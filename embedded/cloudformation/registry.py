@@ -170,7 +170,7 @@ def _tag_map(properties: Record) -> dict[str, str]:
 
 def _delete_bucket(identifier: str, properties: Record) -> None:
     del properties
-    status, _headers, body = storage.delete_bucket(identifier)
+    status, _headers, body = storage.delete_bucket.now(identifier)
     if status >= 300 and status != 404:
         reason = "is not empty" if b"BucketNotEmpty" in body else "cannot be deleted"
         raise ValueError(f"The bucket you tried to delete {reason}: {identifier} (Service: S3, Status Code: {status})")

@@ -113,6 +113,38 @@ class CutConnection(_RequestFault):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LateUpload:
+    """An object arrives in a bucket just before S3 would delete it, as a cluster's last log does."""
+
+    bucket: str = "*"
+    key: str = "late.gz"
+    times: int | None = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateInterfaces:
+    """The network interfaces of a cluster leave its subnet and its security groups `seconds` after its end."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevokedMeanwhile:
+    """Somebody else revokes the rules of a security group just before a request to revoke them."""
+
+    times: int | None = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleAnswer:
+    """A service repeats its answer to the same request of an operation for some seconds, whatever happens meanwhile."""
+
+    service: str
+    operation: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class AttemptFaults:
     """Hadoop kills a share of the attempts, and starts a second attempt of a share of the tasks beside the first.
 
@@ -155,6 +187,10 @@ Fault = (
     | Throttled
     | S3Error
     | CutConnection
+    | LateUpload
+    | LateInterfaces
+    | RevokedMeanwhile
+    | StaleAnswer
     | AttemptFaults
     | Denied
     | ExpiredCredentials

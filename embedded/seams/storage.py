@@ -23,8 +23,11 @@ delete_file_system: Seam[Callable[[str], Any]] = Seam("_delete_file_system", _ef
 bucket_tags: dict[str, dict[str, str]] = _s3.take("_bucket_tags")
 """The tags that GetBucketTagging returns, by the buckets' names."""
 
-delete_bucket: Callable[[str], Answer] = _s3.take("_delete_bucket")
+delete_bucket: Seam[Callable[[str], Answer]] = Seam("_delete_bucket", _s3)
 """DeleteBucket, by the bucket's name."""
+
+put_object: Callable[[str, str, bytes, Record], Answer] = _s3.take("_put_object")
+"""PutObject: the bucket's name, the key, the body, the request's headers."""
 
 list_versions: Seam[Callable[[str, Record], Answer]] = Seam("_list_object_versions", _s3)
 """ListObjectVersions: the bucket's name, the request's query."""

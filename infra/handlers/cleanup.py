@@ -1,4 +1,4 @@
-"""Handles custom resources that clean up on deletion: they empty a bucket, or delete it unless a run in it was not
+"""Handles custom resources that clean up on deletion: they delete a bucket with its content, unless a run in it was not
 fetched, remove rules between security groups, or delete parameters. Another kind is a claim, which records the owner of
 the deployment and refuses another owner.
 
@@ -65,18 +65,35 @@ def claim(requested: dict[str, str], current: str | None) -> str:
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
     """Clean up what the properties name: `Bucket`, `SecurityGroups`, `Parameters`.
 
-    A bucket with `Runs` and `Fetched`, the prefixes of `unfetched`, is also deleted, because CloudFormation keeps it.
+    A bucket with `Runs` and `Fetched`, the prefixes of `unfetched`, stays as long as a run in it was not fetched.
     """
-    if "Runs" in properties:
-        if not is_kept(properties):
-            empty(properties["Bucket"], milliseconds_left)
-            boto3.client("s3").delete_bucket(Bucket=properties["Bucket"])
-    elif "Bucket" in properties:
-        empty(properties["Bucket"], milliseconds_left)
+    if "Bucket" in properties:
+        delete_bucket(properties, milliseconds_left)
     revoke_group_rules(properties.get("SecurityGroups", []))
     if "Parameters" in properties:
         # A missing parameter is no error.
         boto3.client("ssm").delete_parameters(Names=properties["Parameters"])
+
+
+def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
+    """Empty a bucket and delete it, again as long as something arrives in it: a cluster's last logs come late.
+
+    Do not leave the deletion to CloudFormation. Once it has deleted this resource nobody empties the bucket again, and
+    one late object would keep it from being deleted for ever.
+    """
+    s3, bucket = boto3.client("s3"), properties["Bucket"]
+    while not ("Runs" in properties and is_kept(properties)):
+        empty(bucket, milliseconds_left)
+        try:
+            s3.delete_bucket(Bucket=bucket)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code not in ("BucketNotEmpty", "NoSuchBucket"):
+                raise
+            if code == "BucketNotEmpty":
+                _require_time(milliseconds_left, f"something still writes into {bucket}")
+                continue
+        return
 
 
 def is_kept(properties: dict[str, Any]) -> bool:

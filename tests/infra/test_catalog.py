@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra import catalog
+from infra import catalog, parts
 from infra.topology_error import TopologyError
 
 TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
@@ -218,3 +218,10 @@ def test_a_list_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
     (tmp_path / "eu-west-1.yaml").write_bytes(b"date: \xff\n")
     with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not hold price lists \('utf-8' codec"):
         catalog.prices("eu-west-1", folder=tmp_path)
+
+
+def test_the_facts_of_the_machine_images_are_of_those_that_are_used() -> None:
+    folder = TOPOLOGIES.parent / "tests" / "images"
+    gpu, emr = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("gpu", "emr"))
+    assert [gpu["image"]] == [image.parameter for image in catalog.catalog().images.values()]
+    assert emr["image"] == parts.PreprocessingSpec.model_fields["release"].default

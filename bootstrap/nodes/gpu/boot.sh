@@ -14,9 +14,11 @@ python=$root/opt/pytorch/bin/python
 instance=
 
 report() {
+    local reader=$python
+    [ -x "$reader" ] || reader=python3 # the system's own
     # Until the instance's id is known, the report has the host's name, which contains its address.
     tail -n 20 "$log" |
-        "$python" -c 'import json, platform, sys; print(json.dumps({"state": sys.argv[1],
+        "$reader" -c 'import json, platform, sys; print(json.dumps({"state": sys.argv[1],
             "python": platform.python_version(), "log": sys.stdin.read()}))' "$1" |
         aws s3 cp --only-show-errors - "s3://$DATA_BUCKET/nodes/${instance:-$HOSTNAME}.json"
 }
@@ -24,14 +26,21 @@ report() {
 # still hold the last line when the log is reported.
 trap '[ $? = 0 ] || report failed || true; cat "$log" >&3' EXIT
 exec 3>&1 >>"$log" 2>&1
+fail() {
+    # The last line of the log is what `shoal train` shows.
+    echo "$1" >&2
+    exit 1
+}
 
 instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
 address=$(ec2-metadata --local-ipv4 | sed 's/.*: *//')
+[ -x "$python" ] || fail "this image has no $python: it must be one with PyTorch"
 mkdir -p "$home" "$share" "$root/usr/local/bin"
 need() {
     # Of the image's repositories only Amazon Linux's own, which is in S3, can be reached.
     [ -n "$root" ] || command -v "$1" >/dev/null ||
-        dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux "$2"
+        dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux "$2" ||
+        fail "this image has no $1, and $2 cannot be installed from Amazon Linux's repository in S3"
 }
 case $SHARE_KIND in
 efs)
@@ -40,7 +49,7 @@ efs)
     ;;
 nfs) need exportfs nfs-utils ;; # the request of a run says which node serves
 none) ;;
-*) echo "SHARE_KIND is '$SHARE_KIND', but must be efs, nfs or none" >&2 && exit 1 ;;
+*) fail "SHARE_KIND is '$SHARE_KIND', but must be efs, nfs or none" ;;
 esac
 
 # Mounts the instance's own disks at /mnt/local. A service of the image makes one volume of them; otherwise this
@@ -76,7 +85,8 @@ aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
 "$python" -m zipfile -e "$home/code.zip" "$home/code"
 "$python" -m zipfile -e "$home/wheels.zip" "$home/wheels"
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --upgrade \
-    --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt"
+    --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt" ||
+    fail "the deployment's libraries cannot be installed for this image's Python; pip says why above"
 
 # Quotes a value for the scripts that are written below.
 quoted() { printf %q "$1"; }

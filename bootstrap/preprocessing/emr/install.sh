@@ -14,13 +14,26 @@ as_root=sudo
 # A node has no region configured, and only S3 of its own region can be reached.
 export AWS_REGION=$region AWS_DEFAULT_REGION=$region
 
+fail() {
+    echo "$1" >&2
+    exit 1
+}
+command -v python3.11 >/dev/null || fail "this image has no python3.11, which the deployment's libraries are for"
+
 $as_root mkdir -p "$home" "$root/usr/local/bin"
 [ -z "$root" ] && sudo chown "$(id -un)" "$home"
 download=$(mktemp -d)
 trap 'rm -rf "$download"' EXIT
 
-aws s3 cp --only-show-errors "$code" "$download/code.zip"
-aws s3 cp --only-show-errors "$wheels" "$download/wheels.zip"
+fetch() {
+    aws s3 cp --only-show-errors "$1" "$download/$2" && return
+    # S3 refuses whom it does not know, and also a clock that is 15 minutes off, in the same words.
+    local there
+    there=$(curl --silent --head --max-time 10 "https://s3.$region.amazonaws.com" | sed -n 's/^date: //Ip' | tr -d '\r')
+    fail "$1 cannot be downloaded; it is $(date --utc) by this node's clock, and ${there:-unknown} by S3's"
+}
+fetch "$code" code.zip
+fetch "$wheels" wheels.zip
 python3.11 -m zipfile -e "$download/code.zip" "$home/code"
 python3.11 -m zipfile -e "$download/wheels.zip" "$download/wheels"
 # Python's own pip would first have to be unpacked and installed; the uploaded one runs from its wheel.

@@ -63,7 +63,9 @@ NETWORKS: Mapping[str, ResourceKind] = {
     "internet gateway": ec2_kind(
         "InternetGateways", "InternetGatewayId", "InternetGateway", "internet-gateway", delete=deletion.internet_gateway
     ),
-    "subnet": ec2_kind("Subnets", "SubnetId", "Subnet", "subnet", owned=or_in_own_vpc(listed_tags)),
+    "subnet": ec2_kind(
+        "Subnets", "SubnetId", "Subnet", "subnet", owned=or_in_own_vpc(listed_tags), delete=deletion.subnet
+    ),
     "route table": ec2_kind("RouteTables", "RouteTableId", "RouteTable", "route-table", delete=deletion.route_table),
     "vpc": ec2_kind("Vpcs", "VpcId", "VPC", "vpc"),
 }

@@ -15,6 +15,7 @@ import pytest
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS
 from embedded.aws import EmbeddedAws
+from tests.fleet import pack_code
 
 pytestmark = pytest.mark.slow
 
@@ -73,9 +74,7 @@ class Node:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("install")
     with zipfile.ZipFile(folder / "code.zip", "w") as code:
-        for package in ("common", "corpus", "jobs", "bootstrap/agent"):
-            for path in sorted(path for path in (ROOT / package).rglob("*.*") if path.parent.name != "__pycache__"):
-                code.write(path, path.relative_to(ROOT))
+        pack_code(code, "common", "corpus", "jobs", "bootstrap/agent")
     with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
         for name, value in aws.environment.items():
             patch.setenv(name, value)

@@ -206,6 +206,23 @@ def test_resources_of_others_in_the_network_are_deleted_and_those_outside_stay()
     assert all(name in there[kind] for kind, name in (*made[theirs], ("vpc", theirs)))
 
 
+def test_an_interface_that_another_service_uses_is_named_and_holds_its_network_until_it_leaves() -> None:
+    ec2, planter = boto3.client("ec2"), Planter("shared")
+    place = planter.subnet()
+    held = ec2.create_network_interface(SubnetId=place, Description="of their function")["NetworkInterface"]
+    interface = held["NetworkInterfaceId"]
+    user = ec2.run_instances(ImageId="ami-0a1b2c3d4e5f60718", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
+    ec2.attach_network_interface(NetworkInterfaceId=interface, InstanceId=user, DeviceIndex=1)
+    by_kind = {thing.kind: thing for thing in sweep("shared", Account(), stuck_seconds=0)}
+    assert (by_kind["subnet"].outcome, by_kind["vpc"].outcome) == (LEFT, LEFT)
+    assert by_kind["subnet"].why == (
+        f"in it are network interfaces that something still uses: {interface} (of their function)"
+    )
+    ec2.terminate_instances(InstanceIds=[user])
+    ec2.delete_network_interface(NetworkInterfaceId=interface)
+    assert {thing.outcome for thing in sweep("shared", Account(), stuck_seconds=0)} == {DELETED}
+
+
 @pytest.mark.slow
 def test_a_resource_without_a_region_may_belong_to_a_deployment_of_another_region() -> None:
     planter = Planter("twin")

@@ -1,0 +1,151 @@
+"""First boots on what the machine images have, where no name and no address but S3's and the metadata's is reached.
+
+Each ends well, or with a sentence: of a GPU node in the data bucket, of a node of EMR in the log that EMR copies.
+"""
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from infra.training import _user_data
+from tests import first_boot
+from tests.first_boot import REGION, Node
+from tests.fleet import pack_code
+
+ROOT = Path(__file__).parents[2]
+HOUR = 3600
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not first_boot.possible(), reason="needs namespaces, iproute2, curl and openssl"),
+]
+
+
+def wheels(kind: str) -> bytes:
+    return (ROOT / "build" / "wheels" / f"{kind}.zip").read_bytes()
+
+
+def packed(*packages: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        pack_code(archive, *packages)
+    return made.getvalue()
+
+
+@pytest.fixture
+def gpu_node(tmp_path: Path) -> Callable[..., Node]:
+    """Makes a node of the image of GPU nodes, which differs by these."""
+    return lambda **differs: Node(tmp_path, "gpu", **differs)
+
+
+def test_the_nodes_network_has_nothing_but_s3_and_the_metadata(gpu_node: Callable[..., Node]) -> None:
+    node = gpu_node()
+    node.upload("data", "key", b"x")
+    places = (f"https://s3.{REGION}.amazonaws.com", "http://169.254.169.254/latest/meta-data/instance-id")
+    others = ("https://pypi.org", "http://1.1.1.1", "http://169.254.169.123", f"https://sts.{REGION}.amazonaws.com")
+    said = node.boot(
+        f"for each in {' '.join((*places, *others))}; do curl -so /dev/null --max-time 5 $each; echo $?; done"
+    )
+    assert said.stdout.split() == ["0", "0", "6", "7", "7", "6"]
+
+
+def booted(node: Node, *, gpus: int = 0, share: str = "none") -> tuple[str, list[str]]:
+    """How the node's boot ended, and the lines of its log."""
+    script = (ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh").read_bytes()
+    variables = {
+        "DEPLOYMENT": "demo",
+        "DATA_BUCKET": "data",
+        "SHARE_KIND": share,
+        "SHARE_ID": "fs-1",
+        "CODE_URL": node.upload("cdk", "code.zip", packed()),
+        "WHEELS_URL": node.upload("cdk", "wheels.zip", wheels("gpu")),
+        "AWS_DEFAULT_REGION": REGION,
+        "GPUS": str(gpus),
+        "RANKS": str(gpus),
+    }
+    node.upload("data", "requests/demo.json", b"{}")
+    ended = node.boot(_user_data(variables, node.upload("cdk", "boot.sh", script)).render())
+    report = node.report("data")
+    assert (report["state"] == "ready") == (ended.returncode == 0), ended.stdout
+    return report["state"], report["log"].splitlines()
+
+
+def test_a_reader_boots_on_the_image(gpu_node: Callable[..., Node]) -> None:
+    node = gpu_node()
+    assert booted(node) == ("ready", [])
+    assert "enable --now shoal-agent.service" in (node.root / "run" / "systemctl").read_text()
+
+
+def test_an_image_without_a_driver_is_named(gpu_node: Callable[..., Node]) -> None:
+    state, log = booted(gpu_node(), gpus=1)
+    assert state == "failed"
+    assert "finds 0 of this machine's 1 GPUs" in log[-1]
+
+
+def test_an_image_without_pytorch_is_named(gpu_node: Callable[..., Node]) -> None:
+    said = booted(gpu_node(without={"python"}))
+    assert said == ("failed", ["this image has no /opt/pytorch/bin/python: it must be one with PyTorch"])
+
+
+def test_a_python_that_no_library_was_brought_for_is_named(gpu_node: Callable[..., Node]) -> None:
+    node = gpu_node()
+    python = node.root / "opt" / "pytorch" / "bin" / "python"
+    as_newer = "export PIP_PYTHON_VERSION=3.99 PIP_ONLY_BINARY=:all:"
+    python.write_text(python.read_text().replace("exec", f"{as_newer}\nexec"))
+    state, log = booted(node)
+    assert state == "failed"
+    assert log[-1] == "the deployment's libraries cannot be installed for this image's Python; pip says why above"
+    assert any("h5py" in line for line in log)
+
+
+def test_a_package_that_no_repository_gives_is_named(gpu_node: Callable[..., Node]) -> None:
+    state, log = booted(gpu_node(), share="efs")
+    assert (state, log[-1]) == (
+        "failed",
+        "this image has no mount.efs, and amazon-efs-utils cannot be installed from Amazon Linux's repository in S3",
+    )
+    assert "Could not resolve host" in log[-2]
+
+
+@pytest.mark.parametrize("behind", [HOUR, -HOUR])
+def test_a_clock_that_is_off_is_set_before_anything_is_signed(gpu_node: Callable[..., Node], behind: int) -> None:
+    state, log = booted(gpu_node(behind=behind))
+    (said,) = log
+    assert state == "ready"
+    assert said.startswith("this node's clock was ")
+    assert abs(int(said.split()[4]) - behind) < 60
+
+
+@pytest.fixture
+def emr_node(tmp_path: Path) -> Callable[..., Node]:
+    """Makes a node of EMR's image, which differs by these."""
+    return lambda **differs: Node(tmp_path, "emr", **differs)
+
+
+def installed(node: Node) -> tuple[int, list[str]]:
+    """How the bootstrap action ended, and the lines that it printed."""
+    code = node.upload("cdk", "code.zip", packed("common", "corpus", "jobs", "bootstrap/agent"))
+    libraries = node.upload("cdk", "wheels.zip", wheels("emr-x86_64"))
+    script = (ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh").read_text()
+    ended = node.boot(script, code, libraries, REGION)
+    return ended.returncode, ended.stdout.splitlines()
+
+
+def test_the_bootstrap_action_installs_on_the_image(emr_node: Callable[..., Node]) -> None:
+    node = emr_node()
+    assert installed(node) == (0, [])
+    assert (node.root / "usr" / "bin" / "shoal-step").is_symlink()
+
+
+def test_an_image_of_emr_without_the_python_is_named(emr_node: Callable[..., Node]) -> None:
+    status, said = installed(emr_node(without={"python3.11"}))
+    assert (status, said[-1]) == (1, "this image has no python3.11, which the deployment's libraries are for")
+
+
+def test_a_clock_of_emr_that_is_off_is_named(emr_node: Callable[..., Node]) -> None:
+    status, said = installed(emr_node(behind=HOUR))
+    assert status == 1
+    assert said[-1].startswith("s3://cdk/code.zip cannot be downloaded; it is ")
