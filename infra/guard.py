@@ -19,10 +19,9 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from infra import catalog, cost, topology
+from infra import catalog, cost, sizing, topology
 from infra.functions import function
 from infra.roles import accept_keys, accept_pattern, allow
-from infra.topology_error import TopologyError
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
@@ -89,13 +88,11 @@ class Guard(Construct):
         }
 
     def _prices(self, spec: topology.Topology) -> dict[str, object]:
-        """Dollars an hour. Without a price list the guard counts no costs, and a budget is an error."""
-        try:
-            return prices(spec)
-        except TopologyError as error:
-            if spec.guard.budget:
-                Annotations.of(self).add_error(f"the budget cannot be kept without prices: {error}")
-            return {"gpu": {}, "emr": {}, "standing": 0.0}
+        """Dollars an hour. What has no price is not counted, and the guard says so; a budget is then an error."""
+        found = prices(spec)
+        if spec.guard.budget and (unpriced := found["unpriced"]):
+            Annotations.of(self).add_error(f"the budget cannot be kept without the prices of {unpriced}")
+        return found
 
     def _topic(self, mail: str) -> sns.Topic:
         topic = sns.Topic(
@@ -197,12 +194,16 @@ class Guard(Construct):
 def prices(spec: topology.Topology) -> dict[str, object]:
     """Dollars an hour: of a node with its volumes, by instance type, and of what runs as long as the stack.
 
-    A spot node has the on-demand price, which is its upper limit. Raises TopologyError when a price is missing.
+    A spot node has the on-demand price, which is its upper limit. `unpriced` names what has no price, and counts as 0.
     """
     known = catalog.prices(spec.region)
     emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
+    volumes = cost.known(known.volume_hourly, sizing.GPU_ROOT_GIB), cost.known(known.volume_hourly, cost.EMR_GIB)
+    emr = {name: (cost.known(known.hourly, name), cost.known(known.emr_hourly, name), volumes[1]) for name in emr_types}
+    gpu = {each.instance_type: (cost.known(known.hourly, each.instance_type), volumes[0]) for each in spec.training}
     return {
-        "gpu": {group.instance_type: cost.training_node(group.instance_type, known) for group in spec.training},
-        "emr": {name: cost.emr_node(name, known) for name in emr_types},
+        "gpu": {name: sum(filter(None, parts)) for name, parts in gpu.items()},
+        "emr": {name: sum(filter(None, parts)) for name, parts in emr.items()},
         "standing": cost.hourly_fixed(spec),
+        "unpriced": ", ".join(cost.unknown(spec)),
     }
