@@ -218,6 +218,13 @@ class NodeGroup(TopologyPart):
         examples=["train"],
     )
 
+    efa: bool = Field(
+        default=False,
+        description="true or false: whether its nodes reach each other by Elastic Fabric Adapter, through all of their "
+        "network cards",
+        examples=["true"],
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, data: Any) -> Any:
@@ -258,6 +265,16 @@ class NodeGroup(TopologyPart):
         if self.gpus > row.gpu.count:
             raise FieldError(
                 f"{row.name} has {row.gpu.count}, fewer than {self.gpus}; write at most {row.gpu.count}.", "gpus"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _the_type_has_efa(self) -> Self:
+        if self.efa and catalog.find(self.instance_type).efa is None:
+            usable = [row.name for row in _of_today() if row.efa]
+            raise FieldError(
+                f"EC2 gives {self.instance_type} no EFA; leave it out, or take {_similar(self.instance_type, usable)}.",
+                "efa",
             )
         return self
 

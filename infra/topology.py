@@ -29,6 +29,8 @@ TAG_START = "shoal:start"
 """On a node group: `train` or `deploy`, which is when its nodes start."""
 TAG_ROLE = "shoal:role"
 """On a node group: `train` or `read`; where it is missing, `train`."""
+TAG_EFA = "shoal:efa"
+"""On a node group whose nodes have EFA interfaces: `true`."""
 TAG_KEEP = "shoal:keep"
 """On a bucket whose data outlive the stack: `true`, or `unfetched` where they do as long as a run was not fetched."""
 KEEP_UNFETCHED = "unfetched"
@@ -235,6 +237,16 @@ class Topology(parts.TopologyPart):
                     "there is no `share` in which readers could leave what they read; write `share: nfs` or "
                     "`share: efs`.",
                     *("training", index, "role"),
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _all_ranks_by_one_network(self) -> Self:
+        for index, group in enumerate(self.training):
+            if group.role == "train" and group.efa != self.trainers[0].efa:
+                raise FieldError(
+                    "ranks reach each other either all by EFA or none; write the same `efa` in each group that trains.",
+                    *("training", index, "efa" if group.efa else "instance_type"),
                 )
         return self
 

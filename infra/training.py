@@ -95,6 +95,8 @@ class Training(Construct):
             Tags.of(part).add(topology.TAG_MARKET, spec.market)
             Tags.of(part).add(topology.TAG_START, spec.start)
             Tags.of(part).add(topology.TAG_ROLE, spec.role)
+            if spec.efa:
+                Tags.of(part).add(topology.TAG_EFA, "true")
         Annotations.of(group).acknowledge_warning(
             "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
         )
@@ -104,7 +106,7 @@ class Training(Construct):
         return group
 
     def _template(self, spec: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
-        return ec2.LaunchTemplate(
+        template = ec2.LaunchTemplate(
             self,
             f"{spec.name}-Template",
             instance_type=ec2.InstanceType(spec.instance_type),
@@ -127,6 +129,28 @@ class Training(Construct):
                 )
             ],
         )
+        if spec.efa and (efa := catalog.find(spec.instance_type).efa):
+            resource = template.node.default_child
+            assert isinstance(resource, ec2.CfnLaunchTemplate)
+            # EC2 takes a security group either for the instance or for its interfaces.
+            resource.add_property_deletion_override("LaunchTemplateData.SecurityGroupIds")
+            interfaces = [_interface(card, self.nodes.security_group_id) for card in range(efa.cards)]
+            resource.add_property_override("LaunchTemplateData.NetworkInterfaces", interfaces)
+        return template
+
+
+def _interface(card: int, security_group: str) -> dict[str, object]:
+    """The EFA interface of a network card; only the first card's has an IP address, by which the node is reached.
+
+    As in AWS's "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
+    """
+    return {
+        "NetworkCardIndex": card,
+        "DeviceIndex": 1 if card else 0,
+        "InterfaceType": "efa-only" if card else "efa",
+        "Groups": [security_group],
+        "DeleteOnTermination": True,
+    }
 
 
 def _image(parameter: str, region: str) -> ec2.IMachineImage:
