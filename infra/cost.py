@@ -18,6 +18,7 @@ from infra.topology import Topology
 from infra.topology_error import TopologyError
 
 Since = Literal["always", "deploy", "train"]
+_IN_ADVANCE = " (a Capacity Block, paid in advance: at most)"
 READING = "reading"
 """The part of what readers cost, which run during a training on a stream alone."""
 EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
@@ -172,7 +173,7 @@ def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
         own_name = "" if group.name == default_name(group.instance_type) else f"{group.name} "
         yield Row(
             part=part,
-            item=f"{own_name}{group.instance_type}",
+            item=f"{own_name}{group.instance_type}{_IN_ADVANCE if group.market == 'capacity-block' else ''}",
             quantity=group.count,
             unit_price=known(prices.hourly, group.instance_type),
             since=since,

@@ -12,6 +12,7 @@ from aws_cdk import Annotations, Duration, Stack
 from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -38,6 +39,7 @@ class Guard(Construct):
     """
 
     function: lambda_.Function
+    role: iam.Role
     topic: sns.Topic | None
 
     def __init__(
@@ -48,7 +50,7 @@ class Guard(Construct):
         self._deployment, self._data = deployment, data
         self._requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
         self.topic = self._topic(spec.guard.mail) if spec.guard.mail else None
-        self.function, self._role = function(
+        self.function, self.role = function(
             self,
             description="Ends idle nodes and clusters, and deletes the stack at the end of its life",
             files=["guard/", "guard/*.py"],
@@ -145,7 +147,7 @@ class Guard(Construct):
         self._grant("s3", "ListBucket", on=self._data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
         self._grant("s3", "GetObject", "PutObject", on=self._data.arn_for_objects(self._requests))
         self._grant("s3", "GetObject", on=self._data.arn_for_objects(runs))
-        accept_keys(self._role, self._data, runs)
+        accept_keys(self.role, self._data, runs)
         self._grant(
             "elasticmapreduce",
             *("DescribeCluster", "ListInstances", "ListSteps", "TerminateJobFlows"),
@@ -178,17 +180,17 @@ class Guard(Construct):
         operator: str = "StringEquals",
     ) -> None:
         named = [f"{service}:{action}" for action in actions]
-        allow(self._role, named, [on], {operator: where} if where else None)
+        allow(self.role, named, [on], {operator: where} if where else None)
 
     def _accept_findings(self, stack: Stack) -> None:
-        accept_pattern(self._role, "*", "These calls only read, and AWS cannot limit them to resources.")
+        accept_pattern(self.role, "*", "These calls only read, and AWS cannot limit them to resources.")
         by_tag = "It is created after the guard, so its id is not known; the tag limits it to this deployment."
         for service, resource in (
             ("elasticmapreduce", "cluster/*"),
             ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{stack.stack_name}-*"),
         ):
             place = f"arn:<AWS::Partition>:{service}:{stack.region}:<AWS::AccountId>:{resource}"
-            accept_pattern(self._role, place, by_tag)
+            accept_pattern(self.role, place, by_tag)
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:

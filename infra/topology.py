@@ -133,6 +133,18 @@ class Topology(parts.TopologyPart):
         description="an availability zone of the region, or nothing to let the deployment choose",
         examples=["us-east-1b"],
     )
+    kms_key: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws:kms:[a-z0-9-]+:\d{12}:key/[0-9a-z-]+$",
+        description="the ARN of a KMS key of the region to encrypt volumes, buckets and share, or nothing for AWS's",
+        examples=["arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"],
+    )
+    permissions_boundary: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$",
+        description="the ARN of a policy that limits all roles of the deployment, or nothing",
+        examples=["arn:aws:iam::111122223333:policy/boundary"],
+    )
     owner: str | None = Field(
         default=None, min_length=1, description="the name of the person responsible for it", examples=["ada"]
     )
@@ -209,6 +221,24 @@ class Topology(parts.TopologyPart):
                 f"the `zone` of the subnet is missing; add it, such as `zone: {self.region}b`.", "network", "subnet"
             )
         return self
+
+    @model_validator(mode="after")
+    def _a_reservation_is_in_a_zone(self) -> Self:
+        for index, group in enumerate(self.training):
+            if group.reservation and not self.zone:
+                raise FieldError(
+                    f"it is in one zone, and `zone` is missing; add it, such as `zone: {self.region}b`.",
+                    *("training", index, "reservation"),
+                )
+        return self
+
+    @field_validator("kms_key")
+    @classmethod
+    def _key_of_the_region(cls, key: str | None, info: ValidationInfo) -> str | None:
+        region = info.data.get("region")
+        if key and region and key.split(":")[3] != region:
+            raise ValueError(f"'{key}' is a key of {key.split(':')[3]}, not of {region}; write one of {region}.")
+        return key
 
     @model_validator(mode="after")
     def _nodes_for_a_share(self) -> Self:

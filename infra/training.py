@@ -10,6 +10,7 @@ from aws_cdk import Annotations, CfnDynamicReference, CfnDynamicReferenceService
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra import catalog, parts, sizing, topology
@@ -37,12 +38,15 @@ class Training(Construct):
         network: Network,
         share: Share | None,
         payload: Payload,
+        key: kms.IKey | None,
     ) -> None:
         """Build the groups; `role` cannot read or write data yet.
 
-        `environment` are the variables of the boot script, except those for its group and the payload.
+        `environment` are the variables of the boot script, except those for its group and the payload. `key` encrypts
+        the nodes' volumes; without it AWS's does.
         """
         super().__init__(scope, construct_id)
+        self._key = key
         self.payload = payload
         self.role = node_role(self, "NodeRole", shell=network.shell)
         self._profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
@@ -110,10 +114,11 @@ class Training(Construct):
             self,
             f"{spec.name}-Template",
             instance_type=ec2.InstanceType(spec.instance_type),
-            machine_image=_image(catalog.image_of(spec.instance_type).parameter, Stack.of(self).region),
+            machine_image=_image(spec, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
-            placement_group=self._placement_group if spec.role == "train" else None,
+            # A reservation has its own place: that of another placement group has no part in it.
+            placement_group=self._placement_group if spec.role == "train" and not spec.reservation else None,
             require_imdsv2=True,
             http_put_response_hop_limit=1,
             user_data=user_data,
@@ -123,15 +128,21 @@ class Training(Construct):
                     volume=ec2.BlockDeviceVolume.ebs(
                         sizing.GPU_ROOT_GIB,
                         encrypted=True,
+                        kms_key=self._key,
                         volume_type=ec2.EbsDeviceVolumeType.GP3,
                         delete_on_termination=True,
                     ),
                 )
             ],
         )
+        resource = template.node.default_child
+        assert isinstance(resource, ec2.CfnLaunchTemplate)
+        if spec.reservation:
+            target = {"CapacityReservationTarget": {"CapacityReservationId": spec.reservation}}
+            resource.add_property_override("LaunchTemplateData.CapacityReservationSpecification", target)
+        if spec.market == "capacity-block":
+            resource.add_property_override("LaunchTemplateData.InstanceMarketOptions", {"MarketType": spec.market})
         if spec.efa and (efa := catalog.find(spec.instance_type).efa):
-            resource = template.node.default_child
-            assert isinstance(resource, ec2.CfnLaunchTemplate)
             # EC2 takes a security group either for the instance or for its interfaces.
             resource.add_property_deletion_override("LaunchTemplateData.SecurityGroupIds")
             interfaces = [_interface(card, self.nodes.security_group_id) for card in range(efa.cards)]
@@ -153,14 +164,16 @@ def _interface(card: int, security_group: str) -> dict[str, object]:
     }
 
 
-def _image(parameter: str, region: str) -> ec2.IMachineImage:
-    """The image that the parameter names when the stack is deployed.
+def _image(spec: parts.NodeGroup, region: str) -> ec2.IMachineImage:
+    """The group's own image, or that which AWS's parameter names when the stack is deployed.
 
     Do not resolve it when a node starts: a group of spot instances refuses such a template, and every update of a group
     would need the permission to read the parameter.
     """
-    reference = CfnDynamicReference(CfnDynamicReferenceService.SSM, parameter)
-    return ec2.MachineImage.generic_linux({region: reference.to_string()})
+    reference = CfnDynamicReference(
+        CfnDynamicReferenceService.SSM, catalog.image_of(spec.instance_type).parameter
+    ).to_string()
+    return ec2.MachineImage.generic_linux({region: spec.image or reference})
 
 
 def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
