@@ -57,8 +57,9 @@ class Training(Construct):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
         # The S3 gateway endpoint has no security group; there are no routes to anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
-        # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes.
-        trainers = [each for each in node_groups if each.role == "train"]
+        # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes. Reserved
+        # capacity is where it is, which need not be in this group; that of a Capacity Block is close together.
+        trainers = [each for each in node_groups if each.role == "train" and not each.reservation]
         together = sum(each.count for each in trainers) > 1 and len({each.instance_type for each in trainers}) == 1
         self._placement_group = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
@@ -117,7 +118,6 @@ class Training(Construct):
             machine_image=_image(spec, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
-            # A reservation has its own place: that of another placement group has no part in it.
             placement_group=self._placement_group if spec.role == "train" and not spec.reservation else None,
             require_imdsv2=True,
             http_put_response_hop_limit=1,

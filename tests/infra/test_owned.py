@@ -99,7 +99,9 @@ def test_what_an_image_of_the_users_contains_is_not_judged() -> None:
 def test_nodes_of_a_capacity_block_start_in_it_and_in_no_place_of_the_stacks(
     resources_of: Callable[..., Resources],
 ) -> None:
-    data = template_data(resources_of(training=[BLOCK]))
+    resources = resources_of(training=[BLOCK])
+    data = template_data(resources)
+    assert not of_type(resources, "AWS::EC2::PlacementGroup")
     assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
     assert data["CapacityReservationSpecification"] == {
         "CapacityReservationTarget": {"CapacityReservationId": RESERVATION}

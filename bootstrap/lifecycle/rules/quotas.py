@@ -124,7 +124,7 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
     groups: list[tuple[str, int, bool]] = [
         (group.instance_type, group.count, group.market == "spot")
         for group in topology.training
-        if group.market != "capacity-block"  # which counts against no quota of running instances
+        if group.market != "capacity-block"  # whose number the block says
     ]
     if emr := topology.preprocessing:
         groups.append((emr.primary.instance_type, 1, emr.primary.market == "spot"))
