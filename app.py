@@ -14,6 +14,7 @@ import signal
 import sys
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 
 if __name__ == "__main__":
     # Ctrl-C reaches this process and the CDK command. The CDK command prints a message; this process only ends.
@@ -35,6 +36,7 @@ if __name__ == "__main__":
                 sys.exit(f"The CDK's library cannot be unpacked: {error}")
             os.environ["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = os.fspath(cache)
 
+import yaml
 from aws_cdk import App
 
 from infra import caller, topology
@@ -43,12 +45,12 @@ from infra.topology_error import TopologyError
 
 ROOT = Path(__file__).resolve().parent
 TOPOLOGIES = ROOT / "topologies"
-FLAGS = {
-    "@aws-cdk/aws-iam:minimizePolicies": True,
-    "@aws-cdk/core:checkSecretUsage": True,
-    "@aws-cdk/core:target-partitions": ["aws"],
-}
-"""Feature flags of the CDK. They are not in cdk.json, because an installed Shoal has no such file."""
+
+
+def flags() -> dict[str, Any]:
+    """The CDK's feature flags (infra/feature_flags.yaml)."""
+    found = yaml.safe_load((ROOT / "infra" / "feature_flags.yaml").read_text("utf-8"))
+    return {**found["chosen"], **found["recommended"], **dict.fromkeys(found["before"], False)}
 
 
 def build(app: App) -> ShoalStack:
@@ -84,7 +86,7 @@ def main() -> None:
     """Synthesise the template, or exit with one sentence that gives the reason."""
     # The CDK's validation takes longer than the synthesis. Lint validates the templates of all shipped topologies, and
     # a user's topology is checked when it is read.
-    app = App(analytics_reporting=False, builtin_cloud_formation_validation=False, context=FLAGS)
+    app = App(analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags())
     try:
         build(app)
     except TopologyError as error:

@@ -11,8 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from infra import parts
-
+BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 MOST = 10
 """The most inputs of a topology: with all of them, each the longest, the policy of a role is below AWS's limit."""
 LONGEST = 120
@@ -22,9 +21,19 @@ _CHARACTERS = "A-Za-z0-9_.:/=+@-"
 output."""
 
 
+def possible_bucket(name: str) -> str:
+    """Return the name. Raises ValueError where a name of these characters cannot be a bucket's."""
+    if re.search(r"\.[.-]|-\.", name) or re.fullmatch(r"\d+(\.\d+){3}", name):
+        raise ValueError(
+            f"'{name}' cannot be a bucket's name (a dot beside a dot or a dash, or an IP address); write the name of "
+            "an existing bucket."
+        )
+    return name
+
+
 def _possible(address: str) -> str:
     bucket, key = split(address)
-    parts.possible_bucket(bucket)
+    possible_bucket(bucket)
     if key and {"", ".", ".."} & set(key.removesuffix("/").split("/")):
         raise ValueError(f"'{address}' has a part that is empty, '.' or '..'; write the name as S3 lists it.")
     return address
@@ -32,7 +41,7 @@ def _possible(address: str) -> str:
 
 InputAddress = Annotated[
     str,
-    Field(pattern=rf"^{_SCHEME}{parts.BUCKET.pattern}(/[{_CHARACTERS}]*)?$", max_length=LONGEST),
+    Field(pattern=rf"^{_SCHEME}{BUCKET.pattern}(/[{_CHARACTERS}]*)?$", max_length=LONGEST),
     AfterValidator(_possible),
 ]
 _ADDRESS: TypeAdapter[str] = TypeAdapter(InputAddress)

@@ -7,7 +7,7 @@ A retired type keeps its last price, because the reference's tables use it.
 import datetime
 import difflib
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from infra.topology_error import TopologyError
 _FILE = Path(__file__).with_name("catalog.yaml")
 PRICES = Path(__file__).with_name("prices")
 """The price lists, one file for each region."""
+_HOURS_A_MONTH = 730  # by which AWS divides monthly prices to get hourly prices
 
 
 class _Entry(BaseModel):
@@ -38,6 +39,13 @@ class Gpu(_Entry):
     tflops: float = Field(gt=0, description="10^12 operations a second in 32 bits of one GPU, by NVIDIA's data sheet")
 
 
+class Efa(_Entry):
+    """Elastic Fabric Adapter: interfaces that bypass the operating system, one on each of the first network cards."""
+
+    cards: int = Field(ge=1)
+    network: float = Field(gt=0, description="Gbit/s of all these cards")
+
+
 class Retired(_Entry):
     """Since when a type cannot be started, and which type replaces it."""
 
@@ -52,7 +60,8 @@ class InstanceType(_Entry):
     architecture: Literal["x86_64", "arm64"]
     vcpu: int = Field(ge=1)
     memory: float = Field(gt=0, description="GiB")
-    network: float = Field(gt=0, description="Gbit/s that last, not those of a burst")
+    network: float = Field(gt=0, description="Gbit/s of one network card that last, not those of a burst")
+    efa: Efa | None = None
     runs_emr: bool = Field(
         description="whether it is for preprocessing; types with a GPU are not, though EMR takes some"
     )
@@ -92,45 +101,54 @@ class Catalog(_Entry):
 
 
 class Prices(_Entry):
-    """Dollars for what is not an instance."""
+    """Dollars for what is not an instance; None where that is not known."""
 
-    interface_endpoint_hour: float
-    nat_gateway_hour: float
-    nat_gib: float = Field(description="what passes the gateway")
-    public_ipv4_hour: float
-    gp3_gib_month: float
-    efs_gib_month: float
-    efs_read_gib: float = Field(description="elastic throughput")
-    efs_write_gib: float = Field(description="elastic throughput")
-    s3_gib_month: float
+    interface_endpoint_hour: float | None = None
+    nat_gateway_hour: float | None = None
+    nat_gib: float | None = Field(default=None, description="what passes the gateway")
+    public_ipv4_hour: float | None = None
+    gp3_gib_month: float | None = None
+    efs_gib_month: float | None = None
+    efs_read_gib: float | None = Field(default=None, description="elastic throughput")
+    efs_write_gib: float | None = Field(default=None, description="elastic throughput")
+    s3_gib_month: float | None = None
 
 
 class PriceList(_Entry):
-    """The prices of a region from a date on: dollars an hour, on demand, Linux."""
+    """The prices of a region from a date on: dollars an hour, on demand, Linux. What it lacks is not known."""
 
     region: str
     date: datetime.date
     source: str
     instances: Mapping[str, float]
-    emr: Mapping[str, float] = Field(description="what EMR adds")
-    other: Prices
+    emr: Mapping[str, float] = Field(default_factory=dict, description="what EMR adds")
+    other: Prices = Prices()
+    zones: Mapping[str, Sequence[str]] = Field(
+        default_factory=dict, description="the ids of the zones that offer a type; empty: not known"
+    )
 
     def hourly(self, name: str) -> float:
         """Dollars an hour of a type. Raises TopologyError when the list has none."""
-        return self._price(self.instances, name, "price")
+        return self._price(self.instances.get(find(name).name), f"{name} has no price")
 
     def emr_hourly(self, name: str) -> float:
         """Dollars an hour that EMR adds to a type. Raises TopologyError when the list has none."""
-        return self._price(self.emr, name, "EMR price")
+        return self._price(self.emr.get(find(name).name), f"{name} has no EMR price")
 
-    def _price(self, known: Mapping[str, float], name: str, what: str) -> float:
-        try:
-            return known[find(name).name]
-        except KeyError:
+    def volume_hourly(self, gib: int) -> float:
+        """Dollars an hour of a gp3 volume. Raises TopologyError when the list has no price for it."""
+        return self._price(self.other.gp3_gib_month, "gp3 volumes have no price") * gib / _HOURS_A_MONTH
+
+    def _price(self, known: float | None, without: str) -> float:
+        if known is None:
             raise TopologyError(
-                f"{name} has no {what} in the list of {self.date} for {self.region}: AWS may not offer it there; "
+                f"{without} in the list of {self.date} for {self.region}: AWS may not offer it there; "
                 f"run `make prices REGION={self.region}` to ask."
-            ) from None
+                if self.instances
+                else f"there is no price list for {self.region}; with AWS credentials "
+                f"`make prices REGION={self.region}` makes one."
+            )
+        return known
 
 
 @functools.cache
@@ -174,15 +192,13 @@ def image_of(name: str) -> Image:
 def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICES) -> PriceList:
     """The region's price list that is valid on a day; without a day, its newest.
 
-    Raises TopologyError when the region has no list, or none for that day.
+    For a region without a list it is one without prices. Raises TopologyError when there is none for that day.
     """
     lists = price_lists(region, folder)
     if not lists:
-        regions = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
-        raise TopologyError(
-            f"there is no price list for {region}, only for {regions}; with AWS credentials "
-            f"`make prices REGION={region}` makes one."
-        )
+        today = datetime.datetime.now(datetime.UTC).date()
+        source = f"none are known; with AWS credentials `make prices REGION={region}` asks for them"
+        return PriceList(region=region, date=on or today, source=source, instances={})
     valid = [each for each in lists if on is None or each.date <= on]
     if not valid:
         raise TopologyError(f"the oldest price list for {region} is of {lists[0].date}; take that day or a later one.")
@@ -205,14 +221,16 @@ def price_lists(region: str, folder: Path = PRICES) -> list[PriceList]:
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The types of a family; the file holds once what all its sizes share."""
-    for size, (vcpu, memory, network, *gpus) in row["sizes"].items():
+    for size, (vcpu, memory, network, *more) in row["sizes"].items():
         own: dict[str, Any] = {key: row[key] for key in ("architecture", "image") if key in row}
-        if gpus:
-            own["gpu"] = {**row["gpu"], "count": gpus[0]}
+        if more:
+            own["gpu"] = {**row["gpu"], "count": more[0]}
+        if more[1:]:
+            own["efa"] = dict(zip(("cards", "network"), more[1], strict=True))
         if "retired" in row:
             own["retired"] = {"since": row["retired"], "successor": row["successors"][size]}
         shape = {"vcpu": vcpu, "memory": memory, "network": network}
-        yield {"name": f"{family}.{size}", **shape, **own, "runs_emr": not gpus}
+        yield {"name": f"{family}.{size}", **shape, **own, "runs_emr": not more}
 
 
 def _order(capability: str) -> tuple[int, ...]:

@@ -2,10 +2,12 @@
 
 The sum of all rows is the cost while everything runs. Not everything runs all the time: node groups have no nodes until
 a training starts them, and the guard ends an idle cluster. A row's `since` is when its cost begins.
+
+A price that is not known counts as 0, so that a sum is what it costs at least: say so where `unknown` names something.
 """
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,12 +15,13 @@ from infra import catalog, sizing
 from infra.catalog import PriceList
 from infra.parts import default_name
 from infra.topology import Topology
+from infra.topology_error import TopologyError
 
 Since = Literal["always", "deploy", "train"]
-_HOURS_A_MONTH = 730  # by which AWS divides monthly prices to get hourly prices
+_IN_ADVANCE = " (a Capacity Block, paid in advance: at most)"
 READING = "reading"
 """The part of what readers cost, which run during a training on a stream alone."""
-_EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
+EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +31,8 @@ class Row:
     part: str
     item: str
     quantity: int
-    unit_price: float
+    unit_price: float | None
+    """None: it is not known."""
     since: Since
     """always: as long as the stack exists; deploy: until the guard ends it as idle; train: while a training runs."""
     at_most: bool = False
@@ -38,8 +42,8 @@ class Row:
 
     @property
     def hourly(self) -> float:
-        """Dollars an hour."""
-        return self.quantity * self.unit_price
+        """Dollars an hour, 0 where the price is not known."""
+        return self.quantity * (self.unit_price or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +51,31 @@ class ByUse:
     """An item that is paid for by use, not by the hour."""
 
     item: str
-    price: float
+    price: float | None
+    """None: it is not known."""
     unit: str
 
 
 def rows(topology: Topology, *, on: datetime.date | None = None) -> list[Row]:
     """All items that are paid for by the hour: all nodes run, and managed scaling has added none.
 
-    `on` selects the price list of a day; the default is the newest list. Raises TopologyError when a price is missing.
+    `on` selects the price list of a day; the default is the newest list. Raises TopologyError where none is as old.
     """
     prices = catalog.prices(topology.region, on=on)
     return [*_preprocessing(topology, prices), *_training(topology, prices), *_network(topology, prices)]
+
+
+def unknown(topology: Topology) -> list[str]:
+    """The items that are paid for by the hour at a price that is not known, each once."""
+    return list(dict.fromkeys(row.item for row in rows(topology) if row.unit_price is None))
+
+
+def known(price: Callable[..., float], *of: object) -> float | None:
+    """A price of a list; None where it is not known."""
+    try:
+        return price(*of)
+    except TopologyError:
+        return None
 
 
 def hourly(topology: Topology) -> float:
@@ -83,7 +101,7 @@ def hourly_at_maximum(topology: Topology) -> float:
         return hourly(topology)
     prices = catalog.prices(topology.region)
     added = ((group, count - group.count) for group, count in cluster.scaled_workers)
-    return hourly(topology) + sum(more * emr_node(group.instance_type, prices) for group, more in added)
+    return hourly(topology) + sum(more * (known(emr_node, group.instance_type, prices) or 0.0) for group, more in added)
 
 
 def hourly_of_shell(topology: Topology) -> float:
@@ -113,12 +131,12 @@ def training_node(instance_type: str, prices: PriceList) -> float:
 
     Raises TopologyError when its price is missing.
     """
-    return prices.hourly(instance_type) + _volume(sizing.GPU_ROOT_GIB, prices)
+    return prices.hourly(instance_type) + prices.volume_hourly(sizing.GPU_ROOT_GIB)
 
 
 def emr_node(instance_type: str, prices: PriceList) -> float:
     """Dollars an hour of an EMR node with its volumes, on demand. Raises TopologyError when a price is missing."""
-    return prices.hourly(instance_type) + prices.emr_hourly(instance_type) + _volume(_EMR_GIB, prices)
+    return prices.hourly(instance_type) + prices.emr_hourly(instance_type) + prices.volume_hourly(EMR_GIB)
 
 
 def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
@@ -132,7 +150,7 @@ def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
             part="preprocessing",
             item=f"{role} {name}",
             quantity=count,
-            unit_price=prices.hourly(name),
+            unit_price=known(prices.hourly, name),
             since="deploy",
             at_most=market == "spot",
             instance=True,
@@ -141,11 +159,11 @@ def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
             part="preprocessing",
             item=f"EMR on {name}",
             quantity=count,
-            unit_price=prices.emr_hourly(name),
+            unit_price=known(prices.emr_hourly, name),
             since="deploy",
         )
     nodes = sum(count for _, _, count, _ in groups)
-    yield _volumes("preprocessing", nodes, _EMR_GIB, prices, since="deploy")
+    yield _volumes("preprocessing", nodes, EMR_GIB, prices, since="deploy")
 
 
 def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
@@ -155,9 +173,9 @@ def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
         own_name = "" if group.name == default_name(group.instance_type) else f"{group.name} "
         yield Row(
             part=part,
-            item=f"{own_name}{group.instance_type}",
+            item=f"{own_name}{group.instance_type}{_IN_ADVANCE if group.market == 'capacity-block' else ''}",
             quantity=group.count,
-            unit_price=prices.hourly(group.instance_type),
+            unit_price=known(prices.hourly, group.instance_type),
             since=since,
             at_most=group.market == "spot",
             instance=True,
@@ -181,8 +199,5 @@ def _network(topology: Topology, prices: PriceList) -> Iterator[Row]:
 
 
 def _volumes(part: str, nodes: int, gib: int, prices: PriceList, *, since: Since) -> Row:
-    return Row(part=part, item=f"volumes of {gib} GiB", quantity=nodes, unit_price=_volume(gib, prices), since=since)
-
-
-def _volume(gib: int, prices: PriceList) -> float:
-    return gib * prices.other.gp3_gib_month / _HOURS_A_MONTH
+    price = known(prices.volume_hourly, gib)
+    return Row(part=part, item=f"volumes of {gib} GiB", quantity=nodes, unit_price=price, since=since)

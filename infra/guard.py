@@ -12,6 +12,7 @@ from aws_cdk import Annotations, Duration, Stack
 from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -19,10 +20,9 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from infra import catalog, cost, topology
+from infra import catalog, cost, sizing, topology
 from infra.functions import function
 from infra.roles import accept_keys, accept_pattern, allow
-from infra.topology_error import TopologyError
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
@@ -39,6 +39,7 @@ class Guard(Construct):
     """
 
     function: lambda_.Function
+    role: iam.Role
     topic: sns.Topic | None
 
     def __init__(
@@ -49,7 +50,7 @@ class Guard(Construct):
         self._deployment, self._data = deployment, data
         self._requests = f"{topology.REQUESTS_PREFIX}{deployment}.json"
         self.topic = self._topic(spec.guard.mail) if spec.guard.mail else None
-        self.function, self._role = function(
+        self.function, self.role = function(
             self,
             description="Ends idle nodes and clusters, and deletes the stack at the end of its life",
             files=["guard/", "guard/*.py"],
@@ -89,13 +90,11 @@ class Guard(Construct):
         }
 
     def _prices(self, spec: topology.Topology) -> dict[str, object]:
-        """Dollars an hour. Without a price list the guard counts no costs, and a budget is an error."""
-        try:
-            return prices(spec)
-        except TopologyError as error:
-            if spec.guard.budget:
-                Annotations.of(self).add_error(f"the budget cannot be kept without prices: {error}")
-            return {"gpu": {}, "emr": {}, "standing": 0.0}
+        """Dollars an hour. What has no price is not counted, and the guard says so; a budget is then an error."""
+        found = prices(spec)
+        if spec.guard.budget and (unpriced := found["unpriced"]):
+            Annotations.of(self).add_error(f"the budget cannot be kept without the prices of {unpriced}")
+        return found
 
     def _topic(self, mail: str) -> sns.Topic:
         topic = sns.Topic(
@@ -148,7 +147,7 @@ class Guard(Construct):
         self._grant("s3", "ListBucket", on=self._data.bucket_arn, where={"s3:prefix": listed}, operator="StringLike")
         self._grant("s3", "GetObject", "PutObject", on=self._data.arn_for_objects(self._requests))
         self._grant("s3", "GetObject", on=self._data.arn_for_objects(runs))
-        accept_keys(self._role, self._data, runs)
+        accept_keys(self.role, self._data, runs)
         self._grant(
             "elasticmapreduce",
             *("DescribeCluster", "ListInstances", "ListSteps", "TerminateJobFlows"),
@@ -181,28 +180,32 @@ class Guard(Construct):
         operator: str = "StringEquals",
     ) -> None:
         named = [f"{service}:{action}" for action in actions]
-        allow(self._role, named, [on], {operator: where} if where else None)
+        allow(self.role, named, [on], {operator: where} if where else None)
 
     def _accept_findings(self, stack: Stack) -> None:
-        accept_pattern(self._role, "*", "These calls only read, and AWS cannot limit them to resources.")
+        accept_pattern(self.role, "*", "These calls only read, and AWS cannot limit them to resources.")
         by_tag = "It is created after the guard, so its id is not known; the tag limits it to this deployment."
         for service, resource in (
             ("elasticmapreduce", "cluster/*"),
             ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{stack.stack_name}-*"),
         ):
             place = f"arn:<AWS::Partition>:{service}:{stack.region}:<AWS::AccountId>:{resource}"
-            accept_pattern(self._role, place, by_tag)
+            accept_pattern(self.role, place, by_tag)
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:
     """Dollars an hour: of a node with its volumes, by instance type, and of what runs as long as the stack.
 
-    A spot node has the on-demand price, which is its upper limit. Raises TopologyError when a price is missing.
+    A spot node has the on-demand price, which is its upper limit. `unpriced` names what has no price, and counts as 0.
     """
     known = catalog.prices(spec.region)
     emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
+    volumes = cost.known(known.volume_hourly, sizing.GPU_ROOT_GIB), cost.known(known.volume_hourly, cost.EMR_GIB)
+    emr = {name: (cost.known(known.hourly, name), cost.known(known.emr_hourly, name), volumes[1]) for name in emr_types}
+    gpu = {each.instance_type: (cost.known(known.hourly, each.instance_type), volumes[0]) for each in spec.training}
     return {
-        "gpu": {group.instance_type: cost.training_node(group.instance_type, known) for group in spec.training},
-        "emr": {name: cost.emr_node(name, known) for name in emr_types},
+        "gpu": {name: sum(filter(None, parts)) for name, parts in gpu.items()},
+        "emr": {name: sum(filter(None, parts)) for name, parts in emr.items()},
         "standing": cost.hourly_fixed(spec),
+        "unpriced": ", ".join(cost.unknown(spec)),
     }

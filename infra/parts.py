@@ -13,20 +13,22 @@ from typing import Annotated, Any, Literal, Self
 import botocore.session
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from infra import catalog
+from infra import addresses, catalog
 from infra.document import FieldError
 
 NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 NAME_LENGTH = 40  # CloudFormation adds logical ids to it in names of at most 63 characters
 RESERVED_NAMES = ("NodeProfile", "NodeRole", "Nodes", "Place")
 """Names that a node group cannot have, because the stack gives them to other parts of the training."""
-BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 Market = Literal["on-demand", "spot"]
+GroupMarket = Literal["on-demand", "spot", "capacity-block"]
 Start = Literal["train", "deploy"]
 Role = Literal["train", "read"]
 
 _MARKET = "on-demand, or spot for AWS's spare capacity, cheaper and taken back at any time"
+ImageId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
+_IMAGE = "the id of a machine image of yours, or nothing for AWS's"
 
 
 @functools.cache
@@ -107,6 +109,7 @@ class PreprocessingSpec(TopologyPart):
         description="an EMR 7 release (Python 3.11 and Hadoop Streaming are on its nodes)",
         examples=["emr-7.13.0"],
     )
+    image: ImageId | None = Field(default=None, description=_IMAGE, examples=["ami-0a1b2c3d4e5f60718"])
     primary: Primary = Field(description="the primary node's fields", examples=["{instance_type: m5.xlarge}"])
     core: WorkersSpec | None = Field(
         default=None, description="the core nodes' fields", examples=["{instance_type: m5.xlarge, count: 1}"]
@@ -173,16 +176,6 @@ class PreprocessingSpec(TopologyPart):
         return self
 
 
-def possible_bucket(name: str) -> str:
-    """Return the name. Raises ValueError where a name of these characters cannot be a bucket's."""
-    if re.search(r"\.[.-]|-\.", name) or re.fullmatch(r"\d+(\.\d+){3}", name):
-        raise ValueError(
-            f"'{name}' cannot be a bucket's name (a dot beside a dot or a dash, or an IP address); write the name of "
-            "an existing bucket."
-        )
-    return name
-
-
 def default_name(instance_type: str) -> str:
     """The name of a node group to which its topology gives none."""
     return instance_type.replace(".", "-")
@@ -211,11 +204,29 @@ class NodeGroup(TopologyPart):
     count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
     gpus: int = Field(default=0, ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
     """0 in a group that reads, which cannot give the field."""
-    market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
+    market: GroupMarket = Field(
+        default="on-demand",
+        description=f"{_MARKET}, or capacity-block for a Capacity Block, which is paid in advance",
+        examples=["on-demand"],
+    )
+    reservation: str | None = Field(
+        default=None,
+        pattern=r"^cr-[0-9a-f]{8,17}$",
+        description="the id of a capacity reservation or Capacity Block in which its nodes start",
+        examples=["cr-0a1b2c3d4e5f60718"],
+    )
+    image: ImageId | None = Field(default=None, description=_IMAGE, examples=["ami-0a1b2c3d4e5f60718"])
     start: Start = Field(
         default="train",
         description="train (there are no nodes until `shoal train`) or deploy (they start at once)",
         examples=["train"],
+    )
+
+    efa: bool = Field(
+        default=False,
+        description="true or false: whether its nodes reach each other by Elastic Fabric Adapter, through all of their "
+        "network cards",
+        examples=["true"],
     )
 
     @model_validator(mode="before")
@@ -261,13 +272,31 @@ class NodeGroup(TopologyPart):
             )
         return self
 
+    @model_validator(mode="after")
+    def _the_market_has_reservations(self) -> Self:
+        if self.market == "capacity-block" and self.reservation is None:
+            raise FieldError("a Capacity Block is named by its `reservation`; add it.", "market")
+        if self.market == "spot" and self.reservation:
+            raise FieldError("spot nodes start in no reservation; leave it out.", "reservation")
+        return self
+
+    @model_validator(mode="after")
+    def _the_type_has_efa(self) -> Self:
+        if self.efa and catalog.find(self.instance_type).efa is None:
+            usable = [row.name for row in _of_today() if row.efa]
+            raise FieldError(
+                f"EC2 gives {self.instance_type} no EFA; leave it out, or take {_similar(self.instance_type, usable)}.",
+                "efa",
+            )
+        return self
+
 
 class DataSpec(TopologyPart):
     """The data bucket: datasets, runs, models."""
 
     bucket: str | None = Field(
         default=None,
-        pattern=rf"^{BUCKET.pattern}$",
+        pattern=rf"^{addresses.BUCKET.pattern}$",
         description="the name of a bucket that exists (3 to 63 small letters, digits, dots and dashes), or nothing for "
         "one of the deployment's own",
         examples=["my-reviews"],
@@ -282,7 +311,7 @@ class DataSpec(TopologyPart):
     @field_validator("bucket")
     @classmethod
     def _possible_bucket(cls, bucket: str | None) -> str | None:
-        return possible_bucket(bucket) if bucket else bucket
+        return addresses.possible_bucket(bucket) if bucket else bucket
 
     @model_validator(mode="after")
     def _an_existing_bucket_stays_anyway(self) -> Self:

@@ -11,13 +11,15 @@ from infra.topology import Topology
 
 _RULES: Sequence[tuple[Level, Rule]] = (
     ("error", machines.retired_type),
-    ("error", money.no_price),
+    ("error", money.limit_without_prices),
     ("error", machines.no_torch_build),
     ("error", machines.image_too_new),
     ("error", machines.release_too_old),
     ("error", money.budget_below_an_hour),
     ("error", money.run_below_its_start),
     ("warning", machines.release_ending),
+    ("warning", money.not_offered),
+    ("warning", money.no_price),
     ("warning", money.budget_below_the_hours),
     ("warning", money.hours_beyond_the_end),
     ("warning", money.run_beyond_the_budget),

@@ -22,12 +22,18 @@ _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 # not be deleted.
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
+_TO_ENCRYPT_DISKS = (
+    *("CreateGrant", "Decrypt", "DescribeKey", "Encrypt"),
+    *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
+)
+"""What EMR needs of the key to start instances with volumes that it encrypts."""
+
 
 class Preprocessing(Construct):
     """A cluster that waits for steps, and terminates itself after it has been idle for some time.
 
-    Without core nodes the primary node does all of the work. The local disks and the shuffle are not encrypted;
-    `_accept_findings` gives the reasons.
+    Without core nodes the primary node does all of the work. The shuffle is not encrypted, nor without a key of the
+    user's are the local disks; `_accept_findings` gives the reasons.
     """
 
     cluster: emr.CfnCluster
@@ -57,6 +63,7 @@ class Preprocessing(Construct):
         """
         super().__init__(scope, construct_id)
         self.payload = payload
+        self._key = log.encryption_key
         self.role = node_role(self, "NodeRole", shell=network.shell)
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
         service = self._service_role(spot=_buys_spot(spec))
@@ -67,6 +74,7 @@ class Preprocessing(Construct):
             "Cluster" if generation == 1 else f"Cluster{generation}",
             name=topology.stack_name(deployment),
             release_label=spec.release,
+            custom_ami_id=spec.image,
             applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
             job_flow_role=profile.instance_profile_name,
             service_role=service.role_arn,
@@ -113,8 +121,10 @@ class Preprocessing(Construct):
         accept(
             self.cluster,
             "EMR4",
-            "To encrypt local disks EMR requires a KMS key of the account, which would outlive the stack by a week; "
-            "in accounts that encrypt EBS by default they are encrypted anyway.",
+            "The rule does not look below `EncryptionConfiguration`, where AWS wants it; the user's key encrypts them."
+            if self._key
+            else "To encrypt local disks EMR requires a KMS key of the account, and a new one would outlive the stack "
+            "by a week; in accounts that encrypt EBS by default they are encrypted anyway.",
         )
         accept(
             self.cluster,
@@ -142,6 +152,8 @@ class Preprocessing(Construct):
         accept_policy(role, policy, "AWS decides what EMR needs; this version works on tagged resources only.")
         to_nodes = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
         allow(role, ["iam:PassRole"], [self.role.role_arn], to_nodes)
+        if self._key:
+            allow(role, [f"kms:{action}" for action in _TO_ENCRYPT_DISKS], [self._key.key_arn])
         if spot:
             # The first spot request of an account creates this role, and the managed policy does not allow that.
             name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
@@ -154,6 +166,17 @@ class Preprocessing(Construct):
         return role
 
     def _security(self) -> emr.CfnSecurityConfiguration:
+        at_rest: dict[str, object] = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
+        if self._key:
+            key = {"AwsKmsKey": self._key.key_arn}
+            at_rest = {
+                "S3EncryptionConfiguration": {"EncryptionMode": "SSE-KMS", **key},
+                "LocalDiskEncryptionConfiguration": {
+                    "EncryptionKeyProviderType": "AwsKms",
+                    "EnableEbsEncryption": True,
+                    **key,
+                },
+            }
         return emr.CfnSecurityConfiguration(
             self,
             "Security",
@@ -161,7 +184,7 @@ class Preprocessing(Construct):
                 "EncryptionConfiguration": {
                     "EnableAtRestEncryption": True,
                     "EnableInTransitEncryption": False,
-                    "AtRestEncryptionConfiguration": {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}},
+                    "AtRestEncryptionConfiguration": at_rest,
                 },
                 "InstanceMetadataServiceConfiguration": {
                     "MinimumInstanceMetadataServiceVersion": 2,

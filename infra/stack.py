@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
 from infra import gateway, libraries, parts, preflight, topology
@@ -15,7 +17,7 @@ from infra.guard import Guard
 from infra.network import Network
 from infra.payload import Payload
 from infra.preprocessing import Preprocessing
-from infra.roles import READ, REPLACE, WRITE, allow_inputs, allow_objects
+from infra.roles import READ, REPLACE, WRITE, allow, allow_inputs, allow_objects
 from infra.storage import Buckets, Share
 from infra.training import Training
 
@@ -65,11 +67,15 @@ class ShoalStack(Stack):
             topology.TAG_OWNER: owner,
         }.items():
             Tags.of(self).add(tag, value)
+        self._key = kms.Key.from_key_arn(self, "Key", spec.kms_key) if spec.kms_key else None
+        if spec.permissions_boundary:
+            limits = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", spec.permissions_boundary)
+            iam.PermissionsBoundary.of(self).apply(limits)
         self.network = Network(
             self, "Network", spec=spec.network, zone=spec.zone, through=gateway.statements(self, spec)
         )
-        self.buckets = Buckets(self, "Buckets", spec=spec.data)
-        self.share = Share(self, "Share", network=self.network) if spec.share == "efs" else None
+        self.buckets = Buckets(self, "Buckets", spec=spec.data, key=self._key)
+        self.share = Share(self, "Share", network=self.network, key=self._key) if spec.share == "efs" else None
         self.cleanup = Cleanup(self, "Cleanup")
         self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.buckets.data)
         self.preprocessing = self._preprocessing(spec.preprocessing) if spec.preprocessing else None
@@ -118,6 +124,7 @@ class ShoalStack(Stack):
                 packages=("common", "corpus", "trainer", *_AGENT),
                 script="nodes/gpu/boot.sh",
             ),
+            key=self._key,
         )
 
     def _payload(self, kind: str, *, wheels: Path, packages: Sequence[str], script: str) -> Payload:
@@ -155,6 +162,10 @@ class ShoalStack(Stack):
             self.network.allow_from(self.training.nodes)
             if self.share:
                 self.share.allow_from(self.training.nodes, role)
+        if self._key:
+            nodes = [each.role for each in (self.preprocessing, self.training) if each]
+            for role in (*nodes, self.guard.role, self.cleanup.role):
+                allow(role, ["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
         self.cleanup.allow_revoke_group_rules(self._deployment)
         for bucket, keep in self.buckets.own.items():
             if not keep:

@@ -8,6 +8,7 @@ from aws_cdk import Duration, RemovalPolicy, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -32,9 +33,10 @@ class Buckets(Construct):
     log: s3.Bucket
     own: dict[s3.Bucket, bool | None]
 
-    def __init__(self, scope: Construct, construct_id: str, *, spec: parts.DataSpec) -> None:
-        """Build all buckets that do not exist yet."""
+    def __init__(self, scope: Construct, construct_id: str, *, spec: parts.DataSpec, key: kms.IKey | None) -> None:
+        """Build all buckets that do not exist yet; `key` encrypts their objects, in place of S3's own."""
         super().__init__(scope, construct_id)
+        self._key = key
         self.raw = self._bucket("Raw")
         self.log = self._bucket("Log", s3.LifecycleRule(expiration=Duration.days(30)))
         self.own = {self.raw: False, self.log: False}
@@ -51,7 +53,9 @@ class Buckets(Construct):
         bucket = s3.Bucket(
             self,
             name,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.KMS if self._key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self._key,
+            bucket_key_enabled=True if self._key else None,
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             removal_policy=policy,
@@ -82,8 +86,8 @@ class Share(Construct):
 
     files: efs.FileSystem
 
-    def __init__(self, scope: Construct, construct_id: str, *, network: Network) -> None:
-        """Build the file system; no client has access yet."""
+    def __init__(self, scope: Construct, construct_id: str, *, network: Network, key: kms.IKey | None) -> None:
+        """Build the file system, which `key` or else AWS's encrypts; no client has access yet."""
         super().__init__(scope, construct_id)
         self._security_group = ec2.SecurityGroup(
             self, "Access", vpc=network.vpc, allow_all_outbound=False, description="The shared folder"
@@ -95,6 +99,7 @@ class Share(Construct):
             vpc_subnets=ec2.SubnetSelection(subnets=network.subnets),
             security_group=self._security_group,
             encrypted=True,
+            kms_key=key,
             throughput_mode=efs.ThroughputMode.ELASTIC,
             enable_automatic_backups=False,
             removal_policy=RemovalPolicy.DESTROY,

@@ -29,6 +29,8 @@ TAG_START = "shoal:start"
 """On a node group: `train` or `deploy`, which is when its nodes start."""
 TAG_ROLE = "shoal:role"
 """On a node group: `train` or `read`; where it is missing, `train`."""
+TAG_EFA = "shoal:efa"
+"""On a node group whose nodes have EFA interfaces: `true`."""
 TAG_KEEP = "shoal:keep"
 """On a bucket whose data outlive the stack: `true`, or `unfetched` where they do as long as a run was not fetched."""
 KEEP_UNFETCHED = "unfetched"
@@ -131,6 +133,18 @@ class Topology(parts.TopologyPart):
         description="an availability zone of the region, or nothing to let the deployment choose",
         examples=["us-east-1b"],
     )
+    kms_key: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws:kms:[a-z0-9-]+:\d{12}:key/[0-9a-z-]+$",
+        description="the ARN of a KMS key of the region to encrypt volumes, buckets and share, or nothing for AWS's",
+        examples=["arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"],
+    )
+    permissions_boundary: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$",
+        description="the ARN of a policy that limits all roles of the deployment, or nothing",
+        examples=["arn:aws:iam::111122223333:policy/boundary"],
+    )
     owner: str | None = Field(
         default=None, min_length=1, description="the name of the person responsible for it", examples=["ada"]
     )
@@ -209,6 +223,24 @@ class Topology(parts.TopologyPart):
         return self
 
     @model_validator(mode="after")
+    def _a_reservation_is_in_a_zone(self) -> Self:
+        for index, group in enumerate(self.training):
+            if group.reservation and not self.zone:
+                raise FieldError(
+                    f"it is in one zone, and `zone` is missing; add it, such as `zone: {self.region}b`.",
+                    *("training", index, "reservation"),
+                )
+        return self
+
+    @field_validator("kms_key")
+    @classmethod
+    def _key_of_the_region(cls, key: str | None, info: ValidationInfo) -> str | None:
+        region = info.data.get("region")
+        if key and region and key.split(":")[3] != region:
+            raise ValueError(f"'{key}' is a key of {key.split(':')[3]}, not of {region}; write one of {region}.")
+        return key
+
+    @model_validator(mode="after")
     def _nodes_for_a_share(self) -> Self:
         if self.share and not self.training:
             raise FieldError("there is no `training` that could use it; leave `share` out.", "share")
@@ -235,6 +267,16 @@ class Topology(parts.TopologyPart):
                     "there is no `share` in which readers could leave what they read; write `share: nfs` or "
                     "`share: efs`.",
                     *("training", index, "role"),
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _all_ranks_by_one_network(self) -> Self:
+        for index, group in enumerate(self.training):
+            if group.role == "train" and group.efa != self.trainers[0].efa:
+                raise FieldError(
+                    "ranks reach each other either all by EFA or none; write the same `efa` in each group that trains.",
+                    *("training", index, "efa" if group.efa else "instance_type"),
                 )
         return self
 

@@ -10,6 +10,7 @@ from aws_cdk import Annotations, CfnDynamicReference, CfnDynamicReferenceService
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra import catalog, parts, sizing, topology
@@ -37,12 +38,15 @@ class Training(Construct):
         network: Network,
         share: Share | None,
         payload: Payload,
+        key: kms.IKey | None,
     ) -> None:
         """Build the groups; `role` cannot read or write data yet.
 
-        `environment` are the variables of the boot script, except those for its group and the payload.
+        `environment` are the variables of the boot script, except those for its group and the payload. `key` encrypts
+        the nodes' volumes; without it AWS's does.
         """
         super().__init__(scope, construct_id)
+        self._key = key
         self.payload = payload
         self.role = node_role(self, "NodeRole", shell=network.shell)
         self._profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
@@ -53,8 +57,9 @@ class Training(Construct):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
         # The S3 gateway endpoint has no security group; there are no routes to anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
-        # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes.
-        trainers = [each for each in node_groups if each.role == "train"]
+        # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes. Reserved
+        # capacity is where it is, which need not be in this group; that of a Capacity Block is close together.
+        trainers = [each for each in node_groups if each.role == "train" and not each.reservation]
         together = sum(each.count for each in trainers) > 1 and len({each.instance_type for each in trainers}) == 1
         self._placement_group = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
@@ -95,6 +100,8 @@ class Training(Construct):
             Tags.of(part).add(topology.TAG_MARKET, spec.market)
             Tags.of(part).add(topology.TAG_START, spec.start)
             Tags.of(part).add(topology.TAG_ROLE, spec.role)
+            if spec.efa:
+                Tags.of(part).add(topology.TAG_EFA, "true")
         Annotations.of(group).acknowledge_warning(
             "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
         )
@@ -104,14 +111,14 @@ class Training(Construct):
         return group
 
     def _template(self, spec: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
-        return ec2.LaunchTemplate(
+        template = ec2.LaunchTemplate(
             self,
             f"{spec.name}-Template",
             instance_type=ec2.InstanceType(spec.instance_type),
-            machine_image=_image(catalog.image_of(spec.instance_type).parameter, Stack.of(self).region),
+            machine_image=_image(spec, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
-            placement_group=self._placement_group if spec.role == "train" else None,
+            placement_group=self._placement_group if spec.role == "train" and not spec.reservation else None,
             require_imdsv2=True,
             http_put_response_hop_limit=1,
             user_data=user_data,
@@ -121,22 +128,52 @@ class Training(Construct):
                     volume=ec2.BlockDeviceVolume.ebs(
                         sizing.GPU_ROOT_GIB,
                         encrypted=True,
+                        kms_key=self._key,
                         volume_type=ec2.EbsDeviceVolumeType.GP3,
                         delete_on_termination=True,
                     ),
                 )
             ],
         )
+        resource = template.node.default_child
+        assert isinstance(resource, ec2.CfnLaunchTemplate)
+        if spec.reservation:
+            target = {"CapacityReservationTarget": {"CapacityReservationId": spec.reservation}}
+            resource.add_property_override("LaunchTemplateData.CapacityReservationSpecification", target)
+        if spec.market == "capacity-block":
+            resource.add_property_override("LaunchTemplateData.InstanceMarketOptions", {"MarketType": spec.market})
+        if spec.efa and (efa := catalog.find(spec.instance_type).efa):
+            # EC2 takes a security group either for the instance or for its interfaces.
+            resource.add_property_deletion_override("LaunchTemplateData.SecurityGroupIds")
+            interfaces = [_interface(card, self.nodes.security_group_id) for card in range(efa.cards)]
+            resource.add_property_override("LaunchTemplateData.NetworkInterfaces", interfaces)
+        return template
 
 
-def _image(parameter: str, region: str) -> ec2.IMachineImage:
-    """The image that the parameter names when the stack is deployed.
+def _interface(card: int, security_group: str) -> dict[str, object]:
+    """The EFA interface of a network card; only the first card's has an IP address, by which the node is reached.
+
+    As in AWS's "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
+    """
+    return {
+        "NetworkCardIndex": card,
+        "DeviceIndex": 1 if card else 0,
+        "InterfaceType": "efa-only" if card else "efa",
+        "Groups": [security_group],
+        "DeleteOnTermination": True,
+    }
+
+
+def _image(spec: parts.NodeGroup, region: str) -> ec2.IMachineImage:
+    """The group's own image, or that which AWS's parameter names when the stack is deployed.
 
     Do not resolve it when a node starts: a group of spot instances refuses such a template, and every update of a group
     would need the permission to read the parameter.
     """
-    reference = CfnDynamicReference(CfnDynamicReferenceService.SSM, parameter)
-    return ec2.MachineImage.generic_linux({region: reference.to_string()})
+    reference = CfnDynamicReference(
+        CfnDynamicReferenceService.SSM, catalog.image_of(spec.instance_type).parameter
+    ).to_string()
+    return ec2.MachineImage.generic_linux({region: spec.image or reference})
 
 
 def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:

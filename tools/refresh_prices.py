@@ -9,6 +9,7 @@ import datetime
 import json
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from mypy_boto3_pricing.type_defs import FilterTypeDef
 
 _HOME = "us-east-1"
-"""The region whose endpoint has the prices of all regions, and whose prices replace those that a region lacks."""
+"""The region whose endpoint has the prices of all regions."""
 
 _MACHINE = {
     "operatingSystem": "Linux",
@@ -89,7 +90,7 @@ class PriceRefresh:
     today: PriceList
     before: PriceList | None
     kept: Sequence[str]
-    """Prices other than instances' that AWS did not report; they are copied from the earlier list."""
+    """Prices other than instances' that AWS did not report and the earlier list has: they are copied from there."""
 
     @property
     def changes(self) -> list[PriceChange]:
@@ -152,28 +153,29 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     newest = catalog.price_lists(region, folder)[-1:]
     before = newest[0] if newest else None
     types = catalog.catalog().types
+    priced, zones = _by_type(pricing, "AmazonEC2", region, _MACHINE), _zones(ec2)
     instances = _startable(
-        priced=_by_type(pricing, "AmazonEC2", region, _MACHINE),
-        offered=_offered(ec2, list(types)),
+        priced=priced,
+        offered=set(zones),
         last=before.instances if before else {},
     )
     if not instances:
         raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
     found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
-    others = {name: price for name, price in found.items() if price is not None}
-    kept = [name for name in found if name not in others]
-    fallback = before or catalog.prices(_HOME, folder=folder)
+    earlier = before.other.model_dump() if before else {}
+    kept = [name for name, price in found.items() if price is None and earlier.get(name) is not None]
     source = "AWS Price List API"
-    if kept:
-        source += f"; not found there, and kept from {fallback.region}, {fallback.date}: {', '.join(kept)}"
+    if before and kept:
+        source += f"; not found there, and kept from {before.date}: {', '.join(kept)}"
     today_list = PriceList(
         region=region,
         date=today,
         source=source,
-        other=Prices.model_validate(fallback.other.model_dump() | others),
+        other=Prices.model_validate(found | {name: earlier[name] for name in kept}),
         instances=instances,
         emr={name: emr[name] for name in instances if types[name].runs_emr and name in emr},
+        zones={name: zones[name] for name in types if name in zones},
     )
     return PriceRefresh(today=today_list, before=before, kept=kept)
 
@@ -182,7 +184,7 @@ def append(made: PriceList, *, folder: Path) -> Path:
     """Add a list to the end of its region's file, in place of one of the same day. The file is replaced as a whole."""
     path = folder / f"{made.region}.yaml"
     part = path.with_suffix(".part")
-    document = yaml.safe_dump(made.model_dump(exclude={"region"}), sort_keys=False)
+    document = yaml.safe_dump(made.model_dump(exclude={"region"}, exclude_none=True), sort_keys=False)
     try:
         text = path.read_text("utf-8") if path.exists() else _HEADER.format(region=made.region)
         head, *documents = re.split(r"^---\n", text, flags=re.MULTILINE)
@@ -266,11 +268,16 @@ def _on_demand(terms: Mapping[str, Any]) -> float | None:
     return None
 
 
-def _offered(ec2: "EC2Client", names: list[str]) -> set[str]:
+def _zones(ec2: "EC2Client") -> dict[str, list[str]]:
+    """The ids of the zones that offer each type of the catalogue; none of what no zone offers."""
     pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
-        LocationType="region", Filters=[{"Name": "instance-type", "Values": names}]
+        LocationType="availability-zone-id",
+        Filters=[{"Name": "instance-type", "Values": list(catalog.catalog().types)}],
     )
-    return {offer["InstanceType"] for page in pages for offer in page["InstanceTypeOfferings"]}
+    found = defaultdict(list)
+    for offer in (each for page in pages for each in page["InstanceTypeOfferings"]):
+        found[str(offer["InstanceType"])].append(offer["Location"])
+    return {name: sorted(zones) for name, zones in found.items()}
 
 
 def _flat(prices: PriceList) -> dict[str, float]:

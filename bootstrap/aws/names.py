@@ -12,7 +12,7 @@ from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME
 from common.display import printable
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
-from infra import parts, topology
+from infra import addresses, parts, topology
 from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, STREAM, SUMMARY, VECTOR_FILES
 
 SETS = "sets/"
@@ -41,7 +41,7 @@ def is_dataset(key: str) -> bool:
 
 def bucket(name: str) -> str:
     """The name of a bucket. Like all functions below, it raises ShoalError for any other text."""
-    return _matching(parts.BUCKET, name, "a bucket", "3 to 63 small letters, digits, dots and dashes")
+    return _matching(addresses.BUCKET, name, "a bucket", "3 to 63 small letters, digits, dots and dashes")
 
 
 def region(name: str) -> str:

@@ -9,14 +9,14 @@ from common.errors import UsageError
 if TYPE_CHECKING:
     from infra.catalog import InstanceType, PriceList
 
-_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h")
+_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "Gbit/s", "with EFA", "zones", "$/h", "EMR $/h")
 _RETIRED = ("retired", "since", "take instead")
 
 
 @command(
     short_help="list instance types and their prices",
-    help="List the instance types that a topology may name: hardware, price on demand, what EMR adds, and what to take "
-    "instead of a type that AWS has retired.",
+    help="List the instance types that a topology may name: hardware, the zones that offer it, price on demand, what "
+    "EMR adds, and what to take instead of a type that AWS has retired.",
     epilog="Example: shoal catalog --gpu",
 )
 @option("--region", default="us-east-1", metavar="R", help="the region of the prices (default: us-east-1)")
@@ -45,7 +45,12 @@ def run(region: str, gpu: bool, emr: bool, as_json: bool) -> int:
         "date": prices.date,
         "source": prices.source,
         "types": [
-            {**each.model_dump(), "hourly": prices.instances.get(each.name), "emr_hourly": prices.emr.get(each.name)}
+            {
+                **each.model_dump(),
+                "zones": prices.zones.get(each.name, ()),
+                "hourly": prices.instances.get(each.name),
+                "emr_hourly": prices.emr.get(each.name),
+            }
             for each in types
         ],
     }
@@ -65,6 +70,9 @@ def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
         f"{found.memory:g}",
         f"{gpu.count} x {gpu.name}, {gpu.memory:g} GiB" if gpu else "",
         gpu.capability if gpu else "",
+        f"{found.network:g}",
+        f"{found.efa.network:g}" if found.efa else "",
+        " ".join(zone.rpartition("-")[2] for zone in prices.zones.get(found.name, ())),
         _price(prices.instances.get(found.name)),
         _price(prices.emr.get(found.name)),
     )

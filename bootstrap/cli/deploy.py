@@ -120,7 +120,7 @@ def _summary(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResu
 
 
 def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> str:
-    name = request.deployment
+    name, least = request.deployment, "at least " if made.unknown else ""
     # A deployment without preprocessing has no dataset of its own.
     data = "" if made.topology.preprocessing else " --data DATASET"
     next_one = [
@@ -132,7 +132,7 @@ def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "Deplo
         ("deployment", f"{name} (stack {request.stack_name}, {request.region})"),
         ("", "complete" if done.changed else "nothing was changed, because it already matched the topology"),
         *sorted(done.outputs.items()),
-        ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} with everything at work"),
+        ("costs now", f"{least}${made.resting:.2f} an hour; {least}${made.hourly:.2f} with everything at work"),
         ("ends by itself", f"{utc_time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]

@@ -65,7 +65,8 @@ def spent(guard: "GuardReport") -> str:
     if guard.spent is None:
         return "nothing counted yet"
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
-    return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}"
+    besides = f", besides {guard.unpriced}, whose price is not known" if guard.unpriced else ""
+    return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}{besides}"
 
 
 def stays(kept: "KeptBucket") -> str:

@@ -200,7 +200,7 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     from bootstrap.lifecycle.plan import guard_sentences
     from infra.cost import hourly_of_run, hourly_of_shell
 
-    chosen = made.topology
+    chosen, least = made.topology, "at least " if made.unknown else ""
     yield f"{chosen.name}: {chosen.description} ({chosen.region})"
     yield ""
     bill = [
@@ -208,24 +208,23 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
             row.part,
             row.item + (" (spot: at most)" if row.at_most else ""),
             str(row.quantity),
-            f"{row.unit_price:.4f}",
-            f"{row.hourly:.4f}",
+            *(("unknown",) * 2 if row.unit_price is None else (f"{row.unit_price:.4f}", f"{row.hourly:.4f}")),
         )
         for row in made.bill
     ]
     yield table(
-        [*bill, ("", "everything at work", "", "", f"{made.hourly:.4f}")],
+        [*bill, ("", f"everything at work{least and ', at least'}", "", "", f"{made.hourly:.4f}")],
         ("part", "what", "number", "$ an hour each", "$ an hour"),
         right=(2, 3, 4),
         ruled=True,
     )
     yield ""
-    yield f"{made.hours:g} h with everything at work: ${made.hours * made.hourly:.2f}."
+    yield f"{made.hours:g} h with everything at work: {least}${made.hours * made.hourly:.2f}."
     if made.resting < made.hourly:
-        yield f"After the deployment, with node groups at zero: ${made.resting:.2f} an hour."
+        yield f"After the deployment, with node groups at zero: {least}${made.resting:.2f} an hour."
     if made.scaled > made.hourly:
-        yield f"With managed scaling at its maximum: ${made.scaled:.2f} an hour."
-    if chosen.max_dollars:
+        yield f"With managed scaling at its maximum: {least}${made.scaled:.2f} an hour."
+    if chosen.max_dollars and not least:
         hours = chosen.max_dollars / hourly_of_run(chosen)
         yield (
             f"A run is stopped with a checkpoint before its nodes cost ${chosen.max_dollars:.2f} (max_dollars): after "
@@ -233,7 +232,9 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
         )
     if saved := hourly_of_shell(chosen):
         yield f"Without a shell on nodes (network, shell) there are no interface endpoints: ${saved:.2f} an hour less."
-    by_use = "; ".join(f"{use.item}: ${use.price:g} a {use.unit}" for use in made.by_use)
+    by_use = "; ".join(
+        f"{use.item}: {'unknown' if use.price is None else f'${use.price:g}'} a {use.unit}" for use in made.by_use
+    )
     yield f"By use: {by_use}; the guard's function: less than a cent a day."
     yield ""
     yield "The guard:"
@@ -253,6 +254,7 @@ def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
         "deployment": deployment,
         "region": made.topology.region,
         "bill": [{**asdict(row), "hourly": row.hourly} for row in made.bill],
+        "unknown": made.unknown,
         "by_use": [asdict(use) for use in made.by_use],
         "hourly": made.hourly,
         "resting": made.resting,
@@ -291,7 +293,7 @@ def _list_topologies(*, as_json: bool) -> int:
             continue
         chosen, gone = made.topology, plan.retired(made.topology)
         gpus = plan.gpus(chosen)
-        price = f"{made.hourly:.2f}"
+        price = f"{made.hourly:.2f}{' or more' if made.unknown else ''}"
         rows.append((name, price, str(gpus), "yes" if gone else "", chosen.description))
         found.append(
             {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": chosen.description}

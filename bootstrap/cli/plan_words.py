@@ -88,8 +88,12 @@ class WordWork:
 
     def lines(self, topology: "Topology") -> Iterator[str]:
         """What it takes on a topology, for a person."""
+        from infra import cost
+
         links, rate = _links(topology), self._rate_on(topology)
         yield from self._table(links, rate, _hourly(topology))
+        if unknown := cost.unknown(topology):
+            yield f"The dollars are without {', '.join(unknown)}, whose prices are not known."
 
     def content(self, topology: "Topology") -> dict[str, Any]:
         """The same for a program."""
@@ -240,14 +244,13 @@ def read_work(asked: dict[str, Any], typed: Sequence[str]) -> WordWork | None:
 
 def _links(topology: "Topology") -> "Links":
     from experiments.forecast.communication import Links
-    from experiments.forecast.nodes import nodes_of
-    from infra import catalog
+    from experiments.forecast.nodes import nodes_of, slowest_gbits
 
     nodes = nodes_of(topology)
     return Links(
         nodes=len(nodes),
         ranks=sum(node.gpus for node in nodes),
-        gbits=min(catalog.find(node.instance_type).network for node in nodes),
+        gbits=slowest_gbits(nodes),
     )
 
 

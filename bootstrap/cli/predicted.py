@@ -20,6 +20,8 @@ def lines(found: Prediction) -> Iterator[str]:
     yield table(rows, ("stage", "minutes", "dollars", "by"), right=(1, 2), ruled=True)
     yield ""
     yield "Each with the range in which it is expected. What is not measured may be off by more: a run shows it."
+    if found.unknown:
+        yield f"The dollars are without {', '.join(found.unknown)}, whose prices are not known."
 
 
 def choice_lines(found: Sequence[Prediction], of: int) -> Iterator[str]:
@@ -29,7 +31,7 @@ def choice_lines(found: Sequence[Prediction], of: int) -> Iterator[str]:
         [
             (
                 each.topology.name,
-                _dollars(each.dollars),
+                _dollars(each.dollars) + (" or more" if each.unknown else ""),
                 _hours(each.seconds),
                 "*" if any(each is best for best in front) else "",
                 each.topology.description,
@@ -52,6 +54,7 @@ def content(found: Prediction) -> dict[str, Any]:
         "seconds": found.seconds._asdict(),
         "dollars": found.dollars._asdict(),
         "by_use": found.by_use,
+        "unknown": found.unknown,
         "stages": [
             {
                 "name": stage.name,

@@ -19,7 +19,7 @@ from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
 from common.display import printable
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import is_s3, place_of
-from infra import parts
+from infra import addresses
 
 _HOST = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][\w.-]{0,63})@)?(?P<name>[A-Za-z0-9][A-Za-z0-9.-]{0,252})(?::(?P<port>\d{1,5}))?"
@@ -120,7 +120,7 @@ def _is_bucket(address: str) -> bool:
         bucket, key = place_of(address)
     except DataError:
         return False
-    return not key and parts.BUCKET.fullmatch(bucket) is not None
+    return not key and addresses.BUCKET.fullmatch(bucket) is not None
 
 
 def _folder(address: str) -> str:

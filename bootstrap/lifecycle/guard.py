@@ -41,6 +41,8 @@ class GuardReport:
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs as long as the stack exists."""
+    unpriced: str = ""
+    """What of all that has no price, and counts as 0."""
     broken: Sequence[str] = ()
     """A sentence for each of its parameters that is broken; a broken one counts as missing."""
 
@@ -81,6 +83,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
         gpu=settings.gpu,
         emr=settings.emr,
         standing=settings.standing,
+        unpriced=settings.unpriced,
         broken=[f"{fault}; {what}" for fault, what in faults.items() if fault],
     )
 

@@ -9,7 +9,6 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import reason_of
 from bootstrap.removal.sweep import ALL, KEPT, UNVERIFIED, FoundResource, find_buckets
 from infra import catalog
-from infra.topology_error import TopologyError
 
 _GIB = 1 << 30
 
@@ -52,8 +51,6 @@ def kept_bucket(account: Account, bucket: str, why: str) -> KeptBucket:
     except (BotoCoreError, ClientError) as error:
         why = f"{why}; its content cannot be listed: {reason_of(error)}"
         return KeptBucket(bucket=bucket, objects=None, bytes=None, monthly=None, why=why)
-    try:
-        monthly = size / _GIB * catalog.prices(account.region).other.s3_gib_month
-    except TopologyError:
-        monthly = None
+    price = catalog.prices(account.region).other.s3_gib_month
+    monthly = None if price is None else size / _GIB * price
     return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=monthly, why=why)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DeploymentPlan:
-    """A topology with its bill and its findings."""
+    """A topology with its bill and its findings. Where prices are `unknown`, its dollars are the least."""
 
     topology: Topology
     hours: float
@@ -47,6 +47,11 @@ class DeploymentPlan:
         return cost.hourly_at_maximum(self.topology)
 
     @property
+    def unknown(self) -> list[str]:
+        """What is paid for by the hour at a price that is not known."""
+        return cost.unknown(self.topology)
+
+    @property
     def findings(self) -> list[Finding]:
         """All of them, errors first."""
         return sorted([*self.offline, *self.online], key=lambda finding: finding.level != "error")
@@ -67,10 +72,7 @@ def make_plan(
     session: "boto3.Session | None" = None,
     endpoint: str | None = None,
 ) -> DeploymentPlan:
-    """Price and check a topology; without a session AWS is not asked.
-
-    Raises TopologyError when one of its prices is missing.
-    """
+    """Price and check a topology; without a session AWS is not asked."""
     account, found = "not asked", list[Finding]()
     if session is not None:
         from bootstrap.lifecycle import preflight as online  # this import loads boto3
@@ -90,12 +92,14 @@ def make_plan(
 
 def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     """What the guard will do with the deployment, in sentences with figures."""
-    guard, standing = topology.guard, cost.hourly_fixed(topology)
+    guard, standing, unknown = topology.guard, cost.hourly_fixed(topology), cost.unknown(topology)
     working = [
         *(["the EMR cluster"] if topology.preprocessing else []),
         *(["the nodes that train and read" if topology.readers else "the GPU nodes"] if topology.training else []),
     ]
     rest = f"${standing:.2f} an hour is left" if standing else "nothing that costs by the hour is left"
+    if any(row.unit_price is None for row in cost.rows(topology) if row.since == "always"):
+        rest = "what is left still costs by the hour"
     kept = (
         ", and the data bucket with it, unless it holds runs that were not fetched: then it stays, and you pay for it"
     )
@@ -104,13 +108,15 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     elif topology.data.keep or topology.data.bucket:
         kept = "; the data bucket stays, and you pay for what is in it"
     most = cost.hourly_at_maximum(topology)
+    hours = f"These hours cost at most ${guard.max_hours * most:.2f}, besides what is paid by use"
+    if unknown:
+        hours = "What these hours cost is not known, because prices are missing"
     sentences = [
         f"It ends {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}.",
-        f"It deletes the stack {plural(guard.max_hours, 'hour')} after the first deployment{kept}. These hours cost at "
-        f"most ${guard.max_hours * most:.2f}, besides what is paid by use; `shoal extend {deployment} --hours H` adds "
-        "more.",
+        f"It deletes the stack {plural(guard.max_hours, 'hour')} after the first deployment{kept}. {hours}; "
+        f"`shoal extend {deployment} --hours H` adds more.",
     ]
-    if guard.budget is not None:
+    if guard.budget is not None and not unknown:
         after = guard.budget / most
         sentences.append(
             f"It also deletes the stack when ${guard.budget:.2f} are spent: after {after:.1f} h with everything at "

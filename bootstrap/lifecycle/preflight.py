@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
-from bootstrap.lifecycle.rules import PreflightContext, buckets, capacity, names, network, quotas
+from bootstrap.lifecycle.rules import PreflightContext, buckets, capacity, names, network, owned, quotas
 from infra.rules import Finding, Level
 from infra.topology import Topology
 
@@ -27,6 +27,11 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
     ("error", names.no_such_release, "Whether the region has the EMR release"),
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
+    ("error", owned.key_unusable, "Whether the KMS key can be used"),
+    ("warning", owned.key_not_for_scaling, "Whether Auto Scaling may use the KMS key"),
+    ("error", owned.image_unusable, "Whether nodes boot from the images that the topology names"),
+    ("error", owned.no_such_boundary, "Whether the permissions boundary exists"),
+    ("error", owned.reservation_unusable, "Whether the reserved capacity suffices"),
     ("error", network.no_such_subnet, "Whether the existing subnet can be used"),
     ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
     ("error", network.not_for_emr, "Whether EMR may use the existing subnet"),

@@ -85,7 +85,8 @@ class Status:
 
     @property
     def rate(self) -> float | None:
-        """Dollars an hour now, spot nodes at their on-demand price; None without a guard, whose prices these are."""
+        """Dollars an hour now, spot nodes at their on-demand price; None without a guard, whose prices these are, or
+        where it lacks one."""
         return self._priced(
             [(group.instance_type, group.running) for group in self.groups], self.cluster.nodes if self.cluster else []
         )
@@ -98,7 +99,7 @@ class Status:
         )
 
     def _priced(self, gpu: Iterable[tuple[str, int]], emr: Iterable[str]) -> float | None:
-        if self.guard is None:
+        if self.guard is None or self.guard.unpriced:
             return None
         prices = self.guard
         nodes = sum(prices.gpu.get(name, 0.0) * count for name, count in gpu)

@@ -75,6 +75,8 @@ class GpuGroup:
     """Whether its nodes run from the deployment on (`start: deploy`), not only during a training."""
     role: str = "train"
     """`train` or `read`."""
+    efa: bool = False
+    """Whether its nodes have EFA interfaces."""
 
 
 def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
@@ -92,6 +94,7 @@ def groups(deployment: Deployment, *, readers: bool = False) -> list[GpuGroup]:
             spot=tags.get(topology.TAG_MARKET) == "spot",
             stays=tags.get(topology.TAG_START) == "deploy",
             role=role_of(tags),
+            efa=tags.get(topology.TAG_EFA) == "true",
         )
         for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
     ]

@@ -10,8 +10,6 @@ from typing import Any
 
 from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
-from infra.catalog import PriceList
-from infra.topology_error import TopologyError
 
 
 class Spending:
@@ -22,10 +20,7 @@ class Spending:
         self._seen: dict[str, tuple[GpuNode, datetime | None]] = {}
         """Nodes, and when each was seen last; None of one that runs."""
         self._at: datetime | None = None
-        try:
-            self._prices: PriceList | None = catalog.prices(region)
-        except TopologyError:
-            self._prices = None
+        self._prices = catalog.prices(region)
 
     def see(self, running: Iterable[GpuNode]) -> None:
         """Note which nodes run now."""
@@ -50,10 +45,7 @@ class Spending:
         return None if None in rates else sum(filter(None, rates))
 
     def _rate(self, node: GpuNode) -> float | None:
-        try:
-            return cost.training_node(node.instance_type, self._prices) if self._prices else None
-        except TopologyError:
-            return None
+        return cost.known(cost.training_node, node.instance_type, self._prices)
 
 
 class Stages:

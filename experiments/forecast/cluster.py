@@ -70,6 +70,8 @@ class Prediction:
     stages: tuple[Stage, ...]
     by_use: float
     """Dollars for what is paid for by use: the share's reads and writes."""
+    unknown: tuple[str, ...] = ()
+    """What has no price: the dollars are without it."""
 
     @property
     def seconds(self) -> Estimate:
@@ -86,9 +88,9 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
     """The stages of preprocessing and training on a topology, with what each takes and costs.
 
     `rates`: of the same GPUs, from runs of a deployment; None: those of the catalogue. Raises ExperimentError for a
-    topology that has not the nodes for the work, or not those of the rates, and TopologyError where a price is missing.
+    topology that has not the nodes for the work, or not those of the rates.
     """
-    rows = cost.rows(topology)
+    rows, unknown = cost.rows(topology), tuple(cost.unknown(topology))
     always, cluster = (sum(row.hourly for row in rows if row.since == since) for since in ("always", "deploy"))
     nodes = total(
         [
@@ -111,7 +113,7 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
             _stage("preprocess", spent, fixed, basis),
         ]
     if not topology.training:
-        return Prediction(topology=topology, stages=tuple(stages), by_use=0.0)
+        return Prediction(topology=topology, stages=tuple(stages), by_use=0.0, unknown=unknown)
     running = [
         _stage(stage.name, stage.seconds, running_hourly, stage.basis)
         for stage in predict_nodes(
@@ -134,7 +136,8 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
             name="the idle cluster", seconds=Estimate.exact(0.0), dollars=until.times(cluster / 3600), basis=basis
         )
         stages.append(idle)
-    return Prediction(topology=topology, stages=(*stages, *running), by_use=_by_use(topology, work))
+    by_use, unpriced = _by_use(topology, work)
+    return Prediction(topology=topology, stages=(*stages, *running), by_use=by_use, unknown=(*unknown, *unpriced))
 
 
 def predict_between(topology: Topology, works: Sequence[ClusterWork], rates: Rates | None = None) -> Prediction:
@@ -172,10 +175,12 @@ def _preprocessing(cluster: PreprocessingSpec, raw_bytes: float) -> Estimate:
     return Estimate.about(60 * minutes.all, _OFF_PREPROCESSING)
 
 
-def _by_use(topology: Topology, work: ClusterWork) -> float:
-    """Dollars of the share: the dataset is written once, and read by each node."""
+def _by_use(topology: Topology, work: ClusterWork) -> tuple[float, list[str]]:
+    """Dollars of the share, and what of it has no price: the dataset is written once, and read by each node."""
     if topology.share != "efs":
-        return 0.0
+        return 0.0, []
     prices = catalog.prices(topology.region).other
-    gib = ROW_BYTES * work.rows / (1 << 30)
-    return gib * (prices.efs_write_gib + topology.gpu_nodes * prices.efs_read_gib)
+    written, read = prices.efs_write_gib, prices.efs_read_gib
+    if written is None or read is None:
+        return 0.0, ["the share, by use"]
+    return ROW_BYTES * work.rows / (1 << 30) * (written + topology.gpu_nodes * read), []

@@ -46,7 +46,15 @@ class NodeStage:
 
 def nodes_of(topology: Topology) -> tuple[Node, ...]:
     """The GPU nodes of a topology when all of its groups are scaled up."""
-    return tuple(Node(group.instance_type, group.gpus) for group in topology.trainers for _ in range(group.count))
+    return tuple(
+        Node(group.instance_type, group.gpus, group.efa) for group in topology.trainers for _ in range(group.count)
+    )
+
+
+def slowest_gbits(nodes: Sequence[Node]) -> float:
+    """Gbit/s of the slowest node's network: TCP uses one of its network cards, EFA all that carry it."""
+    types = [(catalog.find(node.instance_type), node.efa) for node in nodes]
+    return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
 
 
 def predict_nodes(
@@ -87,9 +95,7 @@ def _by_catalogue(nodes: Sequence[Node], work: TrainingWork, operations: float) 
         gpu = catalog.find(node.instance_type).gpu
         assert gpu is not None
         rates += [rate_by_catalogue(gpu, operations)] * node.gpus
-    links = Links(
-        nodes=len(nodes), ranks=len(rates), gbits=min(catalog.find(node.instance_type).network for node in nodes)
-    )
+    links = Links(nodes=len(nodes), ranks=len(rates), gbits=slowest_gbits(nodes))
     fixed, per_row = np.array([rate.line for rate in rates], dtype=np.float64).T.copy()
     step = finish_time(equal_finish_split(work.global_batch, fixed, per_row), fixed, per_row)
     others = links.all_reduce_seconds(gradient_bytes(work.global_batch)) + STEP_SECONDS

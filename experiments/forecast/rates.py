@@ -36,6 +36,8 @@ class Node(NamedTuple):
     instance_type: str
     gpus: int
     """Of its GPUs those that are used, a rank each."""
+    efa: bool = False
+    """Whether it has EFA interfaces, which reach others through all of its network cards."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,8 @@ def _gpus(topology: Topology) -> list[tuple[NodeGroup, catalog.Gpu]]:
 
 
 def _image(group: NodeGroup) -> str | None:
-    return catalog.find(group.instance_type).image
+    """AWS's image of a group; what is in one of the user's own is not known."""
+    return None if group.image else catalog.find(group.instance_type).image
 
 
 def _range(capability: str) -> str:

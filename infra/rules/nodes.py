@@ -71,7 +71,7 @@ def _reading(group: NodeGroup) -> float:
 
 
 def _network(group: NodeGroup) -> float:
-    """Bytes a second of one node's network."""
+    """Bytes a second of one node's network card, through which TCP goes."""
     return catalog.find(group.instance_type).network * 1e9 / 8
 
 

@@ -15,6 +15,7 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 
 from aws_cdk import App
 
+from app import flags
 from infra.stack import ShoalStack
 from infra.topology import Topology
 
@@ -55,7 +56,7 @@ def synthesise(root: Path) -> Callable[..., ShoalStack]:
         spec: Topology, out: Path, *, generation: int = 1, emulated: bool = True, repository: Path = root
     ) -> ShoalStack:
         return ShoalStack(
-            App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False),
+            App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
             spec=spec,
             deployment="mine",
             owner="ada",

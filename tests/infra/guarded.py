@@ -92,7 +92,7 @@ class Storing(Stack):
         name = topology.stack_name(deployment)
         super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
         Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
-        buckets, cleanup = Buckets(self, "Buckets", spec=spec.data), Cleanup(self, "Cleanup")
+        buckets, cleanup = Buckets(self, "Buckets", spec=spec.data, key=None), Cleanup(self, "Cleanup")
         Guard(self, "Guard", spec=spec, deployment=deployment, data=buckets.data)
         for bucket, keep in buckets.own.items():
             cleanup.empty(bucket, keep=keep)

@@ -197,11 +197,35 @@ def test_a_misspelt_type_has_no_price_but_a_nearest_name() -> None:
         catalog.prices("us-east-1").hourly("g5.xlrge")
 
 
-def test_a_region_without_a_list_names_those_that_have_one() -> None:
-    with pytest.raises(
-        TopologyError, match=r"no price list for eu-north-1, only for us-east-1; .*`make prices REGION=eu-north-1`"
-    ):
-        catalog.prices("eu-north-1", folder=catalog.PRICES)
+def test_a_region_without_a_list_has_no_price_and_says_how_to_ask() -> None:
+    found = catalog.prices("eu-north-1")
+    assert (found.instances, found.zones) == ({}, {})
+    for price in (found.hourly, found.emr_hourly):
+        with pytest.raises(TopologyError, match=r"no price list for eu-north-1; .*`make prices REGION=eu-north-1`"):
+            price("m5.xlarge")
+
+
+@pytest.mark.parametrize("region", sorted(path.stem for path in catalog.PRICES.glob("*.yaml")))
+def test_each_list_prices_only_what_a_zone_of_its_region_offers(region: str) -> None:
+    newest = catalog.prices(region)
+    assert {name for name in newest.instances if not catalog.find(name).retired} <= set(newest.zones) <= set(TYPES)
+    assert all(newest.hourly(name) > 0 for name in newest.instances)
+    zones = {zone for offered in newest.zones.values() for zone in offered}
+    assert len({zone.partition("-")[0] for zone in zones}) == 1
+
+
+def test_where_volumes_have_no_price_that_is_said_of_them() -> None:
+    with pytest.raises(TopologyError, match=r"gp3 volumes have no price in the list of .* for eu-west-1"):
+        catalog.prices("eu-west-1").volume_hourly(150)
+
+
+def test_tcp_has_one_network_card_and_efa_those_that_carry_it() -> None:
+    found = {name: (row.network, row.efa and (row.efa.cards, row.efa.network)) for name, row in TYPES.items()}
+    assert found["p4d.24xlarge"] == (100, (4, 400))
+    assert found["p5.48xlarge"] == (100, (32, 3200))
+    assert found["g5.xlarge"] == (2.5, None)
+    for network, efa in found.values():
+        assert efa is None or network <= efa[1]
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,19 @@ def test_what_is_paid_by_use_has_its_unit_price() -> None:
     ]
 
 
+def test_what_has_no_price_is_named_and_the_rest_is_the_least_that_is_paid() -> None:
+    spec = of(
+        region="eu-west-1",
+        preprocessing={"primary": {"instance_type": "m5.xlarge"}},
+        training=[{"instance_type": "g5.xlarge", "count": 2}],
+    )
+    volumes = ["volumes of 94 GiB", "volumes of 150 GiB"]
+    assert cost.unknown(spec) == ["primary m5.xlarge", "EMR on m5.xlarge", *volumes]
+    assert cost.hourly(spec) == cost.hourly_at_maximum(spec) == 2 * 1.123
+    assert {use.price for use in cost.by_use(spec)} == {None}
+    assert cost.unknown(of(training=[{"instance_type": "g5.xlarge", "count": 2}])) == []
+
+
 @given(st.integers(1, 500), st.integers(1, 500))
 def test_a_node_more_costs_the_same_whatever_there_is(few: int, more: int) -> None:
     def price(count: int) -> float:

@@ -117,6 +117,12 @@ def test_the_end_is_warned_of_once_and_reached_half_an_hour_later() -> None:
     assert done[3][1] == Action(kind="delete", subject="the stack")
 
 
+def test_what_has_no_price_is_named_beside_what_was_spent() -> None:
+    settings = replace(SETTINGS, unpriced="EMR on m5.xlarge")
+    (_, (warning,)) = decide(settings, END - NOTICE, GuardState(), Observation(created=CREATED))
+    assert warning.text.endswith(", besides what has no price known to it (EMR on m5.xlarge).")
+
+
 def test_a_late_warning_still_leaves_ten_minutes() -> None:
     late = END + timedelta(hours=3)
     _, done = rounds(late, late + timedelta(minutes=5), late + timedelta(minutes=10))

@@ -11,7 +11,7 @@ from aws_cdk.assertions import Template
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import FLAGS
+from app import flags
 from infra import addresses, parts, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants, reach
@@ -130,7 +130,7 @@ def test_the_most_and_longest_inputs_are_within_the_size_of_a_roles_policy(root:
     longest = [f"s3://{bucket}/{number}".ljust(addresses.LONGEST, "x") for number in range(addresses.MOST)]
     whole = {**topology.load("demo", SHIPPED).model_dump(), "inputs": longest, "data": {"bucket": bucket}}
     stack = ShoalStack(
-        App(outdir=str(tmp_path), analytics_reporting=False, builtin_cloud_formation_validation=False, context=FLAGS),
+        App(outdir=str(tmp_path), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
         spec=topology.Topology.model_validate(whole),
         deployment="x" * parts.NAME_LENGTH,
         owner="ada",

@@ -16,17 +16,49 @@ from aws_cdk import App, Stack, Validations
 from aws_cdk.aws_s3 import CfnBucket
 from cdk_nag import AwsSolutionsChecks
 
+from app import ROOT, flags
 from infra import topology
 from infra.stack import ShoalStack
 
 pytestmark = pytest.mark.lint
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+IMAGE = {"image": "ami-0a1b2c3d4e5f60718"}
+EMR = {"instance_type": "m5.xlarge"}
+P5: dict[str, Any] = {"instance_type": "p5.48xlarge", "count": 2, "reservation": "cr-0a1b2c3d4e5f60718", "efa": True}
+ALL: dict[str, Any] = {
+    "zone": "us-east-1b",
+    "kms_key": KEY,
+    "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
+    "owner": "ada",
+    "tags": {"cost-centre": "42"},
+    "preprocessing": {
+        **IMAGE,
+        "primary": EMR,
+        "core": {**EMR, "count": 1},
+        "task": {**EMR, "count": 1, "market": "spot"},
+        "scaling": {"maximum": 4},
+    },
+    "training": [
+        {**P5, **IMAGE, "market": "capacity-block"},
+        {**P5, "name": "reserved", "start": "deploy"},
+        {"instance_type": "g6e.48xlarge", "count": 2, "market": "spot", "efa": True},
+        {"instance_type": "m5.xlarge", "count": 1, "role": "read"},
+    ],
+    "max_dollars": 100,
+    "share": "efs",
+    "data": {"keep": True},
+    "inputs": ["s3://theirs/2024/"],
+    "guard": {"budget": 90, "mail": "me@example.org"},
+    "network": {"egress": "nat", "shell": True},
+}
 INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
 TOPOLOGIES = [
-    # All shipped ones, of which none has inputs, and one that has some.
+    # All shipped ones, of which none has inputs, one that has some, and one with every option.
     *(topology.load(name, SHIPPED) for name in topology.names(SHIPPED)),
     topology.load("demo", SHIPPED).model_copy(update=INPUTS),
+    topology.Topology.model_validate({"name": "with-all", "description": "x", **ALL}),
 ]
 # An environment of its own: checkov asks for another boto3 than the emulator does.
 CHECKOV = Path(sys.prefix) / "checkov" / "bin" / "checkov"
@@ -36,7 +68,7 @@ CHECKOV = Path(sys.prefix) / "checkov" / "bin" / "checkov"
 def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     """The templates of all topologies, and what AWS Solutions' rules find in them."""
     out = tmp_path_factory.mktemp("assembly")
-    app = App(outdir=str(out), analytics_reporting=False)
+    app = App(outdir=str(out), analytics_reporting=False, context=flags())
     for spec in TOPOLOGIES:
         ShoalStack(
             app,
@@ -82,8 +114,9 @@ def found_by_the_cdk(assembly: Path) -> list[Any]:
 
 
 def test_the_templates_are_valid(templates: list[Path]) -> None:
-    # W3005: the CDK also states the dependencies that follow from references; they do no harm.
-    options = ["--ignore-checks", "W3005", "--non-zero-exit-code", "warning", "--"]
+    # W3005: the CDK also states the dependencies that follow from references; they do no harm. W3010: a topology may
+    # name its zone.
+    options = ["--ignore-checks", "W3005,W3010", "--non-zero-exit-code", "warning", "--"]
     command = [Path(sys.executable).with_name("cfn-lint"), *options, *templates]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -96,3 +129,10 @@ def test_checkov_finds_nothing_that_is_not_acknowledged(templates: list[Path]) -
     assert not [(each["check_id"], each["check_name"], each["resource"]) for each in results["failed_checks"]]
     assert not results["parsing_errors"]
     assert len(results["passed_checks"]) > 100 * len(templates)
+
+
+def test_no_feature_flag_of_the_cdk_is_unset(tmp_path: Path) -> None:
+    command = ["cdk", "flags", "--unstable=flags", "--output", tmp_path, "-c", "topology=embeddings-1gpu"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "Unconfigured feature flags" in done.stdout + done.stderr
+    assert "<unset>" not in done.stdout + done.stderr

@@ -195,6 +195,27 @@ def test_nodes_of_one_type_start_close_together(
         assert set(references(each["LaunchTemplateData"]["Placement"])) == {place}
 
 
+def test_efa_has_an_interface_on_each_network_card_in_the_nodes_own_group(
+    resources_of: Callable[..., Resources],
+) -> None:
+    resources = resources_of(training=[{"instance_type": "p4d.24xlarge", "count": 2, "efa": True}])
+    data = the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]
+    assert "SecurityGroupIds" not in data
+    assert set(references(data["Placement"])) == {the(resources, "AWS::EC2::PlacementGroup")[0]}
+    assert [
+        (each["NetworkCardIndex"], each["DeviceIndex"], each["InterfaceType"]) for each in data["NetworkInterfaces"]
+    ] == [
+        (0, 0, "efa"),
+        (1, 1, "efa-only"),
+        (2, 1, "efa-only"),
+        (3, 1, "efa-only"),
+    ]
+    (group,) = {name for each in data["NetworkInterfaces"] for name in references(each["Groups"])}
+    for kind in ("Ingress", "Egress"):
+        rules = of_type(resources, f"AWS::EC2::SecurityGroup{kind}").values()
+        assert any(rule["IpProtocol"] == "-1" and set(references(rule)) == {group} for rule in rules), kind
+
+
 def test_nodes_of_unlike_types_start_wherever_the_zone_has_them(resources_of: Callable[..., Resources]) -> None:
     resources = resources_of(
         training=[{"instance_type": "g5.xlarge", "count": 2}, {"instance_type": "g4dn.xlarge", "count": 2}]

@@ -194,7 +194,23 @@ def test_errors_come_first() -> None:
 def test_a_price_that_is_missing_is_an_error_of_its_own_and_hides_nothing_else() -> None:
     groups = [{"instance_type": "p2.xlarge", "count": 2}]
     spec = of(region="af-south-1", training=groups, guard={"budget": 1})
-    assert [rule for _, rule, _ in found(spec)] == ["retired_type", "no_price", "no_share"]
+    assert [rule for _, rule, _ in found(spec)] == ["retired_type", "limit_without_prices", "no_share"]
+
+
+def test_a_region_whose_prices_are_unknown_is_warned_of_and_a_limit_in_dollars_refused() -> None:
+    nodes = {"region": "eu-west-1", "training": [{"instance_type": "g5.xlarge", "count": 1}]}
+    ((level, rule, sentence),) = found(of(**nodes))
+    assert (level, rule) == ("warning", "no_price")
+    assert "those of volumes of 150 GiB in eu-west-1 are not known" in sentence
+    assert "`make prices REGION=eu-west-1`" in sentence
+    for limit in ({"max_dollars": 5}, {"guard": {"budget": 90, "mail": "me@example.org"}}):
+        assert ("error", "limit_without_prices") in [each[:2] for each in found(of(**nodes, **limit))]
+
+
+def test_a_type_that_no_zone_of_the_region_offers_is_named() -> None:
+    said = found(of(region="eu-west-1", training=[{"instance_type": "g6.xlarge", "count": 1}]))
+    (sentence,) = (sentence for _, rule, sentence in said if rule == "not_offered")
+    assert sentence.startswith("g6.xlarge: EC2 did not offer it in eu-west-1")
 
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))

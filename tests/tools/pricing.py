@@ -13,6 +13,7 @@ from infra import catalog
 
 NEWEST = catalog.prices("us-east-1")
 TODAY = NEWEST.date + datetime.timedelta(days=19)
+ZONE = "use1-az6"
 PREFIX = {"us-east-1": "", "eu-west-1": "EU-"}
 NO_CREDENTIALS = {
     "AWS_EC2_METADATA_DISABLED": "true",
@@ -118,11 +119,12 @@ class Aws:
             self._stubs[0].add_response("get_products", answer, asked)
 
     def offers(self, names: Sequence[str]) -> None:
-        offered = [{"InstanceType": name, "LocationType": "region", "Location": self.region} for name in names]
+        kind = "availability-zone-id"
+        offered = [{"InstanceType": name, "LocationType": kind, "Location": ZONE} for name in names]
         self._stubs[1].add_response(
             "describe_instance_type_offerings",
             {"InstanceTypeOfferings": offered},
-            {"LocationType": "region", "Filters": [{"Name": "instance-type", "Values": list(catalog.catalog().types)}]},
+            {"LocationType": kind, "Filters": [{"Name": "instance-type", "Values": list(catalog.catalog().types)}]},
         )
 
     def refuses_prices(self) -> None:

@@ -12,7 +12,7 @@ from bootstrap.aws import account
 from common.errors import ShoalError
 from infra import catalog
 from infra.topology_error import TopologyError
-from tests.tools.pricing import ASKED_OF_EC2, NEWEST, NO_CREDENTIALS, OTHERS, TODAY, Aws, machines, product, same
+from tests.tools.pricing import ASKED_OF_EC2, NEWEST, NO_CREDENTIALS, OTHERS, TODAY, ZONE, Aws, machines, product, same
 from tools import refresh_prices
 
 
@@ -46,6 +46,7 @@ def test_a_new_price_is_seen_and_written_and_valid_from_today(folder: Path) -> N
     ]
     refresh_prices.append(found.today, folder=folder)
     assert catalog.prices("us-east-1", folder=folder) == found.today
+    assert found.today.zones["g5.xlarge"] == [ZONE]
     assert catalog.prices("us-east-1", folder=folder).hourly("g5.xlarge") == 0.9
     before = catalog.prices("us-east-1", on=TODAY - datetime.timedelta(days=1), folder=folder)
     assert before == NEWEST
@@ -111,10 +112,17 @@ def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keep
 
 
 def test_a_price_that_is_not_found_stays_and_the_list_says_so(folder: Path) -> None:
-    found = answered("eu-west-1", {"m5.xlarge": 0.2}, {}, folder=folder, without="NatGateway-Hours")
+    found = answered("us-east-1", {"m5.xlarge": 0.2}, {}, folder=folder, without="NatGateway-Hours")
     assert found.kept == ["nat_gateway_hour"]
     assert found.today.other.nat_gateway_hour == NEWEST.other.nat_gateway_hour
-    assert found.today.source.endswith(f"kept from us-east-1, {NEWEST.date}: nat_gateway_hour")
+    assert found.today.source.endswith(f"kept from {NEWEST.date}: nat_gateway_hour")
+
+
+def test_a_price_that_no_list_of_the_region_has_is_not_taken_from_another(folder: Path) -> None:
+    found = answered("eu-west-1", {"m5.xlarge": 0.2}, {}, folder=folder, without="NatGateway-Hours")
+    assert found.kept == []
+    refresh_prices.append(found.today, folder=folder)
+    assert catalog.prices("eu-west-1", folder=folder).other.nat_gateway_hour is None
 
 
 def test_a_region_without_any_of_the_types_is_reported(folder: Path) -> None:

@@ -74,16 +74,19 @@ def may_not_start(context: PreflightContext) -> Iterator[str]:
     for group in context.topology.training:
         if catalog.find(group.instance_type).retired:
             continue
-        image = catalog.image_of(group.instance_type).parameter
+        image = group.image or f"resolve:ssm:{catalog.image_of(group.instance_type).parameter}"
         request: dict[str, Any] = {
             "DryRun": True,
-            "ImageId": f"resolve:ssm:{image}",
+            "ImageId": image,
             "InstanceType": group.instance_type,
             "MinCount": 1,
             "MaxCount": 1,
         }
-        if group.market == "spot":
-            request["InstanceMarketOptions"] = {"MarketType": "spot"}
+        if group.market != "on-demand":
+            request["InstanceMarketOptions"] = {"MarketType": group.market}
+        if group.reservation:
+            target = {"CapacityReservationTarget": {"CapacityReservationId": group.reservation}}
+            request["CapacityReservationSpecification"] = target
         if context.topology.network.subnet:
             request["SubnetId"] = context.topology.network.subnet
         try:

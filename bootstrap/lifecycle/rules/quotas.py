@@ -122,7 +122,9 @@ def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
 def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
     """The vCPUs of the whole topology, by quota; managed scaling at its start, or with all nodes that it may add."""
     groups: list[tuple[str, int, bool]] = [
-        (group.instance_type, group.count, group.market == "spot") for group in topology.training
+        (group.instance_type, group.count, group.market == "spot")
+        for group in topology.training
+        if group.market != "capacity-block"  # whose number the block says
     ]
     if emr := topology.preprocessing:
         groups.append((emr.primary.instance_type, 1, emr.primary.market == "spot"))

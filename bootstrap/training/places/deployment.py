@@ -156,7 +156,8 @@ class OnDeployment(Place):
         if self.held_nodes is not None:
             return []
         groups = scaling_groups(self.deployment, readers=readers)
-        return [Node(each.instance_type, each.node_group.gpus) for each in groups for _ in range(each.node_group.size)]
+        found = [(each.node_group, each.instance_type) for each in groups]
+        return [Node(kind, group.gpus, group.efa) for group, kind in found for _ in range(group.size)]
 
     def dollars(self, seconds: Estimate, nodes: Sequence[Node]) -> Estimate | None:
         """As `Spending` counts."""

@@ -47,6 +47,8 @@ class GuardSettings:
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs until the stack is deleted."""
+    unpriced: str = ""
+    """What of all that has no price, and counts as 0."""
     keep: bool | None = None
     """Whether the data bucket outlives the stack; None: it does if it holds runs that were not fetched."""
     budget: float | None = None
@@ -320,7 +322,10 @@ def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
         None: f"If the bucket {settings.bucket} holds runs that were not fetched, it is kept, with its datasets and "
         f"models, and continues to cost money; else it is deleted with it. To fetch the runs: {fetch}",
     }
-    return f"{data[settings.keep]}\nSpent so far, at most: ${account.spent:,.2f}."
+    spent = f"Spent so far, at most: ${account.spent:,.2f}"
+    if settings.unpriced:
+        spent += f", besides what has no price known to it ({settings.unpriced})"
+    return f"{data[settings.keep]}\n{spent}."
 
 
 def _clock(time: datetime) -> str:

@@ -69,6 +69,31 @@ def test_a_topology_without_a_cluster_cannot_preprocess(capsys: pytest.CaptureFi
     assert "has no cluster" in capsys.readouterr().err
 
 
+def test_what_has_no_price_in_a_region_is_named_and_the_rest_is_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "description: x\nregion: eu-west-1\npreprocessing: {primary: {instance_type: m5.xlarge}}\n"
+        "training: [{instance_type: g5.xlarge, count: 1}]\nnetwork: {egress: nat}\n"
+    )
+    arguments = (str(tmp_path / "mine.yaml"), "--offline", *ROWS, "--raw-bytes", "1GB")
+    said = printed(capsys, *arguments)
+    for sentence in (
+        "unknown    unknown\n",
+        "everything at work, at least",
+        "12 h with everything at work: at least $13.48.",
+        "what is left still costs by the hour",
+        "What these hours cost is not known, because prices are missing",
+        "NAT gateway, what passes: unknown a GiB",
+        "warning: prices: those of primary m5.xlarge, EMR on m5.xlarge",
+        "The dollars are without primary m5.xlarge, EMR on m5.xlarge",
+    ):
+        assert sentence in said
+    told = json.loads(printed(capsys, *arguments, "--json"))["plans"][0]
+    assert told["unknown"][0] == told["prediction"]["unknown"][0] == "primary m5.xlarge"
+    assert told["hourly"] == 1.123
+
+
 @pytest.fixture(scope="module")
 def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """600 texts, each several times."""

@@ -54,6 +54,11 @@ def act(*groups: GroupState, seconds: float = 1, tried: tuple[str, ...] = ("us-e
         ("There is no Spot capacity available that matches your request. Launching EC2 ...", Refusal.NO_SPOT),
         ("InsufficientInstanceCapacity: Insufficient capacity.", Refusal.NO_CAPACITY),
         ("InsufficientInstanceCapacity: the capacity is temporarily unavailable.", Refusal.NO_CAPACITY),
+        (
+            "ReservationCapacityExceeded - The requested reservation does not have sufficient compatible and available "
+            "capacity for this request. Launching EC2 instance failed.",
+            Refusal.NO_CAPACITY,
+        ),
         (QUOTA, Refusal.QUOTA),
         ("Max spot instance count exceeded. Launching EC2 instance failed.", Refusal.QUOTA),
         ("Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance ...", Refusal.QUOTA),

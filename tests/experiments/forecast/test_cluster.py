@@ -12,8 +12,9 @@ from experiments.forecast.cluster import ClusterWork, Prediction, Stage, predict
 from experiments.forecast.communication import WHOLE_BYTES, Links, gradient_bytes
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
-from experiments.forecast.nodes import NODES_START, ROW_BYTES
+from experiments.forecast.nodes import NODES_START, ROW_BYTES, nodes_of, slowest_gbits
 from experiments.forecast.preprocessing import Workers, predict_preprocessing
+from experiments.forecast.rates import Node
 from infra import catalog, cost, topology
 
 NAMES = topology.names(TOPOLOGIES)
@@ -155,6 +156,18 @@ def test_all_ranks_of_a_node_send_through_its_network() -> None:
     assert Links(nodes=2, ranks=5, gbits=10).seconds_to_send(1e9) == pytest.approx(3)
     assert Links(nodes=1, ranks=5, gbits=10).seconds_to_send(8e9) == pytest.approx(1)
     assert [Links(nodes=nodes, ranks=4, gbits=10).latency for nodes in (1, 2)] == [10e-6, 50e-6]
+
+
+def test_tcp_sends_through_one_network_card_and_efa_through_all() -> None:
+    group = {"instance_type": "p5.48xlarge", "count": 2}
+    plain, efa = (
+        nodes_of(
+            topology.Topology.model_validate({"name": "x", "description": "x", "training": [{**group, "efa": wanted}]})
+        )
+        for wanted in (False, True)
+    )
+    assert (slowest_gbits(plain), slowest_gbits(efa)) == (100, 3200)
+    assert slowest_gbits([*efa, Node("g5.xlarge", 1)]) == 2.5
 
 
 @given(st.integers(1, 10**7), st.integers(1, 10**7))
