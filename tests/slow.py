@@ -20,7 +20,18 @@ def handler(event, context):
 """
 ROLE = {
     "Type": "AWS::IAM::Role",
-    "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
+    "Properties": {
+        "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []},
+        "Policies": [
+            {
+                "PolicyName": "own",
+                "PolicyDocument": {
+                    "Version": "2012-10-17",
+                    "Statement": [{"Effect": "Allow", "Action": "ssm:GetParameters", "Resource": "*"}],
+                },
+            }
+        ],
+    },
 }
 FUNCTION = {
     "Type": "AWS::Lambda::Function",

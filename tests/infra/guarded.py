@@ -96,6 +96,7 @@ class Storing(Stack):
         Guard(self, "Guard", spec=spec, deployment=deployment, data=buckets.data)
         for bucket, keep in buckets.own.items():
             cleanup.empty(bucket, keep=keep)
+            cleanup.allow_empty(bucket, keep=keep)
 
 
 class Deployed:
@@ -268,5 +269,9 @@ class Deployed:
         sqs = self.client("sqs")
         queue = str(sqs.create_queue(QueueName=self.name)["QueueUrl"])
         arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        sns = {"Service": "sns.amazonaws.com"}
+        may = {"Effect": "Allow", "Principal": sns, "Action": "sqs:SendMessage", "Resource": arn}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [may]})
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
         self.client("sns").subscribe(TopicArn=self.physical("SNS::Topic"), Protocol="sqs", Endpoint=arn)
         return queue

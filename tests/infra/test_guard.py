@@ -157,7 +157,9 @@ def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Callable[
     small.after(11.6)
     small.spec = small.spec.model_copy(update={"guard": small.spec.guard.model_copy(update={"mail": None})})
     small.mails()
-    small.cloudformation.update_stack(StackName=small.stack_name, TemplateBody=small.template())
+    small.cloudformation.update_stack(
+        StackName=small.stack_name, TemplateBody=small.template(), Capabilities=["CAPABILITY_IAM"]
+    )
     assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
     parameter = topology.extension_parameter(small.name)
     small.client("ssm").put_parameter(Name=parameter, Value="1.5", Type="String")

@@ -120,7 +120,7 @@ def test_a_condition_on_the_tag_of_a_resource_holds_for_its_bearers(aws: Embedde
 
 def test_whoever_passes_a_role_needs_that_permission(aws: EmbeddedAws, person: Any) -> None:
     run = (["elasticmapreduce:*"], ["*"])
-    with pytest.raises(ClientError, match="iam:PassRole|AccessDenied"):
+    with pytest.raises(ClientError, match=r"iam:PassRole|AccessDenied"):
         person(run)("emr").run_job_flow(**CLUSTER)
     roles = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("nodes", "service")]
     emr = person(run, (["iam:PassRole"], roles))("emr")
