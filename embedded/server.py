@@ -12,9 +12,9 @@ from embedded import origin_check
 from embedded.cloudformation import deletion, dependencies, group_type, lifecycle, registry
 from embedded.emr import api, metrics
 from embedded.emulator_error import EmulatorError
-from embedded.faults import quotas, refusals
+from embedded.faults import account, quotas, refusals
 from embedded.faults.file import Faults
-from embedded.nodes import filters, instance_types, metadata, scaling, security_groups
+from embedded.nodes import endpoints, filters, instance_types, metadata, scaling, security_groups
 from embedded.nodes.machine import Machines
 from embedded.seams import routing
 from embedded.services import functions, storage
@@ -29,10 +29,12 @@ def main() -> None:
         sys.exit(str(error))
     faults = Faults(folder)
     refusals.install(faults)
+    account.install(faults)
     quotas.install(faults)
     instance_types.install(faults)
     storage.install(machines)
     security_groups.install()
+    endpoints.install(faults)
     filters.install()
     functions.install()
     group_type.install(scaling.install(machines, faults))
