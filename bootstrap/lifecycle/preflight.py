@@ -51,6 +51,7 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", endpoints.no_dns, "Whether the existing VPC gives and resolves names"),
     ("error", endpoints.endpoint_unusable, "Whether the existing VPC's endpoints let nodes in"),
     ("error", network.not_for_emr, "Whether EMR may use the existing subnet"),
+    ("warning", account.credentials_end_early, "Whether the credentials hold long enough"),
     ("warning", capacity.first_zone_lacks_type, "Whether the first zone offers the GPU nodes' types"),
     ("warning", names.old_account, "Whether an earlier deployment has left something"),
     ("warning", names.not_prepared, "Whether the account is prepared for the CDK"),

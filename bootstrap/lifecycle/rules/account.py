@@ -9,11 +9,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bootstrap.aws.account import credentials_warning
 from bootstrap.lifecycle.rules import PreflightContext
 from infra.topology import instance_types
 
 _PLANS_REGION = "us-east-1"
 """The only region that tells of plans."""
+_DEPLOYMENT_SECONDS = 20 * 60
+"""A cluster takes up to twelve minutes of it."""
 _AWS_KEY = "alias/aws/ebs"
 USES = (
     "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt*"
@@ -31,6 +34,18 @@ def free_plan(context: PreflightContext) -> Iterator[str]:
             f"{' and no '.join(instance_types(context.topology))}; change to the Paid plan first: aws freetier "
             f"upgrade-account-plan --account-plan-type PAID --region {_PLANS_REGION}"
         )
+
+
+def credentials_end_early(context: PreflightContext) -> Iterator[str]:
+    """The credentials end while the deployment would still be created."""
+    sentence = credentials_warning(
+        context.account.session,
+        _DEPLOYMENT_SECONDS,
+        "a deployment",
+        "CloudFormation goes on without them, and the command does not; renew them before, or type it again afterwards",
+    )
+    if sentence:
+        yield sentence
 
 
 def key_unusable(context: PreflightContext) -> Iterator[str]:

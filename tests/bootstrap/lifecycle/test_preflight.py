@@ -1,5 +1,6 @@
 """What the preflight asks of AWS, and what it says of the answers: against the embedded AWS and its faults."""
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -277,6 +278,22 @@ def test_parameters_that_an_earlier_guard_left_are_reported(asking: boto3.Sessio
     ssm.delete_parameter(Name=name)
     assert [(level, rule) for level, rule, _ in found] == [("warning", "old_account")]
     assert name in found[0][2]
+
+
+def test_credentials_that_end_before_a_deployment_does_are_a_warning(
+    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = of(training=[GPU], share="efs")
+    for minutes, told in ((60, False), (10, True)):
+        end = datetime.now(UTC) + timedelta(minutes=minutes)
+        monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", end.isoformat())
+        found = findings(asking, wanted)
+        assert [(level, rule) for level, rule, _ in found] == [("warning", "credentials_end_early")] * told
+    assert found[0][2].startswith(f"your AWS credentials end at {end:%Y-%m-%d %H:%M} UTC, and a deployment is expected")
+    assert found[0][2].endswith(
+        " UTC; CloudFormation goes on without them, and the command does not; renew them before, or type it again "
+        "afterwards"
+    )
 
 
 def test_without_credentials_or_network_nothing_is_asked(
