@@ -10,26 +10,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
-import botocore.session
 from botocore.config import Config
 from botocore.credentials import EnvProvider
+
+from common.aws_session import core_session
 
 ResourceRecord = Mapping[str, Any]
 """A resource in the answer of a service's list operation."""
 
 
 _CONFIG = Config(connect_timeout=5, read_timeout=20)
-_AS_GIVEN = EnvProvider(mapping={"expiry_time": "NEVER"})
-"""Nobody can renew the environment's credentials. Where it names their end botocore tries to, and raises RuntimeError;
-without it AWS refuses them, which everybody understands."""
 
 
 def connect(region: str | None = None, config: Config = _CONFIG) -> boto3.Session:
     """A session whose clients fail soon without a network; without a region, in that of the AWS configuration."""
-    core = botocore.session.get_session()
+    core = core_session()
     core.set_default_client_config(config)
-    resolver = core.get_component("credential_provider")
-    resolver.providers = [_AS_GIVEN if each.METHOD == EnvProvider.METHOD else each for each in resolver.providers]
     return boto3.Session(botocore_session=core, region_name=region)
 
 

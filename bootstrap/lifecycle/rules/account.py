@@ -18,9 +18,7 @@ _PLANS_REGION = "us-east-1"
 _DEPLOYMENT_SECONDS = 20 * 60
 """A cluster takes up to twelve minutes of it."""
 _AWS_KEY = "alias/aws/ebs"
-USES = (
-    "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt*"
-)
+USES = "kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*"
 """What a key's policy must allow those who start instances."""
 _GRANTING = ("kms:creategrant", "kms:create*", "kms:*", "*")
 

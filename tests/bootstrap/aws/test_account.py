@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import connect, credentials_end, credentials_warning
 from bootstrap.cli.aws_errors import sentence
+from corpus.reading import s3
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import ExpiredCredentials
 
@@ -61,6 +62,10 @@ def test_credentials_whose_written_end_has_passed_are_refused_by_aws(
     aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(END, "2026-01-01T00:00:00Z")
-    with aws.faults.during(ExpiredCredentials(key="test")), pytest.raises(ClientError) as refused:
-        connect("us-east-1").client("ec2").describe_vpcs()
+    s3._client.cache_clear()  # made by other tests, whose credentials had no end
+    with aws.faults.during(ExpiredCredentials(key="test")):
+        with pytest.raises(ClientError) as refused:
+            connect("us-east-1").client("ec2").describe_vpcs()
+        with pytest.raises(ClientError, match="ExpiredToken"):
+            s3.client().list_buckets()
     assert sentence(refused.value).startswith("AWS does not accept your credentials (")

@@ -64,7 +64,7 @@ def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
             "key_unusable",
             f"the KMS key {key}, by which the account encrypts volumes, does not let Auto Scaling use it, so no GPU "
             f"node would start; allow {SCALING} in the key's policy kms:CreateGrant, kms:Decrypt, kms:DescribeKey, "
-            f"kms:Encrypt, kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt*, or {RESET}",
+            f"kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*, or {RESET}",
         )
     ]
 
