@@ -12,9 +12,9 @@ from embedded import origin_check
 from embedded.cloudformation import deletion, dependencies, execution, group_type, lifecycle, registry
 from embedded.emr import api, metrics
 from embedded.emulator_error import EmulatorError
-from embedded.faults import delays, quotas, refusals
+from embedded.faults import account, delays, quotas, refusals
 from embedded.faults.file import Faults
-from embedded.nodes import filters, instance_types, metadata, scaling, security_groups
+from embedded.nodes import endpoints, filters, instance_types, metadata, scaling, security_groups
 from embedded.nodes.machine import Machines
 from embedded.permissions import checks, identities
 from embedded.permissions.credentials import USER_FILE
@@ -34,10 +34,12 @@ def main() -> None:
     checks.install(folder)
     faults = Faults(folder)
     refusals.install(faults)
+    account.install(faults)
     quotas.install(faults)
     instance_types.install(faults)
     storage.install(machines)
     security_groups.install()
+    endpoints.install(faults)
     filters.install()
     functions.install()
     group_type.install(scaling.install(machines, faults))

@@ -172,7 +172,8 @@ def run(
             from bootstrap.cli import predicted
 
             found = work.on(each.topology)
-            texts.append("\n".join([*predicted.lines(found), *work.notes(each.topology)]))
+            early = () if offline else _credentials_note(each.topology.region, found.seconds.middle)
+            texts.append("\n".join([*predicted.lines(found), *work.notes(each.topology), *early]))
             contents[-1]["prediction"] = predicted.content(found)
         if words:
             texts.append("\n".join(words.lines(each.topology)))
@@ -193,6 +194,15 @@ def _session(region: str) -> "boto3.Session":
     from bootstrap.lifecycle import preflight  # this import loads boto3
 
     return preflight.session(region)
+
+
+def _credentials_note(region: str, seconds: float) -> Iterator[str]:
+    """A sentence where the credentials end before so many seconds of work do."""
+    from bootstrap.aws.account import credentials_warning
+
+    then = "nodes and steps go on without them, but no command follows them; renew them before they end"
+    if sentence := credentials_warning(_session(region), seconds, "all of this", then):
+        yield f"Note: {sentence}."
 
 
 def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:

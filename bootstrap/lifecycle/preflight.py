@@ -11,7 +11,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
-from bootstrap.lifecycle.rules import PreflightContext, buckets, capacity, names, network, owned, quotas
+from bootstrap.lifecycle.rules import (
+    PreflightContext,
+    account,
+    buckets,
+    capacity,
+    endpoints,
+    names,
+    network,
+    owned,
+    quotas,
+)
 from infra.rules import Finding, Level
 from infra.topology import Topology
 
@@ -22,9 +32,28 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", names.name_taken, "Whether the deployment's name is free"),
     ("error", capacity.too_few_zones, "Whether the region has enough zones"),
     ("error", capacity.type_not_offered, "Whether the zone offers the instance types"),
+    (
+        "error",
+        account.free_plan,
+        "Whether the account has the Paid plan, without which no node starts (one from before July 15, 2025 has no "
+        "plan),",
+    ),
     ("error", quotas.quota_too_low, "Whether the vCPU quotas suffice"),
+    ("error", quotas.network_quota_too_low, "Whether the region has room for another VPC and its addresses"),
     ("warning", quotas.quota_keeps_from_scaling, "Whether the vCPU quotas suffice for managed scaling"),
     ("error", capacity.may_not_start, "Whether GPU nodes may be started"),
+    (
+        "error",
+        account.key_unusable,
+        "Whether Auto Scaling may use the key by which the account encrypts volumes (one of its own must allow the "
+        f"role AWSServiceRoleForAutoScaling {account.USES})",
+    ),
+    (
+        "warning",
+        account.key_keeps_from_emr,
+        "Whether EMR may use the key by which the account encrypts volumes (one of its own must allow the account's "
+        f"principals {account.USES} through EC2)",
+    ),
     ("error", names.no_such_release, "Whether the region has the EMR release"),
     ("error", buckets.bucket_unusable, "Whether the buckets that the topology names can be used"),
     ("error", owned.key_unusable, "Whether the KMS key can be used"),
@@ -34,7 +63,10 @@ _RULES: Sequence[tuple[Level, OnlineRule, str]] = (
     ("error", owned.reservation_unusable, "Whether the reserved capacity suffices"),
     ("error", network.no_such_subnet, "Whether the existing subnet can be used"),
     ("error", network.no_way_out, "Whether nodes in the existing subnet reach S3, and for a shell Systems Manager"),
+    ("error", endpoints.no_dns, "Whether the existing VPC gives and resolves names"),
+    ("error", endpoints.endpoint_unusable, "Whether the existing VPC's endpoints let nodes in"),
     ("error", network.not_for_emr, "Whether EMR may use the existing subnet"),
+    ("warning", account.credentials_end_early, "Whether the credentials hold long enough"),
     ("warning", capacity.first_zone_lacks_type, "Whether the first zone offers the GPU nodes' types"),
     ("warning", names.old_account, "Whether an earlier deployment has left something"),
     ("warning", names.not_prepared, "Whether the account is prepared for the CDK"),

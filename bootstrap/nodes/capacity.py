@@ -47,7 +47,7 @@ _ADVICE = (
         "the account has AWS's Free plan, which has no such instances; change to the Paid plan in the Billing console",
     ),
     (
-        r"currently being verified|pendingverification",
+        r"currently being verified|being validated|pendingverification",
         "AWS verifies new accounts before they may start such instances, which takes up to some hours; try again then",
     ),
     (r"currently blocked|\bblocked\b.*account", "open a case at AWS Support, as the account is blocked"),
@@ -61,7 +61,7 @@ _ADVICE = (
         "AWS's own key the default",
     ),
     (
-        r"image id.*does not exist|invalidamiid",
+        r"image id.*does not exist|invalidamiid|not authorized for images",
         "the image of the launch template is gone; deploy again, which takes today's image",
     ),
 )

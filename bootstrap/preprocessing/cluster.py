@@ -28,11 +28,12 @@ from bootstrap.progress import note
 from common.display import printable
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, put, read_from, read_text
+from experiments.forecast.preprocessing import Workers, predict_preprocessing
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
-    from mypy_boto3_emr.type_defs import DescribeStepOutputTypeDef, StepConfigTypeDef
+    from mypy_boto3_emr.type_defs import DescribeStepOutputTypeDef, InstanceGroupTypeDef, StepConfigTypeDef
 
 
 _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
@@ -61,17 +62,28 @@ class EmrCluster:
 
     def workers(self) -> WorkerResources:
         """The resources of the nodes that map and reduce: core and task nodes, or a primary node that is alone."""
-        groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
-        working = [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups
         nodes: Counter[catalog.InstanceType] = Counter()
-        for group in working:
+        for group in _working(self._groups()):
             nodes[catalog.find(group["InstanceType"])] += group["RequestedInstanceCount"]
         return workers(nodes)
+
+    def predicted_seconds(self, plain_bytes: int) -> float:
+        """About how long preprocessing so many bytes, uncompressed, takes."""
+        groups = self._groups()
+        primary = next(group["InstanceType"] for group in groups if group["InstanceGroupType"] == "MASTER")
+        nodes = [
+            Workers(instance_type=group["InstanceType"], count=group["RequestedInstanceCount"])
+            for group in _working(groups)
+        ]
+        return 60 * predict_preprocessing(primary, nodes, plain_bytes / 1e9).all
+
+    def _groups(self) -> "list[InstanceGroupTypeDef]":
+        return self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
 
     def spending(self, ids: Collection[str]) -> Callable[[], float | None]:
         """What returns the dollars of the nodes since the first of these steps was submitted, as if those that run now
         had run all that time; None where that cannot be told."""
-        groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
+        groups = self._groups()
         described = [self._emr.describe_step(ClusterId=self.id, StepId=each)["Step"]["Status"] for each in ids]
         created = [each.get("Timeline", {}).get("CreationDateTime") for each in described]
         try:
@@ -234,3 +246,8 @@ class EmrCluster:
         """Those of the steps that have not ended, or are in one of these states."""
         described = {each: retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
         return [each for each in ids if described[each]["Step"]["Status"]["State"] in (states or _ACTIVE_STATES)]
+
+
+def _working(groups: "Sequence[InstanceGroupTypeDef]") -> "Sequence[InstanceGroupTypeDef]":
+    """The groups of core and task nodes, or of a primary node that is alone."""
+    return [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups

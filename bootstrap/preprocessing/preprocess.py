@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from bootstrap.agent.documents import Cancellation, step_name
 from bootstrap.aws import objects
+from bootstrap.aws.account import credentials_end, credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.interrupt import Detached, mark_handled, name_of
@@ -86,6 +87,8 @@ def preprocess_on_deployment(
         allow_damaged=allow_damaged,
         transfer=lambda sources: _upload_local(deployment, sources, bars),
     )
+    if credentials_end(deployment.session):
+        _warn_of_credentials(deployment, cluster.predicted_seconds(prepared.plain_bytes), say)
     run = prepared.name
     folder = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
     prepared, beside = prepared.with_stopwords_at(str(folder))
@@ -145,6 +148,16 @@ def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -
         remove()
     except ShoalError as error:
         say(f"the files between the steps were not removed; the bucket deletes them after two days: {error}")
+
+
+def _warn_of_credentials(deployment: Deployment, seconds: float, say: Callable[[str], None]) -> None:
+    """Say that the credentials end before the steps do, where they do."""
+    then = (
+        "the cluster goes on without them, but nobody here follows it; renew them, and type the same command again, "
+        "which follows the steps"
+    )
+    if sentence := credentials_warning(deployment.session, seconds, "the preprocessing", then):
+        say(f"warning: {sentence}")
 
 
 def _follow_message(work: ClusterWork) -> str:

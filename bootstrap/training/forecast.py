@@ -55,11 +55,19 @@ def forecast_run(place: Place, run: Run, *, rates: Rates | None, bars: Bars) -> 
         found = _on_nodes(place, run, nodes, rates)
     except (BotoCoreError, ClientError, DataError, ExperimentError, ShoalError, TopologyError) as error:
         bars.note(f"not predicted: {error}")
+        _warn(place, NODES_START.high, bars)
         return None
+    _warn(place, found["seconds"]["middle"], bars)
     minutes = Estimate(**found["seconds"]).times(1 / 60)
     dollars = f", ${found['dollars']['middle']:,.2f}" if found["dollars"] else ""
     bars.note(f"predicted, on AWS: {minutes.middle:.1f} minutes ({minutes.low:.1f} to {minutes.high:.1f}){dollars}")
     return found
+
+
+def _warn(place: Place, seconds: float, bars: Bars) -> None:
+    """Note that the command's credentials end before so many seconds are over, where they do."""
+    if sentence := place.credentials_warning(seconds):
+        bars.note(f"warning: {sentence}")
 
 
 def forecast_here(prepared: Prepared, config: TrainConfig, ranks: int, rates: Rates) -> dict[str, Any]:

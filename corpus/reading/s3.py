@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from common.aws_session import core_session
 from common.errors import DataError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
     from botocore.config import Config
 
     retries = Config(retries={"mode": "standard", "max_attempts": _ATTEMPTS}, connect_timeout=10, read_timeout=60)
-    return boto3.client("s3", config=retries)
+    return boto3.Session(botocore_session=core_session()).client("s3", config=retries)
 
 
 @contextmanager

@@ -9,10 +9,11 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from embedded.faults.file import Faults
-from embedded.faults.kinds import LaunchRefused, NoCapacity, NotOffered
+from embedded.faults.kinds import FreePlan, LaunchRefused, NoCapacity, NotOffered
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 _FAILED = "Launching EC2 instance failed."
+_FREE_TYPES = ("t3.micro", "t3.small", "t4g.micro", "t4g.small", "c7i-flex.large", "m7i-flex.large")
 
 
 class NoCapacityError(Exception):
@@ -59,6 +60,8 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
             f"({zone}). Please retry your request by not specifying an Availability Zone or choosing "
             f"{_others(zone, zones)}. {_FAILED}"
         )
+    if instance_type not in _FREE_TYPES and faults.find(FreePlan):
+        raise NoCapacityError(f"The specified instance type is not eligible for Free Tier. {_FAILED}")
     if refused := faults.find(LaunchRefused, instance_type=instance_type):
         raise NoCapacityError(f"{refused.message} {_FAILED}")
     if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):

@@ -65,6 +65,29 @@ class QuotaLimit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FreePlan:
+    """The account has AWS's Free plan: no instance starts that is not eligible for Free Tier. `status`: the plan's."""
+
+    status: str = "ACTIVE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeKey:
+    """The account encrypts volumes with this KMS key of its own where nobody names one, `always` or only on request."""
+
+    key: str
+    always: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointState:
+    """The VPC endpoints of a service are in this state."""
+
+    state: str
+    service: str = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
 class _ResourceFault:
     """A fault of CloudFormation. It happens `times` times; None: always."""
 
@@ -182,6 +205,9 @@ Fault = (
     | SpotInterruption
     | RebalanceAdvice
     | QuotaLimit
+    | FreePlan
+    | VolumeKey
+    | EndpointState
     | CreateFails
     | DeleteFails
     | Throttled

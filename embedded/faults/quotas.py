@@ -1,4 +1,4 @@
-"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family.
+"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family, VPCs and addresses.
 
 By default the account's quotas are high; a fault of kind `QuotaLimit` lowers one. Requests for higher quotas are not
 supported.
@@ -12,7 +12,7 @@ from embedded.seams import requests, routing
 from embedded.service import Record, RefusedError, json_operation, json_service
 
 _TARGET = "ServiceQuotasV20190624"
-_EC2 = {  # code: name, the account's vCPUs, AWS's default
+_EC2 = {  # code: name, the account's value, AWS's default
     "L-1216C47A": ("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 1152.0, 5.0),
     "L-DB2E81BA": ("Running On-Demand G and VT instances", 768.0, 0.0),
     "L-417A185B": ("Running On-Demand P instances", 768.0, 0.0),
@@ -20,29 +20,37 @@ _EC2 = {  # code: name, the account's vCPUs, AWS's default
     "L-3819A6DF": ("All G and VT Spot Instance Requests", 768.0, 0.0),
     "L-7212CCBC": ("All P4, P3 and P2 Spot Instance Requests", 768.0, 0.0),
     "L-C4BD4855": ("All P5 Spot Instance Requests", 768.0, 0.0),
+    "L-0263D0A3": ("EC2-VPC Elastic IPs", 100.0, 5.0),
+}
+_SERVICES = {  # code: name, its quotas
+    "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", _EC2),
+    "vpc": ("Amazon Virtual Private Cloud (Amazon VPC)", {"L-F678F1CE": ("VPCs per Region", 100.0, 5.0)}),
 }
 
 
 def install(faults: Faults) -> None:
     """Add the service to ministack."""
 
-    def value(code: str) -> float:
+    def found(service: str, code: str) -> Record:
+        title, codes = _SERVICES[service]
         fault = faults.find(QuotaLimit, code=code)
-        return _EC2[code][1] if fault is None else fault.value
+        name, value, _ = codes[code]
+        return _described(service, title, code, name, value if fault is None else fault.value)
 
     def get(request: Record) -> Record:
-        code = request["QuotaCode"]
-        if request["ServiceCode"] != "ec2" or code not in _EC2:
+        service, code = request["ServiceCode"], request["QuotaCode"]
+        if service not in _SERVICES or code not in _SERVICES[service][1]:
             message = "The request failed because the specified quota does not exist."
             raise RefusedError("NoSuchResourceException", message)
-        return {"Quota": _described(code, value(code))}
+        return {"Quota": found(service, code)}
 
     def get_default(request: Record) -> Record:
-        return {"Quota": {**get(request)["Quota"], "Value": _EC2[request["QuotaCode"]][2]}}
+        quota = get(request)["Quota"]
+        return {"Quota": {**quota, "Value": _SERVICES[request["ServiceCode"]][1][request["QuotaCode"]][2]}}
 
     def list_all(request: Record) -> Record:
-        codes = _EC2 if request["ServiceCode"] == "ec2" else ()
-        return {"Quotas": [_described(code, value(code)) for code in codes]}
+        service = request["ServiceCode"]
+        return {"Quotas": [found(service, code) for code in _SERVICES[service][1]] if service in _SERVICES else []}
 
     operations = {
         "GetServiceQuota": json_operation(get),
@@ -52,13 +60,13 @@ def install(faults: Faults) -> None:
     routing.add_service("servicequotas", _TARGET, json_service("Service Quotas", operations))
 
 
-def _described(code: str, value: float) -> dict[str, Any]:
+def _described(service: str, title: str, code: str, name: str, value: float) -> dict[str, Any]:
     return {
-        "ServiceCode": "ec2",
-        "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-        "QuotaArn": f"arn:aws:servicequotas:{requests.region()}:{requests.account()}:ec2/{code}",
+        "ServiceCode": service,
+        "ServiceName": title,
+        "QuotaArn": f"arn:aws:servicequotas:{requests.region()}:{requests.account()}:{service}/{code}",
         "QuotaCode": code,
-        "QuotaName": _EC2[code][0],
+        "QuotaName": name,
         "Value": value,
         "Unit": "None",
         "Adjustable": True,

@@ -2,7 +2,7 @@
 
 Instances start from the group's launch template, in the group's subnets and on the market of its policy. An instance
 that is terminated from outside is replaced. A launch without capacity leaves a failed activity, as on AWS. It is tried
-again when the group changes or capacity returns (AWS tries every few minutes).
+again when the group changes or capacity returns, and every few seconds (AWS: every few minutes).
 """
 
 import logging
@@ -23,6 +23,7 @@ from embedded.service import Record, RefusedError
 _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
 _POLL_SECONDS = 0.3  # seconds between checks for capacity
+_AGAIN_SECONDS = 5.0  # seconds until an attempt is made, and its failure noted, also without capacity
 
 
 class AutoScalingGroups:
@@ -129,17 +130,19 @@ class AutoScalingGroups:
         self.nodes.start(record)
 
     def _wait(self, group: Record) -> None:
-        """Try again in the background, when there is capacity."""
+        """Try again in the background, when there is capacity, or after some time."""
         if group["AutoScalingGroupARN"] not in self._waiting:
             self._waiting.add(group["AutoScalingGroupARN"])
             requests.spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
 
     def _try_again(self, group: Record) -> None:
+        began = time.monotonic()
         while True:
             time.sleep(_POLL_SECONDS)
             with self._lock:
                 exists = autoscaling.groups.get(group["AutoScalingGroupName"]) is group
-                if exists and _needs_instances(group) and not self._available(group):
+                early = time.monotonic() - began < _AGAIN_SECONDS
+                if early and exists and _needs_instances(group) and not self._available(group):
                     continue
                 self._waiting.discard(group["AutoScalingGroupARN"])
                 if exists:

@@ -68,7 +68,10 @@ def end_instance(identifier: str) -> None:
 instance_xml: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
 """The XML of an instance's record in DescribeInstances."""
 
-# Security groups and launch templates
+# Endpoints, security groups and launch templates
+
+endpoint_xml: Seam[Callable[..., str]] = Seam("_vpce_fields_xml", _ec2)
+"""The XML of a VPC endpoint's record, in an element `tag`."""
 
 read_permissions: Seam[Callable[[Record, str], list[Record]]] = Seam("_parse_ip_permissions", _ec2)
 """The rules that a request lists under a name."""

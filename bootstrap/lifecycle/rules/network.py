@@ -22,7 +22,7 @@ def no_such_subnet(context: PreflightContext) -> Iterator[str]:
     network, zone = context.topology.network, context.topology.zone
     if network.subnet is None:
         return
-    found = _subnet(context)
+    found = existing_subnet(context)
     if found is None:
         yield (
             f"network, subnet: there is no {network.subnet} in {context.topology.region} for your credentials; "
@@ -45,19 +45,12 @@ def no_such_subnet(context: PreflightContext) -> Iterator[str]:
 def no_way_out(context: PreflightContext) -> Iterator[str]:
     """Nodes in the subnet do not reach S3, or Systems Manager for a shell on them; and the command that changes it."""
     network, region = context.topology.network, context.topology.region
-    if network.subnet is None or _subnet(context) is None:
+    if network.subnet is None or existing_subnet(context) is None:
         return
-    table = _route_table(context)
-    if table is None or _leads_out(table):
+    table = route_table(context)
+    if table is None or leads_out(table):
         return
-    endpoints = list(
-        context.account.items(
-            "ec2",
-            "describe_vpc_endpoints",
-            "VpcEndpoints",
-            Filters=[{"Name": "vpc-id", "Values": [str(network.vpc)]}],
-        )
-    )
+    endpoints = endpoints_of(context, str(network.vpc))
     there = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
     gateways = {each for endpoint in endpoints for each in endpoint.get("RouteTableIds", ())}
     make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
@@ -80,7 +73,7 @@ def no_way_out(context: PreflightContext) -> Iterator[str]:
 def not_for_emr(context: PreflightContext) -> Iterator[str]:
     """The subnet lacks the tag that EMR's service role needs."""
     network = context.topology.network
-    if network.subnet is None or context.topology.preprocessing is None or (found := _subnet(context)) is None:
+    if network.subnet is None or context.topology.preprocessing is None or (found := existing_subnet(context)) is None:
         return
     if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
         yield (
@@ -90,7 +83,8 @@ def not_for_emr(context: PreflightContext) -> Iterator[str]:
         )
 
 
-def _subnet(context: PreflightContext) -> Mapping[str, Any] | None:
+def existing_subnet(context: PreflightContext) -> Mapping[str, Any] | None:
+    """What EC2 tells of the topology's subnet; None where it does not exist."""
     try:
         found = context.account.items(
             "ec2", "describe_subnets", "Subnets", SubnetIds=[str(context.topology.network.subnet)]
@@ -102,7 +96,13 @@ def _subnet(context: PreflightContext) -> Mapping[str, Any] | None:
         raise
 
 
-def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
+def endpoints_of(context: PreflightContext, vpc: str) -> list[Mapping[str, Any]]:
+    """What EC2 tells of the endpoints of a VPC."""
+    filters = [{"Name": "vpc-id", "Values": [vpc]}]
+    return list(context.account.items("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
+
+
+def route_table(context: PreflightContext) -> Mapping[str, Any] | None:
     """The subnet's own route table, or else the VPC's main one."""
     network = context.topology.network
     tables: Sequence[Mapping[str, Any]] = list(
@@ -119,7 +119,7 @@ def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
     return next((table for table in tables if any(each.get("Main") for each in table.get("Associations", ()))), None)
 
 
-def _leads_out(table: Mapping[str, Any]) -> bool:
+def leads_out(table: Mapping[str, Any]) -> bool:
     """Whether it has a route out of the VPC, except by an internet gateway, which needs public addresses."""
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"

@@ -1,4 +1,4 @@
-"""Rules on vCPU quotas: whether the account may run the whole topology at once.
+"""Rules on quotas: whether the account may run the whole topology at once, and create its network.
 
 AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Instances that this deployment
 runs already are not counted again. A quota that is too small only for the nodes that managed scaling may add gives a
@@ -24,26 +24,29 @@ _OTHER_QUOTAS = frozenset(("dl", "hpc", "inf", "mac", "trn"))
 
 
 @dataclass(frozen=True)
-class VcpuQuota:
-    """A service quota of EC2, in vCPUs."""
+class Quota:
+    """A service quota, of EC2 in vCPUs."""
 
     code: str
     name: str
+    service: str = "ec2"
 
 
 _ON_DEMAND = {
-    "standard": VcpuQuota("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
-    "g": VcpuQuota("L-DB2E81BA", "Running On-Demand G and VT instances"),
-    "p": VcpuQuota("L-417A185B", "Running On-Demand P instances"),
-    "p5": VcpuQuota("L-417A185B", "Running On-Demand P instances"),
-    "p6": VcpuQuota("L-417A185B", "Running On-Demand P instances"),
+    "standard": Quota("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
+    "g": Quota("L-DB2E81BA", "Running On-Demand G and VT instances"),
+    "p": Quota("L-417A185B", "Running On-Demand P instances"),
+    "p5": Quota("L-417A185B", "Running On-Demand P instances"),
+    "p6": Quota("L-417A185B", "Running On-Demand P instances"),
 }
 _SPOT = {
-    "standard": VcpuQuota("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
-    "g": VcpuQuota("L-3819A6DF", "All G and VT Spot Instance Requests"),
-    "p": VcpuQuota("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
-    "p5": VcpuQuota("L-C4BD4855", "All P5 Spot Instance Requests"),
+    "standard": Quota("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
+    "g": Quota("L-3819A6DF", "All G and VT Spot Instance Requests"),
+    "p": Quota("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
+    "p5": Quota("L-C4BD4855", "All P5 Spot Instance Requests"),
 }
+_VPCS = Quota("L-F678F1CE", "VPCs per Region", "vpc")
+_ADDRESSES = Quota("L-0263D0A3", "EC2-VPC Elastic IPs")
 
 
 def quota_too_low(context: PreflightContext) -> Iterator[str]:
@@ -69,11 +72,33 @@ def quota_keeps_from_scaling(context: PreflightContext) -> Iterator[str]:
             )
 
 
+def network_quota_too_low(context: PreflightContext) -> Iterator[str]:
+    """The region has no room for the deployment's own VPC, or for the address of its NAT gateway."""
+    network = context.topology.network
+    if network.vpc:
+        return
+    wanted = [(_VPCS, "describe_vpcs", "Vpcs", "a VPC")]
+    if network.egress == "nat":
+        wanted.append((_ADDRESSES, "describe_addresses", "Addresses", "an address for its NAT gateway"))
+    for quota, operation, key, what in wanted:
+        for shortage in _short(context, {quota: 1}, Counter({quota: _others(context, operation, key)})):
+            yield (
+                f"quota {shortage.description}, and this topology needs {what}; ask for more: {shortage.command}; or "
+                "use an existing network (network.vpc and network.subnet)"
+            )
+
+
+def _others(context: PreflightContext, operation: str, key: str) -> int:
+    """How many there are in the region, without this deployment's own."""
+    tags = [read_tags(each.get("Tags")) for each in context.account.items("ec2", operation, key)]
+    return sum(each.get(TAG_DEPLOYMENT) != context.deployment for each in tags)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Shortage:
-    """A quota that does not suffice, in vCPUs."""
+    """A quota that does not suffice, in its unit."""
 
-    quota: VcpuQuota
+    quota: Quota
     region: str
     value: float
     used: int
@@ -87,24 +112,29 @@ class _Shortage:
     @property
     def command(self) -> str:
         return (
-            "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code "
+            f"aws service-quotas request-service-quota-increase --service-code {self.quota.service} --quota-code "
             f"{self.quota.code} --desired-value {self.used + self.needed} --region {self.region}"
         )
 
 
-def _shortages(context: PreflightContext, needed: Mapping[VcpuQuota, int]) -> list[_Shortage]:
+def _shortages(context: PreflightContext, needed: Mapping[Quota, int]) -> list[_Shortage]:
     """The quotas that do not suffice for the needed vCPUs."""
-    used, quotas = _used(context), context.account.client("service-quotas")
+    return _short(context, needed, _used(context))
+
+
+def _short(context: PreflightContext, needed: Mapping[Quota, int], used: Mapping[Quota, int]) -> list[_Shortage]:
+    """The quotas that do not suffice for what is needed beside what is used."""
+    quotas = context.account.client("service-quotas")
     found = [
         _Shortage(
-            quota=quota, region=context.topology.region, value=_value(quotas, quota), used=used[quota], needed=vcpus
+            quota=quota, region=context.topology.region, value=_value(quotas, quota), used=used[quota], needed=number
         )
-        for quota, vcpus in needed.items()
+        for quota, number in needed.items()
     ]
     return [each for each in found if each.used + each.needed > each.value]
 
 
-def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
+def quota_of(name: str, *, spot: bool) -> Quota | None:
     """The quota that instances of a type count against; None for families that Shoal does not know."""
     family = name.partition(".")[0].lower()
     letters = "".join(itertools.takewhile(str.isalpha, family))
@@ -119,7 +149,7 @@ def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
     return (_SPOT if spot else _ON_DEMAND).get(kind)
 
 
-def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
+def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
     """The vCPUs of the whole topology, by quota; managed scaling at its start, or with all nodes that it may add."""
     groups: list[tuple[str, int, bool]] = [
         (group.instance_type, group.count, group.market == "spot")
@@ -132,16 +162,16 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
             (group.instance_type, count, group.market == "spot")
             for group, count in (emr.scaled_workers if scaled else [(group, group.count) for _, group in emr.workers])
         ]
-    found: Counter[VcpuQuota] = Counter()
+    found: Counter[Quota] = Counter()
     for name, count, spot in groups:
         if quota := quota_of(name, spot=spot):
             found[quota] += count * catalog.find(name).vcpu
     return dict(found)
 
 
-def _used(context: PreflightContext) -> Counter[VcpuQuota]:
+def _used(context: PreflightContext) -> Counter[Quota]:
     """The running vCPUs, without this deployment's own."""
-    used: Counter[VcpuQuota] = Counter()
+    used: Counter[Quota] = Counter()
     for reservation in context.account.items(
         "ec2",
         "describe_instances",
@@ -166,12 +196,12 @@ def _vcpu(instance: Mapping[str, Any]) -> int:
     return known.vcpu if known else 0
 
 
-def _value(quotas: Any, quota: VcpuQuota) -> float:
+def _value(quotas: Any, quota: Quota) -> float:
     """The account's quota; AWS's default where it was never changed."""
     try:
-        answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
+        answer = quotas.get_service_quota(ServiceCode=quota.service, QuotaCode=quota.code)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchResourceException":
             raise
-        answer = quotas.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
+        answer = quotas.get_aws_default_service_quota(ServiceCode=quota.service, QuotaCode=quota.code)
     return float(answer["Quota"]["Value"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from bootstrap.aws import names, objects
+from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode
@@ -166,6 +167,16 @@ class OnDeployment(Place):
             return seconds.times(sum(cost.training_node(node.instance_type, prices) for node in nodes) / 3600)
         except TopologyError:
             return None
+
+    def credentials_warning(self, seconds: float) -> str | None:
+        """The nodes need none of them; only the command, to start and to follow them."""
+        return credentials_warning(
+            self.deployment.session,
+            seconds,
+            "the training",
+            "once all nodes have booted they go on without them and end by themselves, but nobody here follows the "
+            f"training; renew them, and follow it by: shoal attach {self.name}",
+        )
 
     @contextmanager
     def held(self, bars: Bars) -> Iterator[Self]:

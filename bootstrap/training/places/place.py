@@ -125,6 +125,10 @@ class Place(Reach):
         """What so many seconds of these nodes cost on demand; None where a price is not known."""
         return None
 
+    def credentials_warning(self, seconds: float) -> str | None:  # noqa: ARG002
+        """What to tell where the command's credentials end before a run of so many seconds; None where they hold."""
+        return None
+
     @contextmanager
     def held(self, bars: Bars) -> Iterator[Self]:  # noqa: ARG002
         """The place, whose nodes run for all runs of the block, and in which these leave nothing."""

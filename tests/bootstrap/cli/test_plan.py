@@ -1,12 +1,14 @@
 """`shoal plan --rows`: what a topology takes and costs for a user's data, and which one to take."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
+from embedded.aws import EmbeddedAws
 from tests.experiments.forecast.test_training import a_run
 
 ROWS = ("--rows", "21300000", "--epochs", "10")
@@ -28,6 +30,18 @@ def test_it_predicts_each_stage_with_its_range_and_what_it_follows_from(capsys: 
         sum(stage["dollars"]["middle"] for stage in prediction["stages"]) + prediction["by_use"]
     )
     assert plan["price"] > prediction["dollars"]["middle"]
+
+
+def test_credentials_that_end_before_the_work_does_are_told(
+    capsys: pytest.CaptureFixture[str], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(minutes=40)).isoformat())
+    text = printed(capsys, "mixed-g5-g4dn", *ROWS, "--raw-bytes", "92.45GB")
+    assert "Note: your AWS credentials end at " in text
+    assert text.rstrip().endswith(
+        "nodes and steps go on without them, but no command follows them; renew them before they end."
+    )
+    assert "credentials" not in printed(capsys, "mixed-g5-g4dn", "--offline", *ROWS, "--raw-bytes", "92.45GB")
 
 
 def test_of_all_topologies_those_that_fit_are_listed_the_cheapest_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle.deploy import ResourceChange, compare
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import CreateFails
+from embedded.faults.kinds import CreateFails, NotOffered
 from tests.person import Person
 
 TRAINING = """
@@ -123,19 +123,33 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
 def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
     told = deployed.types("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
     assert "the deployment 'pair' belongs to ada (topology pair); choose another name by --deployment NAME" in told
-    refused = subprocess.run(
-        ["cdk", "deploy", "-c", "topology=pair", "-c", "owner=bob", "--require-approval", "never"],
-        cwd=deployed.repository,
-        env=deployed.environment,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    refused = _cdk(deployed, "deploy", "-c", "topology=pair", "-c", "owner=bob")
     assert refused.returncode != 0
-    assert "the deployment 'pair' belongs to ada" in refused.stdout + refused.stderr
+    assert "the deployment 'pair' belongs to ada" in refused.stdout
     assert deployed.stack("pair")["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert json.loads(deployed.types("plan", "pair", "--owner", "ada", "--json")[0])["plans"][0]["refused"] is False
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_plain_cdk_starts_no_node_in_a_zone_without_its_type(deployed: Person) -> None:
+    deployed.writes("cluster", PREPROCESSING)
+    deployed.writes("early", TRAINING.replace("count: 1", "count: 1, start: deploy"))
+    running = _instances(deployed)
+    with deployed.aws.faults.during(NotOffered(instance_type="*", zone="us-east-1a")):
+        began = time.monotonic()
+        refused = _cdk(deployed, "deploy", "-c", "topology=cluster")
+        assert time.monotonic() - began < 60
+        assert refused.returncode != 0
+        assert (
+            "The requested instance type m5.xlarge is not supported in the requested Availability Zone"
+            in refused.stdout
+        )
+        assert deployed.stack("cluster")["StackStatus"] == "ROLLBACK_COMPLETE"
+        assert _cdk(deployed, "deploy", "-c", "topology=early").returncode == 0
+        assert _instances(deployed) == running
+    for name in ("cluster", "early"):
+        assert _cdk(deployed, "destroy", "-c", f"topology={name}", "--force").returncode == 0
 
 
 @pytest.mark.slow
@@ -179,6 +193,26 @@ def test_an_interrupt_during_the_creation_reports_what_exists(deployed: Person) 
     begun = _status(deployed, "moment") not in (None, "REVIEW_IN_PROGRESS")
     assert ("CloudFormation continues" in told, "nothing was created" in told) == (begun, not begun)
     deployed.types("destroy", "moment", "--yes")
+
+
+def _cdk(person: Person, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """What somebody's own `cdk` says, on both outputs."""
+    approval = ("--require-approval", "never") if verb == "deploy" else ()
+    return subprocess.run(
+        ["cdk", verb, *arguments, *approval],
+        cwd=person.repository,
+        env=person.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def _instances(person: Person) -> list[str]:
+    found = person.client("ec2").describe_instances()["Reservations"]
+    return sorted(each["InstanceId"] for reservation in found for each in reservation["Instances"])
 
 
 def _status(person: Person, deployment: str) -> str | None:

@@ -1,5 +1,6 @@
 """What the preflight asks of AWS, and what it says of the answers: against the embedded AWS and its faults."""
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,7 +122,10 @@ def test_a_missing_permission_to_start_instances_is_an_error(aws: EmbeddedAws, a
 def test_a_refused_question_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="servicequotas")):
         found = findings(asking, of(training=[GPU], share="efs"))
-    assert [(level, rule) for level, rule, _ in found] == [("warning", "quota_too_low")]
+    assert [(level, rule) for level, rule, _ in found] == [
+        ("warning", "quota_too_low"),
+        ("warning", "network_quota_too_low"),
+    ]
     assert found[0][2].startswith("Whether the vCPU quotas suffice could not be checked: ")
 
 
@@ -185,6 +189,7 @@ def test_of_a_bucket_of_inputs_the_right_to_list_them_is_enough(aws: EmbeddedAws
 
 def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
     wanted = of(
         preprocessing={"primary": PRIMARY},
@@ -207,12 +212,16 @@ def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, e
     for service in ("ssm", "ssmmessages"):
         name = f"com.amazonaws.us-east-1.{service}"
         ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name, VpcEndpointType="Interface", SubnetIds=[subnet])
+    (group,) = ec2.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["SecurityGroups"]
+    https = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "IpRanges": [{"CidrIp": "10.9.0.0/16"}]}
+    ec2.authorize_security_group_ingress(GroupId=group["GroupId"], IpPermissions=[https])
     ec2.create_tags(Resources=[subnet], Tags=[{"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"}])
     assert findings(asking, wanted) == []
 
 
 def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
@@ -269,6 +278,22 @@ def test_parameters_that_an_earlier_guard_left_are_reported(asking: boto3.Sessio
     ssm.delete_parameter(Name=name)
     assert [(level, rule) for level, rule, _ in found] == [("warning", "old_account")]
     assert name in found[0][2]
+
+
+def test_credentials_that_end_before_a_deployment_does_are_a_warning(
+    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = of(training=[GPU], share="efs")
+    for minutes, told in ((60, False), (10, True)):
+        end = datetime.now(UTC) + timedelta(minutes=minutes)
+        monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", end.isoformat())
+        found = findings(asking, wanted)
+        assert [(level, rule) for level, rule, _ in found] == [("warning", "credentials_end_early")] * told
+    assert found[0][2].startswith(f"your AWS credentials end at {end:%Y-%m-%d %H:%M} UTC, and a deployment is expected")
+    assert found[0][2].endswith(
+        " UTC; CloudFormation goes on without them, and the command does not; renew them before, or type it again "
+        "afterwards"
+    )
 
 
 def test_without_credentials_or_network_nothing_is_asked(

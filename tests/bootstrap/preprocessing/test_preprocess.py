@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,7 @@ def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(the
     before = len(there.steps())
     made = there.preprocess(reviews)
     assert there.names()[before:] == STEPS
+    assert there.said == []
     here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
     assert (made.digest, made.counts) == (here.digest, here.counts)
     assert made.dataset == f"s3://{DATA}/datasets/{made.digest}/dataset.h5"
@@ -195,6 +196,14 @@ def test_a_cluster_reads_another_bucket_where_the_topology_names_it(there, revie
         there.preprocess("s3://theirs/2024/")
     there.deployment.outputs[topology.OUTPUT_INPUTS] = "s3://theirs/2024/"
     assert there.preprocess("s3://theirs/2024/").counts["lines"] == len(reviews.read_bytes().splitlines())
+
+
+def test_credentials_that_end_before_the_steps_do_are_told(there, reviews, monkeypatch) -> None:
+    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(seconds=30)).isoformat())
+    there.preprocess(reviews)
+    (sentence,) = there.said
+    assert sentence.startswith("warning: your AWS credentials end at ")
+    assert sentence.endswith("renew them, and type the same command again, which follows the steps")
 
 
 def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:

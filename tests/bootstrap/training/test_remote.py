@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,26 @@ def test_what_nobody_can_predict_is_noted_and_no_error(
     with Bars() as bars:
         assert forecast_on(one.deployment, config, PreparedDataset(DATASET), bars) is None
     assert part in " ".join(capsys.readouterr().err.split())
+
+
+def test_credentials_that_end_before_the_training_does_are_told_before_a_node_starts(
+    aws, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    config = TrainConfig(data=Path("dataset"), output=tmp_path)
+    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(minutes=2)).isoformat())
+    with Bars() as bars:
+        found = forecast_on(one.deployment, config, PreparedDataset(DATASET), bars)
+        missing = PreparedDataset(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
+        assert forecast_on(one.deployment, config, missing, bars) is None
+    assert found is not None
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("warning: your AWS credentials end at ") == 2
+    assert "nobody here follows the training; renew them, and follow it by: shoal attach fleet-" in said
+    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(days=2)).isoformat())
+    with Bars() as bars:
+        forecast_on(one.deployment, config, PreparedDataset(DATASET), bars)
+    assert "warning" not in capsys.readouterr().err
 
 
 def test_a_missing_dataset_and_other_gpus_are_no_error_either(

@@ -94,6 +94,43 @@ def test_managed_scaling_adds_the_nodes_that_come_and_go_up_to_its_maximum(core:
     assert vcpus == sum(needs(wanted).values()) + more * (4 if task else 8)
 
 
+def test_the_region_needs_room_for_a_vpc_and_for_the_address_of_a_nat_gateway(
+    aws: EmbeddedAws, asking: boto3.Session, ec2: Any
+) -> None:
+    def said(**network: str) -> list[tuple[str, str, str]]:
+        return findings(asking, of(training=[GPU], share="efs", network=network))
+
+    there = len(ec2.describe_vpcs()["Vpcs"])
+    with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there + 1), QuotaLimit(code="L-0263D0A3", value=0)):
+        assert said() == []
+        assert said(egress="nat") == [
+            (
+                "error",
+                "network_quota_too_low",
+                "quota 'EC2-VPC Elastic IPs' of us-east-1 is 0, and this topology needs an address for its NAT "
+                "gateway; ask for more: aws service-quotas request-service-quota-increase --service-code ec2 "
+                "--quota-code L-0263D0A3 --desired-value 1 --region us-east-1; or use an existing network (network.vpc "
+                "and network.subnet)",
+            )
+        ]
+    with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there)):
+        ((_, _, sentence),) = said()
+    assert sentence.startswith(
+        f"quota 'VPCs per Region' of us-east-1 is {there}, of which {there} are in use, and this topology needs a VPC; "
+        "ask for more: aws service-quotas request-service-quota-increase --service-code vpc --quota-code L-F678F1CE "
+    )
+
+
+def test_the_vpc_of_the_deployment_itself_is_not_counted(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
+    there = len(ec2.describe_vpcs()["Vpcs"])
+    tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": "mine"}]
+    vpc = ec2.create_vpc(CidrBlock="10.6.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": tags}])["Vpc"]
+    with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there + 1)):
+        found = findings(asking, of(training=[GPU], share="efs"))
+    ec2.delete_vpc(VpcId=vpc["VpcId"])
+    assert found == []
+
+
 def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(QuotaLimit(code="L-3819A6DF", value=0)):
         assert findings(asking, of(training=[GPU], share="efs")) == []

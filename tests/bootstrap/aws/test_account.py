@@ -1,0 +1,71 @@
+"""How long an account's credentials hold, and what is told where they end too early."""
+
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.account import connect, credentials_end, credentials_warning
+from bootstrap.cli.aws_errors import sentence
+from corpus.reading import s3
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import ExpiredCredentials
+
+END = "AWS_CREDENTIAL_EXPIRATION"
+
+
+@pytest.mark.parametrize(
+    ("written", "end"),
+    [
+        (None, None),
+        ("tomorrow", None),
+        ("2026-11-26T10:05:00Z", datetime(2026, 11, 26, 10, 5, tzinfo=UTC)),
+        ("2026-11-26T10:05:00+02:00", datetime(2026, 11, 26, 8, 5, tzinfo=UTC)),
+        ("2026-11-26T10:05:00", datetime(2026, 11, 26, 10, 5, tzinfo=UTC)),
+    ],
+)
+def test_the_end_of_the_environments_credentials_is_known_where_it_is_written(
+    written: str | None, end: datetime | None, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if written:
+        monkeypatch.setenv(END, written)
+    assert credentials_end(connect("us-east-1")) == end
+
+
+@pytest.mark.parametrize("method", ["iam-role", "assume-role", "sso", "shared-credentials-file"])
+def test_of_credentials_that_are_renewed_or_never_end_nothing_is_told(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(END, "2026-11-26T10:05:00Z")
+    session = boto3.Session(region_name="us-east-1")
+    monkeypatch.setattr(session, "get_credentials", lambda: Credentials("a", "b", method=method))
+    assert credentials_end(session) is None
+    assert credentials_warning(session, 60, "it", "x") is None
+
+
+def test_a_warning_names_both_ends_and_what_to_do(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = datetime.now(UTC) + timedelta(minutes=30)
+    monkeypatch.setenv(END, end.isoformat())
+    session = connect("us-east-1")
+    assert credentials_warning(session, 1_700, "the training", "renew them") is None
+    said = credentials_warning(session, 3_600, "the training", "renew them")
+    assert said is not None
+    assert said.startswith(
+        f"your AWS credentials end at {end:%Y-%m-%d %H:%M} UTC, and the training is expected to last until about "
+    )
+    assert said.endswith(" UTC; renew them")
+
+
+def test_credentials_whose_written_end_has_passed_are_refused_by_aws(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(END, "2026-01-01T00:00:00Z")
+    s3._client.cache_clear()  # made by other tests, whose credentials had no end
+    with aws.faults.during(ExpiredCredentials(key="test")):
+        with pytest.raises(ClientError) as refused:
+            connect("us-east-1").client("ec2").describe_vpcs()
+        with pytest.raises(ClientError, match="ExpiredToken"):
+            s3.client().list_buckets()
+    assert sentence(refused.value).startswith("AWS does not accept your credentials (")
