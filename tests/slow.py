@@ -27,7 +27,7 @@ ROLE = {
                 "PolicyName": "own",
                 "PolicyDocument": {
                     "Version": "2012-10-17",
-                    "Statement": [{"Effect": "Allow", "Action": "ssm:GetParameters", "Resource": "*"}],
+                    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
                 },
             }
         ],

@@ -8,6 +8,7 @@ import boto3
 import pytest
 
 from tests.aws import keys_of
+from tests.slow import ROLE
 
 REGION = "eu-west-1"
 CODE = """
@@ -42,21 +43,7 @@ RESOURCES: dict[str, Any] = {
             "AvailabilityZone": {"Fn::Select": [1, {"Fn::GetAZs": ""}]},
         },
     },
-    "Role": {
-        "Type": "AWS::IAM::Role",
-        "Properties": {
-            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []},
-            "Policies": [
-                {
-                    "PolicyName": "all",
-                    "PolicyDocument": {
-                        "Version": "2012-10-17",
-                        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
-                    },
-                }
-            ],
-        },
-    },
+    "Role": ROLE,
     "Function": {
         "Type": "AWS::Lambda::Function",
         "Properties": {

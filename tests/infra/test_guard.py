@@ -231,7 +231,10 @@ def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topol
         body = s3.get_object(Bucket=bucket, Key=f"runs/{run}/model/config.json")["Body"]
         assert body.read() == b"weights"
         small.stack = small.cloudformation.create_stack(
-            StackName=small.stack_name, TemplateBody=small.template(), DisableRollback=True
+            StackName=small.stack_name,
+            TemplateBody=small.template(),
+            DisableRollback=True,
+            Capabilities=["CAPABILITY_IAM"],
         )["StackId"]
         assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
         assert small.named("BucketsData") != bucket

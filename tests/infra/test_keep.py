@@ -57,8 +57,12 @@ def test_the_cleanup_may_delete_no_bucket_to_keep_and_read_only_what_was_fetched
         if name.startswith("CleanupRole")
     )
     (data,) = (name for name in template.find_resources("AWS::S3::Bucket") if name.startswith("BucketsData"))
-    deleting = [each["Resource"] for each in policy if "s3:DeleteBucket" in each["Action"]]
-    reading = [each["Resource"]["Fn::Join"][1] for each in policy if "s3:GetObject" in each["Action"]]
+
+    def on(action: str) -> list[Any]:
+        of = [each["Resource"] for each in policy if action in each["Action"]]
+        return [one for resource in of for one in (resource if isinstance(resource, list) else [resource])]
+
+    deleting, reading = on("s3:DeleteBucket"), [each["Fn::Join"][1] for each in on("s3:GetObject")]
     arn = {"Fn::GetAtt": [data, "Arn"]}
     assert (arn in deleting, len(deleting)) == ((False, 2) if keep else (True, 3))
     assert reading == ([[arn, "/runs_fetched/*"]] if keep is None else [])

@@ -63,7 +63,7 @@ def test_credentials_whose_written_end_has_passed_are_refused_by_aws(
 ) -> None:
     monkeypatch.setenv(END, "2026-01-01T00:00:00Z")
     s3._client.cache_clear()  # made by other tests, whose credentials had no end
-    with aws.faults.during(ExpiredCredentials(key="test")):
+    with aws.faults.during(ExpiredCredentials()):
         with pytest.raises(ClientError) as refused:
             connect("us-east-1").client("ec2").describe_vpcs()
         with pytest.raises(ClientError, match="ExpiredToken"):

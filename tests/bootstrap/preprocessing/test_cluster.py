@@ -24,6 +24,7 @@ from common.errors import ShoalError
 from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from infra import topology
+from tests.aws import asked_aws
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
@@ -41,9 +42,7 @@ chmod +x $NODE_ROOT/usr/local/bin/shoal-step
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
+    with asked_aws(tmp_path_factory.mktemp("aws")) as running:
         yield running
 
 

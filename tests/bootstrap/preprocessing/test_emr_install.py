@@ -14,7 +14,7 @@ import pytest
 
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS
-from embedded.aws import EmbeddedAws
+from tests.aws import asked_aws
 from tests.fleet import pack_code
 
 pytestmark = pytest.mark.slow
@@ -75,10 +75,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("install")
     with zipfile.ZipFile(folder / "code.zip", "w") as code:
         pack_code(code, "common", "corpus", "jobs", "bootstrap/agent")
-    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
+    with asked_aws(folder / "aws"):
         s3 = boto3.client("s3")
         s3.create_bucket(Bucket="boot")
         s3.upload_file(str(ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh"), "boot", "install.sh")

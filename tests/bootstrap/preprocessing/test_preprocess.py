@@ -32,6 +32,7 @@ from embedded.hadoop import yarn
 from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
+from tests.aws import asked_aws
 
 pytestmark = pytest.mark.slow
 
@@ -147,10 +148,7 @@ class There:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
+    with asked_aws(tmp_path_factory.mktemp("aws")) as aws:
         yield There(aws)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.kinds import KINDS
-from embedded.aws import EmbeddedAws
+from tests.aws import asked_aws
 
 TEMPLATE: dict[str, Any] = {
     "Resources": {
@@ -34,10 +34,8 @@ TEMPLATE: dict[str, Any] = {
 
 
 @pytest.fixture
-def session(tmp_path, monkeypatch) -> Iterator[boto3.Session]:
-    with EmbeddedAws(tmp_path) as aws:
-        for name, value in aws.environment.items():
-            monkeypatch.setenv(name, value)
+def session(tmp_path) -> Iterator[boto3.Session]:
+    with asked_aws(tmp_path):
         yield boto3.Session()
 
 

@@ -300,7 +300,12 @@ def test_a_role_differs_from_one_of_another_region_by_the_record_of_its_stack(ac
     stack, tags, roles = topology.stack_name("double"), Planter("double").tags, {}
     for region in ("us-east-1", "eu-west-1"):
         cloudformation = boto3.client("cloudformation", region_name=region)
-        cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps({"Resources": {"R": role}}), Tags=tags)
+        cloudformation.create_stack(
+            StackName=stack,
+            TemplateBody=json.dumps({"Resources": {"R": role}}),
+            Tags=tags,
+            Capabilities=["CAPABILITY_IAM"],
+        )
         cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
         made = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="R")
         roles[region] = made["StackResourceDetail"]["PhysicalResourceId"]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from embedded.faults.kinds import DeleteFails
+from tests import slow
 
 RESOURCES: dict[str, Any] = {
     "Bucket": {"Type": "AWS::S3::Bucket"},
@@ -64,10 +65,7 @@ def test_deleting_again_meanwhile_lets_go_of_nothing(stacks, client, aws, eventu
     }
     resources = {
         **RESOURCES,
-        "Role": {
-            "Type": "AWS::IAM::Role",
-            "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
-        },
+        "Role": slow.ROLE,
         "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
         # It goes before the queue, which then fails to go.
         "Slow": {

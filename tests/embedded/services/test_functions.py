@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.slow import ROLE
+
 CODE = """
 import boto3, json, os
 
@@ -15,19 +17,8 @@ def handler(event, context):
     boto3.client("s3").put_object(Bucket=os.environ["BUCKET"], Key="seen", Body=body)
     return json.loads(body)
 """
-ASSUME = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}],
-}
-EVERYTHING = {
-    "PolicyName": "all",
-    "PolicyDocument": {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
-    },
-}
 RESOURCES: dict[str, Any] = {
-    "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": ASSUME, "Policies": [EVERYTHING]}},
+    "Role": ROLE,
     "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": 14}},
     "Function": {
         "Type": "AWS::Lambda::Function",

@@ -43,14 +43,19 @@ def test_a_plan_that_nobody_tells_is_not_taken_for_the_paid_one(aws: EmbeddedAws
 def key(asking: boto3.Session) -> Iterator[str]:
     kms = asking.client("kms")
     arn = kms.create_key()["KeyMetadata"]["Arn"]
-    allow(asking, arn, {"AWS": "arn:aws:iam::000000000000:root"}, "kms:*")
     yield arn
     kms.schedule_key_deletion(KeyId=arn, PendingWindowInDays=7)
 
 
 def allow(asking: boto3.Session, key: str, principal: Any, actions: Any) -> None:
-    statement = {"Effect": "Allow", "Principal": principal, "Action": actions, "Resource": "*"}
-    asking.client("kms").put_key_policy(KeyId=key, Policy=json.dumps({"Version": "2012-10-17", "Statement": statement}))
+    """Let the principal use the key, beside those whom the account lets."""
+    own = {"AWS": "arn:aws:iam::000000000000:root"}
+    statements = [
+        {"Effect": "Allow", "Principal": each, "Action": allowed, "Resource": "*"}
+        for each, allowed in ((own, "kms:*"), (principal, actions))
+    ]
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    asking.client("kms").put_key_policy(KeyId=key, Policy=document)
 
 
 def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
