@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra import topology
 from infra.functions import function
-from infra.roles import READ, accept_pattern, allow, allow_objects
+from infra.roles import READ, accept_pattern, allow, allow_objects, explain
 
 _LONGEST = Duration.minutes(15)
 
@@ -65,7 +65,9 @@ class Cleanup(Construct):
     def allow_empty(self, bucket: s3.Bucket, *, keep: bool | None) -> None:
         """Let the function delete the bucket with its content; where `keep` is None, also read what was fetched."""
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
-        allow(self.role, ["s3:ListBucketVersions", "s3:DeleteBucket"], [bucket.bucket_arn])
+        more = ["s3:ListBucketVersions", "s3:ListBucketMultipartUploads", "s3:DeleteBucket"]
+        allow(self.role, more, [bucket.bucket_arn])
+        explain(self.role, ["s3:AbortMultipartUpload"], "Uploads that were never finished cost as much as objects.")
         if keep is None:
             allow_objects(self.role, bucket, READ, under=(topology.FETCHED_PREFIX,))
 
@@ -82,6 +84,8 @@ class Cleanup(Construct):
             [Stack.of(self).format_arn(service="ec2", resource="security-group", resource_name="*")],
             {"StringEquals": {f"aws:ResourceTag/{topology.TAG_DEPLOYMENT}": deployment}},
         )
+        outwards = "Rules to other groups keep those groups, too, though EMR adds none of these."
+        explain(self.role, ["ec2:RevokeSecurityGroupEgress"], outwards)
         reason = "EC2's describe calls cannot be limited to resources; the calls that change something are."
         accept_pattern(self.role, "*", reason)
         groups = f"arn:<AWS::Partition>:ec2:{Stack.of(self).region}:<AWS::AccountId>:security-group/*"

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from infra.libraries import describe_missing
-from infra.roles import READ, accept_pattern, allow
+from infra.roles import READ, accept_pattern, allow, explain
 
 _JUNK = ("__pycache__", "*.pyc", ".*")
 
@@ -62,6 +62,7 @@ class Payload(Construct):
                 "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
             },
         )
+        explain(role, ["kms:Decrypt", "*:key/*"], "Only an account with a key of its own for assets needs it.")
         reason = "The key of the account's assets is not known; only S3 uses it, and only for their bucket."
         accept_pattern(role, f"arn:<AWS::Partition>:kms:{stack.region}:<AWS::AccountId>:key/*", reason)
 

@@ -17,10 +17,16 @@ from infra.guard import Guard
 from infra.network import Network
 from infra.payload import Payload
 from infra.preprocessing import Preprocessing
-from infra.roles import READ, REPLACE, WRITE, allow, allow_inputs, allow_objects
+from infra.roles import LIST, READ, REPLACE, WRITE, allow, allow_inputs, allow_objects, explain
 from infra.storage import Buckets, Share
 from infra.training import Training
 
+_HADOOP_LISTS = (*LIST, "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
+_HADOOP_WRITES = (*REPLACE, "s3:ListMultipartUploadParts")
+_OF_EMR = (
+    *("s3:GetBucketLocation", "s3:ListBucketMultipartUploads", "s3:ListMultipartUploadParts"),
+    *("s3:AbortMultipartUpload", "s3:DeleteObject", "*:::*bucketslog*", "*:::*bucketsraw*"),
+)
 _AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
 
 
@@ -141,14 +147,14 @@ class ShoalStack(Stack):
         """Grant all permissions of the stack, except those that a construct needs for its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
         if self.preprocessing:
-            # An existing bucket may hold other objects, which the nodes must not read.
-            readable = ("",) if data in self.buckets.own else (topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX)
             role = self.preprocessing.role
             self.preprocessing.payload.allow_download(role)
-            allow_objects(role, raw, READ)
-            allow_objects(role, data, READ, under=readable)
-            allow_objects(role, data, REPLACE, under=(topology.DATASETS_PREFIX, topology.WORK_PREFIX))
-            allow_objects(role, log, WRITE, under=(topology.EMR_LOGS_PREFIX,))
+            allow_objects(role, raw, READ, listing=_HADOOP_LISTS)
+            allow_objects(role, data, READ, under=(topology.REQUESTS_PREFIX,), listing=_HADOOP_LISTS)
+            own = (topology.DATASETS_PREFIX, topology.WORK_PREFIX)
+            allow_objects(role, data, _HADOOP_WRITES, under=own, listing=_HADOOP_LISTS)
+            allow_objects(role, log, WRITE, under=(topology.EMR_LOGS_PREFIX,), listing=_HADOOP_LISTS)
+            explain(role, _OF_EMR, "EMR's file system asks for it, and is not emulated.")
             allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.preprocessing.primary)
             self.network.allow_from(self.preprocessing.workers)
@@ -158,6 +164,7 @@ class ShoalStack(Stack):
             allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX))
             allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX,))
             allow_objects(role, data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
+            explain(role, ["s3:AbortMultipartUpload"], "An upload that fails leaves no parts that cost.")
             allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.training.nodes)
             if self.share:

@@ -8,13 +8,17 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import boto3
 import pytest
 
+from bootstrap.aws import cdk
 from bootstrap.demo import life
 from common.errors import ShoalError
+from embedded.aws import ACCOUNT, REGION
+from tests.infra.grants import mistaken_grants
 from tests.processes import MARK, left_behind, marked
 
 pytestmark = pytest.mark.end_to_end
@@ -22,6 +26,22 @@ pytestmark = pytest.mark.end_to_end
 LAST_LINE = re.compile(
     r"shoal: demo passed: accuracy (\d+\.\d)% \(majority (\d+\.\d)%\), (\d+) resources created, 0 left"
 )
+
+
+ROLES = {
+    "CleanupRoleF764F261",
+    "PreprocessingNodeRole8F54066F",
+    "PreprocessingServiceRole532E6474",
+    "TrainingNodeRole29574A17",
+}
+"""Those that act in the demo; it is over before the guard's first round."""
+
+
+def template_of_demo(folder: Path) -> dict[str, Any]:
+    log = folder / "synth.log"
+    account = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": REGION}
+    cdk.run(["synth", "--quiet", "-c", "topology=demo"], environment=account, assembly=folder / "assembly", log=log)
+    return dict(json.loads((folder / "assembly" / "Shoal-demo.template.json").read_text()))
 
 
 @pytest.fixture
@@ -77,6 +97,7 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
         "node-1.log",
     }
     assert left_behind(mark) == []
+    assert list(mistaken_grants(template_of_demo(tmp_path), tmp_path / "out", stack="Shoal-demo", roles=ROLES)) == []
     report = tmp_path / "out" / "report.html"
     assert re.search(rf"report +{report}", said)
     page = report.read_text()

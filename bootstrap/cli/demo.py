@@ -75,6 +75,7 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
     lost = ", ".join(f"{percent(share)} {_REASONS[reason]}" for reason, share in summary["lost"].items())
     return [
         ("created", ", ".join(plural(number, kind) for kind, number in sorted(result.created.items()))),
+        ("permissions", f"{sum(result.asked.values()):,} requests of {len(result.asked)} users and roles, all allowed"),
         (
             "reviews",
             f"{counts['lines']:,} lines, of them {counts['malformed']:,} malformed and {counts['empty']:,} without a "

@@ -7,6 +7,7 @@ service, what was created and what is left.
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -74,6 +75,8 @@ class DemoResult:
     created: dict[str, int] = field(default_factory=dict)
     """Resources by type, as the services list them."""
     left: dict[str, set[str]] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
+    """How often each user and role asked for something, all of which it was allowed."""
     counts: dict[str, Any] = field(default_factory=dict)
     digest: str = ""
     """The dataset's."""
@@ -141,6 +144,7 @@ def run(
             before_proof()
             with announce("prove that nothing is left"):
                 result.left = left_over(before, inventory())
+            result.asked = _asked(folder / "aws")
         finally:
             if (folder / "aws" / "emulator.log").exists():
                 shutil.copy(folder / "aws" / "emulator.log", output)
@@ -253,6 +257,15 @@ def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:
     for name, expected in vars(written).items():
         if counts[name] != expected:
             raise ShoalError(f"preprocessing counted {counts[name]} {name}, but {expected} were written")
+
+
+def _asked(folder: Path) -> dict[str, int]:
+    """How often each user and role asked; raises ShoalError where something was refused."""
+    checks = list(record.read_checks(folder))
+    for check in checks:
+        if check.decision != record.ALLOWED:
+            raise ShoalError(f"{check.who} asked for {check.action} on {check.resource}, and that was {check.decision}")
+    return dict(Counter(check.who for check in checks))
 
 
 def _check(result: DemoResult, *, generated: bool) -> None:

@@ -23,6 +23,7 @@ from embedded.hadoop.streaming import attempt_faults_environment
 from embedded.nodes.commands import write_program
 from embedded.nodes.machine import Machine
 from embedded.permissions import identities
+from embedded.permissions.checks import is_allowed
 from embedded.processes import kill_marked
 from embedded.seams import requests
 from embedded.service import Record, acting_as, client
@@ -130,10 +131,15 @@ class EmulatedCluster:
             if self._start_error:
                 self.terminate("VALIDATION_ERROR", self._start_error)
                 return
-            with acting_as(identities.session_of(self.record["ServiceRole"], "EMR")):
+            service, profile = self.record["ServiceRole"], self.record["Ec2InstanceAttributes"]["IamInstanceProfile"]
+            role = identities.role_of_profile(profile)
+            arn, to = f"arn:aws:iam::{requests.account()}:role/{role}", {"iam:PassedToService": "ec2.amazonaws.com"}
+            if not is_allowed(service, "EMR", "iam:PassRole", arn, to):
+                self.terminate("VALIDATION_ERROR", f"Service role {service} has insufficient EC2 permissions")
+                return
+            with acting_as(identities.session_of(service, "EMR")):
                 allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
             self._set_state("BOOTSTRAPPING")
-            role = identities.role_of_profile(self.record["Ec2InstanceAttributes"]["IamInstanceProfile"])
             with acting_as(identities.session_of(role, self.record["Id"])):
                 if self._bootstrap():
                     (self.machine.root / _BUSY).parent.mkdir(parents=True, exist_ok=True)

@@ -12,13 +12,19 @@ from typing import Any
 from embedded.faults.file import Faults
 from embedded.faults.kinds import RebalanceAdvice, SpotInterruption
 from embedded.permissions import identities
+from embedded.permissions.checks import is_allowed
 from embedded.permissions.credentials import Credentials
-from embedded.seams import routing, storage
+from embedded.seams import requests, routing, storage
 
 _PATH = re.compile(r"/_metadata/(i-[0-9a-f]{8,17}|j-[0-9A-Z]{8,20})/latest/(.+)")
 _CREDENTIALS = "meta-data/iam/security-credentials/"
-NAMES = "/_names/"
-"""Below it the names of file systems are resolved, as DNS does within a VPC: to nothing without a mount target."""
+MOUNTS = "/_mounts/"
+"""Below it, by machine and file system, why EFS does not let a machine mount; nothing where it does."""
+_MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
+_CLIENT, _MOUNTED = (
+    ("ClientMount", "ClientWrite", "ClientRootAccess"),
+    {"elasticfilesystem:AccessedViaMountTarget": "true"},
+)
 _TOKEN = b"a-token-of-the-embedded-aws"
 _NOTICE = timedelta(minutes=2)
 _RENEWED = timedelta(hours=1)
@@ -45,8 +51,8 @@ def install(faults: Faults) -> None:
         path = scope.get("path", "")
         if found := _PATH.fullmatch(path):
             status, body = _answer(faults, found[1], found[2], scope)
-        elif path.startswith(NAMES):
-            status, body = 200, b"known" if storage.has_mount_target(path.removeprefix(NAMES)) else b""
+        elif found := _MOUNT.fullmatch(path):
+            status, body = 200, _refusal(_roles.get(found[1], ""), found[1], found[2]).encode()
         else:
             await serve(scope, receive, send)
             return
@@ -54,6 +60,16 @@ def install(faults: Faults) -> None:
         await send({"type": "http.response.body", "body": body})
 
     routing.serve.put(served)
+
+
+def _refusal(role: str, machine: str, file_system: str) -> str:
+    region = storage.region_of(file_system)
+    if region is None:
+        return f"file system {file_system} has no mount target"
+    arn = f"arn:aws:elasticfilesystem:{region}:{requests.account()}:file-system/{file_system}"
+    if all(is_allowed(role, machine, f"elasticfilesystem:{action}", arn, _MOUNTED) for action in _CLIENT):
+        return ""
+    return f"access denied by server while mounting {file_system}"
 
 
 def _answer(faults: Faults, instance: str, path: str, scope: Any) -> tuple[int, bytes]:

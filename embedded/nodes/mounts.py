@@ -23,7 +23,7 @@ def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
             python=shlex.quote(sys.executable),
             file_systems=shlex.quote(str(file_systems)),
             hosts=shlex.quote(str(hosts)),
-            names=metadata.NAMES,
+            mounts=metadata.MOUNTS,
         ),
         "umount": _UMOUNT,
         "findmnt": _FINDMNT,
@@ -48,8 +48,10 @@ efs)
     id=${{source%:/}}
     {python} -c '
 import os, sys, urllib.request
-with urllib.request.urlopen(os.environ["AWS_ENDPOINT_URL"] + "{names}" + sys.argv[1]) as answer:
-    sys.exit(None if answer.read() else "mount: file system " + sys.argv[1] + " has no mount target")
+place = "{mounts}" + os.environ["EC2_INSTANCE_ID"] + "/" + sys.argv[1]
+with urllib.request.urlopen(os.environ["AWS_ENDPOINT_URL"] + place) as answer:
+    refusal = answer.read().decode()
+    sys.exit(f"mount: {{refusal}}" if refusal else None)
 ' "$id" || exit 32
     served={file_systems}"/$id"
     mkdir -p "$served"

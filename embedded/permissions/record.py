@@ -8,6 +8,8 @@ from threading import Lock
 from typing import Any
 
 FILE = "permissions.jsonl"
+Statement = dict[str, Any]
+"""A statement of a policy: `sid`, `effect`, `actions`, `not_actions`, `resources`, `not_resources`, `conditions`."""
 ALLOWED, DENIED, UNMAPPED, ROOT = "allowed", "denied", "unmapped", "root"
 
 
@@ -25,12 +27,25 @@ class Check:
     region: str = ""
     context: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def who(self) -> str:
+        """The user, or the role of the session: `user/NAME` or `assumed-role/NAME`."""
+        return "/".join(self.principal.rpartition(":")[2].split("/")[:2])
+
 
 def read_checks(folder: Path) -> Iterator[Check]:
     """The checks that the emulator of a folder has made so far."""
+    return (Check(**line) for line in _lines(folder) if "action" in line)
+
+
+def read_policies(folder: Path) -> dict[str, list[list[Statement]]]:
+    """The policies of each user and role that has asked for something, by `Check.who`, as they were in the end."""
+    return {line["who"]: line["policies"] for line in _lines(folder) if "policies" in line}
+
+
+def _lines(folder: Path) -> Iterator[dict[str, Any]]:
     with (folder / FILE).open() as lines:
-        for line in lines:
-            yield Check(**json.loads(line))
+        yield from map(json.loads, lines)
 
 
 class Recorder:
@@ -38,9 +53,14 @@ class Recorder:
 
     def __init__(self, folder: Path) -> None:
         self._path, self._lock = folder / FILE, Lock()
+        self._policies: dict[str, list[list[Statement]]] = {}
         self._path.touch()
 
-    def write(self, check: Check) -> None:
-        """Add a check."""
+    def write(self, check: Check, policies: list[list[Statement]]) -> None:
+        """Add a check, and the policies of who has asked, where they are new."""
+        lines = [asdict(check)]
         with self._lock, self._path.open("a") as file:
-            file.write(json.dumps(asdict(check), default=str) + "\n")
+            if self._policies.get(check.who) != policies:
+                self._policies[check.who] = policies
+                lines.insert(0, {"who": check.who, "policies": policies})
+            file.writelines(json.dumps(line, default=str) + "\n" for line in lines)

@@ -1,7 +1,6 @@
-"""Lambda: a function's logs, and what its role allows; and the EventBridge rules that call functions."""
+"""Lambda: a function's logs; and the EventBridge rules that call functions."""
 
 from collections.abc import Callable
-from typing import Any
 
 from embedded.seams.lookup import MinistackModule, Operation, Record, Seam, Table
 
@@ -16,14 +15,8 @@ log_groups: Table = MinistackModule("services.cloudwatch_logs").take("_log_group
 delete_rule: Seam[Operation] = Seam("_delete_rule", _eventbridge)
 """DeleteRule."""
 
-_policies: Callable[[str, str], list[list[Any]]] = MinistackModule("core.iam_evaluator").take("_gather_role_policies")
 _rule_key: Callable[[str | None, str], str] = _eventbridge.take("_rule_key")
 _targets: Table = _eventbridge.take("_targets")
-
-
-def statements(role: str) -> list[Any]:
-    """The statements of a role's policies, by the role's ARN: each has an `effect` and `actions`."""
-    return [statement for policy in _policies(role.rpartition("/")[2], role.split(":")[4]) for statement in policy]
 
 
 def has_targets(request: Record) -> bool:

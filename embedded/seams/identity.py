@@ -48,11 +48,14 @@ verified_key: ContextVar[str] = _evaluator.take("_verified_key")
 is_root: Callable[[str], bool] = _evaluator.take("is_root_access_key")
 """Whether an access key is that of the account's root."""
 
+evaluate: Callable[..., Any] = _evaluator.take("evaluate")
+"""Evaluates policies for what is `asked`; each is a list of `statement`s. The result has a `decision`."""
+
+asked: Callable[..., Any] = _evaluator.take("EvalContext")
+statement: Callable[..., Any] = _evaluator.take("ParsedStatement")
+
 refused: Callable[..., Any] = _evaluator.take("AuthError")
 """A failure to authenticate: its code and message."""
-
-denied: Callable[..., Any] = _evaluator.take("EvalResult")
-"""The result of a check."""
 
 resource: Seam[Callable[..., str]] = Seam("extract_resource_arn", MinistackModule("core.iam_actions"))
 """The ARN of a request's resource: service, method, path, headers, body, query, region, account."""

@@ -11,10 +11,10 @@ mount_targets: Table = _efs.take("_mount_targets")
 """The mount targets of file systems, by their ids."""
 
 
-def has_mount_target(file_system: str) -> bool:
-    """Whether a file system of any account and region has a mount target."""
-    every = mount_targets.to_dict().values()  # type: ignore[attr-defined]
-    return any(target["FileSystemId"] == file_system for target in every)
+def region_of(file_system: str) -> str | None:
+    """The region in which a file system has a mount target; None where it has none."""
+    every = mount_targets.to_dict().items()  # type: ignore[attr-defined]
+    return next((region for (_, region, _), target in every if target["FileSystemId"] == file_system), None)
 
 
 delete_file_system: Seam[Callable[[str], Any]] = Seam("_delete_file_system", _efs)

@@ -1,16 +1,16 @@
-"""Lets functions write their logs as on AWS.
+"""Lets functions write their logs as their roles may.
 
 A log group that was deleted is created again only if the function's role may create log groups. This matters for a
 function that deletes its own stack, and so its log group.
 """
 
-from fnmatch import fnmatchcase
 from typing import Any
 
-from embedded.seams import functions
+from embedded.permissions.checks import is_allowed
+from embedded.seams import functions, requests
 from embedded.service import Record
 
-_CREATE = "logs:CreateLogGroup"
+_CREATE, _WRITE = "logs:CreateLogGroup", ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
 def install() -> None:
@@ -19,18 +19,11 @@ def install() -> None:
 
     def emitted(function: Record, *rest: Any, **more: Any) -> None:
         configuration = function.get("config") or function
-        group = (configuration.get("LoggingConfig") or {}).get("LogGroup")
-        group = group or f"/aws/lambda/{configuration['FunctionName']}"
-        if group in functions.log_groups or _may_create_groups(configuration["Role"]):
+        name = configuration["FunctionName"]
+        group = (configuration.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{name}"
+        arn = f"arn:aws:logs:{requests.region()}:{requests.account()}:log-group:{group}:*"
+        needed = _WRITE if group in functions.log_groups else (_CREATE, *_WRITE)
+        if all(is_allowed(configuration["Role"], name, action, arn) for action in needed):
             emit(function, *rest, **more)
 
     functions.write_logs.put(emitted)
-
-
-def _may_create_groups(role: str) -> bool:
-    effects = {
-        statement.effect
-        for statement in functions.statements(role)
-        if any(fnmatchcase(_CREATE.lower(), pattern.lower()) for pattern in statement.actions)
-    }
-    return "Allow" in effects and "Deny" not in effects

@@ -1,0 +1,36 @@
+"""Holds what the roles of a stack may do against what they were seen to need."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from embedded.permissions.record import read_checks, read_policies
+from embedded.permissions.replay import unneeded
+from infra.roles import UNEXERCISED
+
+
+def mistaken_grants(template: dict[str, Any], folder: Path, *, stack: str, roles: set[str]) -> Iterator[str]:
+    """The grants of these roles, by their logical ids, that no recorded check needs and no reason explains, and reasons
+    for grants that were needed. AWS's own policies are not held against anything."""
+    checks, policies = list(read_checks(folder)), read_policies(folder)
+    reasons = _reasons(template)
+    for role in roles:
+        (who,) = (each for each in policies if each.startswith(f"assumed-role/{stack}-{role}-"))
+        own = [policy for policy in policies[who] if not any(statement["sid"] for statement in policy)]
+        found = [grant.value for grant in unneeded([each for each in checks if each.who == who], own)]
+        explained = reasons.get(role, {})
+        for grant in found:
+            if not any(fnmatch(grant, pattern) for pattern in explained):
+                yield f"{role} may {grant}, which nothing needs"
+        for pattern in explained:
+            if not any(fnmatch(grant, pattern) for grant in found):
+                yield f"{role} has a reason for {pattern}, which is needed"
+
+
+def _reasons(template: dict[str, Any]) -> dict[str, dict[str, str]]:
+    return {
+        resource["Properties"]["Roles"][0]["Ref"]: resource.get("Metadata", {}).get(UNEXERCISED, {})
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::IAM::Policy"
+    }
