@@ -48,11 +48,13 @@ def credentials_end_early(context: PreflightContext) -> Iterator[str]:
 
 def key_unusable(context: PreflightContext) -> Iterator[str]:
     """The account's own key for volumes is not enabled, or does not let Auto Scaling use it."""
-    if not (context.topology.training or _always_encrypts(context)) or (key := _own_key(context)) is None:
+    if context.topology.kms_key or not (context.topology.training or _always_encrypts(context)):
+        return
+    if (key := _own_key(context)) is None:
         return
     if key["KeyState"] != "Enabled":
         yield f"{_named(key)} is {key['KeyState']}, so no node would start; enable it, or {_reset(context)}"
-    elif context.topology.training and not _lets_in(context, key, role := _scaling_role(context)):
+    elif context.topology.training and not lets_in(context, key["Arn"], role := scaling_role(context)):
         yield (
             f"{_named(key)} does not let Auto Scaling use it, so no GPU node would start; allow {role} in the key's "
             f"policy {USES}, or {_reset(context)}"
@@ -61,9 +63,11 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
 
 def key_keeps_from_emr(context: PreflightContext) -> Iterator[str]:
     """The account's own key encrypts every new volume, and may not be for EMR, whose role does not exist yet."""
-    if not (context.topology.preprocessing and _always_encrypts(context)) or (key := _own_key(context)) is None:
+    if context.topology.kms_key or not (context.topology.preprocessing and _always_encrypts(context)):
         return
-    if key["KeyState"] == "Enabled" and not any(_allows(each, "*") for each in _policy(context, key)):
+    if (key := _own_key(context)) is None:
+        return
+    if key["KeyState"] == "Enabled" and not any(_allows(each, "*") for each in _policy(context, key["Arn"])):
         yield (
             f"{_named(key)} has a policy that names who may use it, and the role that the deployment creates for EMR "
             f"is not among them; allow all principals of the account {USES} through EC2 (conditions "
@@ -85,23 +89,23 @@ def _own_key(context: PreflightContext) -> Mapping[str, Any] | None:
     return None if key["KeyManager"] == "AWS" else key
 
 
-def _scaling_role(context: PreflightContext) -> str:
+def scaling_role(context: PreflightContext) -> str:
     """The role by which Auto Scaling starts instances."""
     name = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
     return f"arn:aws:iam::{context.account.number()}:{name}"
 
 
-def _lets_in(context: PreflightContext, key: Mapping[str, Any], role: str) -> bool:
-    """Whether the key's policy or a grant lets a role use it; conditions are not read."""
+def lets_in(context: PreflightContext, key: str, role: str) -> bool:
+    """Whether a key's policy or a grant lets a role use it, by the key's id or ARN; conditions are not read."""
     if any(_allows(statement, role) for statement in _policy(context, key)):
         return True
-    grants = context.account.items("kms", "list_grants", "Grants", KeyId=key["Arn"])
+    grants = context.account.items("kms", "list_grants", "Grants", KeyId=key)
     return any(grant.get("GranteePrincipal") == role for grant in grants)
 
 
-def _policy(context: PreflightContext, key: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _policy(context: PreflightContext, key: str) -> list[Mapping[str, Any]]:
     """The statements of a key's policy."""
-    text = context.account.client("kms").get_key_policy(KeyId=key["Arn"], PolicyName="default")["Policy"]
+    text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     return _listed(json.loads(text)["Statement"])
 
 

@@ -4,16 +4,17 @@ They see what AWS would refuse only when roles are made or nodes start, which ma
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
 from bootstrap.lifecycle.rules import PreflightContext
+from bootstrap.lifecycle.rules.account import lets_in, scaling_role
 from infra import sizing
 from infra.parts import NodeGroup
 
+_T = TypeVar("_T")
 _ROOT_DEVICE = "/dev/xvda"  # which infra/training.py makes larger
-_SCALES = "AWSServiceRoleForAutoScaling"
 _ABSENT = (
     *("InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "NotFoundException", "NoSuchEntity"),
     *("InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationId.Malformed"),
@@ -34,18 +35,15 @@ def key_unusable(context: PreflightContext) -> Iterator[str]:
 
 
 def key_not_for_scaling(context: PreflightContext) -> Iterator[str]:
-    """Neither the key's policy nor a grant names the role with which EC2 Auto Scaling starts nodes."""
+    """Neither the key's policy nor a grant lets the role with which EC2 Auto Scaling starts nodes use it."""
     key = context.topology.kms_key
     if key is None or not context.topology.training:
         return
-    answer = _or_none(context.account.client("kms").get_key_policy, KeyId=key, PolicyName="default")
-    if answer is None:
-        return
-    grants = context.account.items("kms", "list_grants", "Grants", KeyId=key)
-    if not any(_SCALES in text for text in (answer["Policy"], *(each.get("GranteePrincipal", "") for each in grants))):
+    role = scaling_role(context)
+    if _or_none(lets_in, context=context, key=key, role=role) is False:
         yield (
-            f"kms_key: the policy of {key} does not name {_SCALES}, without which no GPU node starts with an encrypted "
-            "volume; docs/topologies.md has the statement to add to it."
+            f"kms_key: {key} does not let {role} use it, without which no GPU node starts with an encrypted volume; "
+            "docs/topologies.md has the statement to add to its policy."
         )
 
 
@@ -113,7 +111,7 @@ def _faults(group: NodeGroup, zone: str | None, found: dict[str, Any]) -> Iterat
         yield f"has {count} instances, fewer than {group.count}; write `count: {count}`"
 
 
-def _or_none(ask: Callable[..., dict[str, Any]], **parameters: Any) -> dict[str, Any] | None:
+def _or_none(ask: Callable[..., _T], **parameters: Any) -> _T | None:
     """What AWS answers; None where it says that there is no such thing."""
     try:
         return ask(**parameters)

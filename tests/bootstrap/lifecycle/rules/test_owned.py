@@ -1,5 +1,6 @@
 """What the preflight says of a key, images, a boundary and reservations: as the embedded AWS and AWS answer."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -35,7 +36,9 @@ def answering(service: str, *answers: tuple[str, Any], **fields: Any) -> Iterato
                 stub.add_client_error(operation, answer, "no", 400)
             else:
                 stub.add_response(operation, answer)
-        account: Any = SimpleNamespace(client=lambda _: client, items=lambda *_, **__: iter(()))
+        account: Any = SimpleNamespace(
+            client=lambda _: client, items=lambda *_, **__: iter(()), number=lambda: "0" * 12
+        )
         yield PreflightContext(topology=of(**fields), deployment="mine", owner="ada", account=account)
         stub.assert_no_pending_responses()
 
@@ -55,9 +58,13 @@ def test_a_key_must_be_there_and_encrypt(answer: Any, said: str) -> None:
     assert [said in sentence for sentence in found] == ([True] if said else [])
 
 
-@pytest.mark.parametrize(("policy", "warned"), [("root alone", True), ("AWSServiceRoleForAutoScaling", False)])
-def test_a_key_whose_policy_does_not_name_auto_scaling_is_warned_of(policy: str, warned: bool) -> None:
-    answer = ("get_key_policy", {"Policy": policy})
+SCALING = "arn:aws:iam::000000000000:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
+
+
+@pytest.mark.parametrize(("principal", "warned"), [("arn:aws:iam::000000000000:root", True), (SCALING, False)])
+def test_a_key_that_does_not_let_auto_scaling_in_is_warned_of(principal: str, warned: bool) -> None:
+    statement = {"Effect": "Allow", "Principal": {"AWS": principal}, "Action": "kms:*", "Resource": "*"}
+    answer = ("get_key_policy", {"Policy": json.dumps({"Statement": [statement]})})
     with answering("kms", answer, training=[GPU], kms_key=KEY) as context:
         assert bool(list(owned.key_not_for_scaling(context))) == warned
 
