@@ -22,7 +22,7 @@ from bootstrap.aws import cdk, clusters, stacks
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.lifecycle import failure, guard
-from bootstrap.lifecycle.rules.names import is_bootstrapped
+from bootstrap.lifecycle.rules.names import DEFAULT_QUALIFIER, qualifier
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_empty, why_kept
@@ -65,6 +65,7 @@ class DeployRequest:
             "deployment": self.deployment,
             "owner": self.owner,
             "generation": generation,
+            "@aws-cdk/core:bootstrapQualifier": qualifier(self.account) or DEFAULT_QUALIFIER,
         }
         return [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
 
@@ -114,7 +115,7 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
-        if not is_bootstrapped(request.account.client("ssm")):
+        if qualifier(request.account) is None:
             say("preparing the account for the CDK: the stack CDKToolkit is created once for each region, and stays")
             bars.stage("cdk bootstrap", 0)
             cdk.prepare(

@@ -5,14 +5,17 @@ An existing deployment is an obstacle only if it has another owner or another to
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
+from bootstrap.aws.account import Account
 from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import PreflightContext
+from common.errors import ShoalError
 from infra import topology
 
-_CDK_VERSION = "/cdk-bootstrap/hnb659fds/version"
-"""The parameter by which the CDK's bootstrap stack is found; its middle part is the CDK's default qualifier."""
+DEFAULT_QUALIFIER = "hnb659fds"
+"""That of `cdk bootstrap` without `--qualifier`."""
+_CDK_PARAMETERS, _CDK_VERSION = "/cdk-bootstrap/", re.compile(r"/cdk-bootstrap/([A-Za-z0-9_-]{1,10})/version")
+"""Where each bootstrap stack of the CDK leaves its version, by its qualifier."""
 _SEVEN = re.compile(r"emr-7(\.[0-9]+)+")
 """The labels of EMR's releases 7."""
 
@@ -54,13 +57,21 @@ def no_such_release(context: PreflightContext) -> Iterator[str]:
 
 def not_prepared(context: PreflightContext) -> Iterator[str]:
     """`cdk bootstrap` has not run in this account and region; `shoal deploy` runs it."""
-    if not is_bootstrapped(context.account.client("ssm")):
+    if qualifier(context.account) is None:
         yield (
             f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
             "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay)."
         )
 
 
-def is_bootstrapped(ssm: Any) -> bool:
-    """Whether `cdk bootstrap` has run in the account and region of this SSM client."""
-    return bool(ssm.get_parameters(Names=[_CDK_VERSION])["Parameters"])
+def qualifier(account: Account) -> str | None:
+    """The qualifier with which `cdk bootstrap` has run in this account and region: the CDK's own, or else the only
+    other one; None where it has not run. Raises ShoalError where there are several others."""
+    parameters = account.items("ssm", "get_parameters_by_path", "Parameters", Path=_CDK_PARAMETERS, Recursive=True)
+    found = sorted({named[1] for each in parameters if (named := _CDK_VERSION.fullmatch(each["Name"]))})
+    if len(found) < 2 or DEFAULT_QUALIFIER in found:
+        return DEFAULT_QUALIFIER if DEFAULT_QUALIFIER in found else next(iter(found), None)
+    raise ShoalError(
+        f"the account is prepared for the CDK with several qualifiers, {', '.join(found)}; deploy with the one that is "
+        "yours: cdk deploy -c topology=NAME -c @aws-cdk/core:bootstrapQualifier=QUALIFIER"
+    )
