@@ -1,9 +1,10 @@
 """Checks each request: nobody acts as the account's root, and a request that no action of IAM covers is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embedded.permissions import identities, resources
+from embedded.permissions import gateways, identities, resources
 from embedded.permissions.record import ALLOWED, DENIED, ROOT, UNMAPPED, Check, Recorder
 from embedded.seams import identity, requests, routing
 from embedded.seams.lookup import Record
@@ -14,21 +15,21 @@ def install(folder: Path) -> None:
     resources.install()
     record, enforce, authenticate = Recorder(folder), identity.enforce.now, identity.authenticate_only.now
 
-    def note(key: str, *check: Any) -> None:
+    def note(check: Check, key: str) -> None:
         found = identity.resolve(key, requests.account())
-        policies = [[vars(each) for each in policy] for policy in getattr(found, "policies", None) or []]
-        record.write(Check(str(getattr(found, "arn", "")), *check), policies)
+        record.write(check, [[vars(each) for each in policy] for policy in getattr(found, "policies", None) or []])
 
     def enforced(
         key: str, action: str, service: str, region: str, resource_arn: str = "*", service_context: Record | None = None
     ) -> Any:
-        for asked, arn, keys in [("", resource_arn, service_context or {}), *getattr(resource_arn, "also", ())]:
-            asked, namespace = asked or action, service
+        for also, arn, keys in [("", resource_arn, {}), *getattr(resource_arn, "also", ())]:
+            asked = also or action
             context = {**(service_context or {}), **keys, **resources.tags_of(arn, asked.partition(":")[0])}
-            refusal = enforce(key, asked, namespace, region, resource_arn=str(arn), service_context=context)
+            refusal = enforce(key, asked, service, region, resource_arn=str(arn), service_context=context)
+            check = Check(_principal(key), asked, str(arn), DENIED, region, context)
+            refusal = refusal or gateways.refusal(check)
             root = not refusal and identity.is_root(key)
-            decision = ROOT if root else DENIED if refusal else ALLOWED
-            note(key, asked, str(arn), decision, region, context)
+            note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), key)
             if root:
                 return identity.refused("AccessDenied", "The embedded AWS lets nobody act as the account's root.")
             if refusal:
@@ -36,7 +37,8 @@ def install(folder: Path) -> None:
         return None
 
     def authenticated(service: str, headers: Record, query: Record, request: str) -> Any:
-        note(routing.access_key(headers, query), service, "*", UNMAPPED)
+        key = routing.access_key(headers, query)
+        note(Check(_principal(key), service, "*", UNMAPPED), key)
         message = f"The embedded AWS knows no action of IAM for this request of {service}, so nobody may make it."
         return authenticate(service, headers, query, request) or requests.json_error("AccessDeniedException", message)
 
@@ -52,3 +54,7 @@ def is_allowed(role: str, session: str, action: str, resource: str, context: Rec
         key, action, service, requests.region(), resource_arn=resource, service_context=context
     )
     return refusal is None
+
+
+def _principal(key: str) -> str:
+    return str(getattr(identity.resolve(key, requests.account()), "arn", ""))

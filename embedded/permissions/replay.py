@@ -1,7 +1,7 @@
 """Replays recorded checks against other policies, and finds which parts of a policy no check needs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from embedded.permissions.record import Check, Statement
 from embedded.seams import identity
@@ -17,10 +17,10 @@ class Grant(NamedTuple):
     value: str
 
 
-def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
-    """Whether these policies, and nothing else, allow what was asked for."""
+def request_of(check: Check) -> Any:
+    """What was asked for, as ministack evaluates policies for it."""
     context = {"aws:tagkeys": None, **{name.lower(): value for name, value in check.context.items()}}
-    asked = identity.asked(
+    return identity.asked(
         principal_arn=check.principal,
         principal_type="AssumedRole" if check.who.startswith("assumed-role/") else "User",
         principal_account=check.principal.split(":")[4],
@@ -30,8 +30,12 @@ def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
         secure_transport=True,
         service_context=context,
     )
+
+
+def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
+    """Whether these policies, and nothing else, allow what was asked for."""
     parsed = [[identity.statement(**each) for each in policy] for policy in policies]
-    return bool(identity.evaluate(asked, parsed).decision == "Allow")
+    return bool(identity.evaluate(request_of(check), parsed).decision == "Allow")
 
 
 def unneeded(checks: Iterable[Check], policies: Sequence[Policy]) -> Iterator[Grant]:

@@ -51,6 +51,9 @@ is_root: Callable[[str], bool] = _evaluator.take("is_root_access_key")
 evaluate: Callable[..., Any] = _evaluator.take("evaluate")
 """Evaluates policies for what is `asked`; each is a list of `statement`s. The result has a `decision`."""
 
+evaluate_policy: Callable[[Any, Any], Any] = _evaluator.take("evaluate_resource_policy")
+"""Evaluates the policy of a resource, which names principals, for what is `asked`."""
+
 asked: Callable[..., Any] = _evaluator.take("EvalContext")
 statement: Callable[..., Any] = _evaluator.take("ParsedStatement")
 

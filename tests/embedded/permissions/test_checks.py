@@ -125,7 +125,11 @@ def test_whoever_passes_a_role_needs_that_permission(aws: EmbeddedAws, person: A
     roles = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("nodes", "service")]
     emr = person(run, (["iam:PassRole"], roles))("emr")
     cluster = emr.run_job_flow(**CLUSTER)["JobFlowId"]
-    assert last(aws, "iam:PassRole").context["iam:PassedToService"] == "elasticmapreduce.amazonaws.com"
+    passed = [each for each in read_checks(aws.folder) if (each.action, each.decision) == ("iam:PassRole", ALLOWED)]
+    assert [each.context["iam:PassedToService"] for each in passed if each.who.startswith("user/person-")] == [
+        "ec2.amazonaws.com",
+        "elasticmapreduce.amazonaws.com",
+    ]
     emr.terminate_job_flows(JobFlowIds=[cluster])
 
 
@@ -148,6 +152,16 @@ def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> 
     stacks.delete("denied")
 
 
+def console_of(eventually: Any, instance: str) -> str:
+    """What an instance's user data has printed, once it has ended."""
+
+    def ended() -> str | None:
+        said = str(boto3.client("ec2").get_console_output(InstanceId=instance).get("Output", ""))
+        return said if "user data ended" in said else None
+
+    return str(eventually(ended))
+
+
 def test_a_node_acts_with_the_role_of_its_profile_and_without_one_with_none(
     aws: EmbeddedAws, upload: Any, eventually: Any
 ) -> None:
@@ -157,13 +171,41 @@ def test_a_node_acts_with_the_role_of_its_profile_and_without_one_with_none(
     run = {"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "UserData": script}
     for more, said in (({"IamInstanceProfile": {"Name": "nodes"}}, "text"), ({}, "Unable to locate credentials")):
         (made,) = ec2.run_instances(**run, **more)["Instances"]
-
-        def console(identifier: str = made["InstanceId"]) -> str | None:
-            output = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
-            return output if "user data ended" in output else None
-
-        assert said in eventually(console)
+        assert said in console_of(eventually, made["InstanceId"])
         ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+
+
+def test_an_endpoint_lets_through_what_its_policy_allows(stacks: Any, upload: Any, eventually: Any) -> None:
+    for bucket in ("let-through", "kept-out"):
+        upload(bucket, "object", b"text")
+    allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:Get*", "Resource": "arn:aws:s3:::let-through/*"}
+    service = {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"}
+    own = {"VpcId": {"Ref": "Vpc"}}
+    resources = {
+        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+        "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {**own, "CidrBlock": "10.0.0.0/24"}},
+        "Endpoint": {
+            "Type": "AWS::EC2::VPCEndpoint",
+            "Properties": {**own, "ServiceName": service, "PolicyDocument": {"Statement": [allowed]}},
+        },
+    }
+    assert stacks.create("through", resources) == "CREATE_COMPLETE"
+    ec2 = boto3.client("ec2")
+    read = [f"aws s3api get-object --bucket {name} --key object {name}.txt" for name in ("let-through", "kept-out")]
+    (made,) = ec2.run_instances(
+        ImageId="ami-1",
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=stacks.physical("through", "Subnet"),
+        IamInstanceProfile={"Name": "nodes"},
+        UserData="\n".join(["#!/bin/bash", *read, "ls"]),
+    )["Instances"]
+    said = console_of(eventually, made["InstanceId"])
+    assert "let-through.txt" in said
+    assert "AccessDenied" in said
+    assert "kept-out.txt" not in said
+    ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+    assert stacks.delete("through") == "DELETE_COMPLETE"
 
 
 def test_the_user_has_the_policies_that_it_was_given(tmp_path: Path) -> None:
