@@ -1,5 +1,6 @@
 """Holds what the roles of a stack may do against what they were seen to need."""
 
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 from embedded.permissions.record import read_checks, read_policies
 from embedded.permissions.replay import unneeded
 from infra.roles import UNEXERCISED
+
+_OWN = re.compile(r"\bg[0-9]+\b|-[0-9a-f]{8,}\b|[0-9a-f]{8}-[0-9a-f]{8,}")
 
 
 def mistaken_grants(template: dict[str, Any], folder: Path, *, stack: str, roles: set[str]) -> Iterator[str]:
@@ -26,6 +29,19 @@ def mistaken_grants(template: dict[str, Any], folder: Path, *, stack: str, roles
         for pattern in explained:
             if not any(fnmatch(grant, pattern) for grant in found):
                 yield f"{role} has a reason for {pattern}, which is needed"
+
+
+def needed_by_none(folder: Path, role: str) -> set[tuple[str, ...]]:
+    """The grants that a role with this logical id has in each of several deployments, and needed in none of them: the
+    actions of their statement, and the action or resource. Names of deployments and of resources are left out."""
+    checks, policies = list(read_checks(folder)), read_policies(folder)
+    found = [
+        {(*grant.statement["actions"], _OWN.sub("", grant.value)) for grant in unneeded(asked, own)}
+        for who, own in policies.items()
+        if f"-{role}-" in who and own and (asked := [each for each in checks if each.who == who])
+    ]
+    assert found, f"no {role} has asked for anything"
+    return set.intersection(*found)
 
 
 def _reasons(template: dict[str, Any]) -> dict[str, dict[str, str]]:

@@ -10,7 +10,7 @@ import pytest
 from embedded.permissions.record import ALLOWED, FILE, Check
 from embedded.permissions.replay import is_allowed
 from infra.roles import UNEXERCISED
-from tests.infra.grants import mistaken_grants
+from tests.infra.grants import mistaken_grants, needed_by_none
 
 OBJECTS, OTHERS = "arn:aws:s3:::own/runs/*", "arn:aws:s3:::own/others/*"
 WHO = "arn:aws:sts::000000000000:assumed-role/Shoal-x-Role1-ABC/i-1"
@@ -63,6 +63,21 @@ def test_what_nothing_needs_is_named_unless_a_reason_explains_it(
 def test_a_reason_for_what_is_needed_is_named(tmp_path: Path) -> None:
     said = mistakes(tmp_path, statement(["s3:GetObject"], [OBJECTS]), reasons={"s3:GetObject": "because"})
     assert said == ["Role1 has a reason for s3:GetObject, which is needed"]
+
+
+def test_a_grant_of_several_deployments_is_needed_where_one_of_them_needs_it(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = []
+    for number, asked in enumerate(("s3:GetObject", "s3:PutObject")):
+        bucket = f"arn:aws:s3:::shoal-g{number}-data666c94c7-{number}b84a367b5456"
+        policy = [statement(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [f"{bucket}/*", f"{bucket}/runs/*"])]
+        who = f"Shoal-g{number}-Role1-ABC"
+        lines.append({"who": f"assumed-role/{who}", "policies": [policy]})
+        lines.append(asdict(Check(WHO.replace("Shoal-x-Role1-ABC", who), asked, f"{bucket}/others/1", ALLOWED)))
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert {each[-1] for each in needed_by_none(tmp_path, "Role1")} == {
+        "s3:DeleteObject",
+        "arn:aws:s3:::shoal--data/runs/*",
+    }
 
 
 def test_a_condition_holds_in_a_replay_as_it_did() -> None:

@@ -26,6 +26,7 @@ from infra import topology
 from infra.guard import prices
 from infra.handlers.guard import main
 from tests import slow
+from tests.infra.grants import needed_by_none
 from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, Storing, names
 
 
@@ -398,3 +399,11 @@ def test_a_stack_that_is_gone_is_left_in_peace(
     main.handler({"time": "2030-01-01T00:00:00Z"}, None)
     with pytest.raises(ClientError, match="ParameterNotFound"):
         boto3.client("ssm").get_parameter(Name="/shoal/gone/guard")
+
+
+def test_the_guard_has_no_permission_that_no_round_needs(aws: EmbeddedAws, request: pytest.FixtureRequest) -> None:
+    """All rounds of this file together; it is the last one."""
+    here = [each for each in request.session.items if each.path == request.path]
+    if len(here) < 20:
+        pytest.skip("other tests of this file were not selected, whose rounds need the guard's permissions")
+    assert needed_by_none(aws.folder, "GuardRole87F67C2B") == set()
