@@ -16,13 +16,13 @@ from bootstrap.hosts.connection import LostError
 from bootstrap.progress import Bars
 from bootstrap.training.places.hosts_store import BucketOfHosts
 from embedded.aws import EmbeddedAws
+from embedded.permissions.credentials import USER
 from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
 from tests.secrets import places_of
 from tests.ssh_hosts import SshHosts, ssh_hosts
 
 _BUCKET = "of-hosts"
 _OF_HOSTS = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLED", "NO_PROXY", "no_proxy")
-_SECRET = "of-the-command-alone"
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +66,12 @@ def until(pattern: str, training: Training) -> None:
 def test_hosts_train_with_a_bucket_and_no_folder(
     hosts: SshHosts, bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", _SECRET)
+    of_command = boto3.client("iam").create_access_key(UserName=USER)["AccessKey"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", of_command["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", of_command["SecretAccessKey"])
     training = Training(hosts, dataset, tmp_path / "out", *LONG)
     until("checkpoints/step-*", training)
-    secrets = (_SECRET, (hosts.home / ".ssh" / "id_ed25519").read_text().splitlines()[1])
+    secrets = (of_command["SecretAccessKey"], (hosts.home / ".ssh" / "id_ed25519").read_text().splitlines()[1])
     places = (aws.folder, tmp_path, *hosts.homes)
     assert [places_of(each, *places) for each in secrets] == [[], []]
     training.process.send_signal(signal.SIGINT)
