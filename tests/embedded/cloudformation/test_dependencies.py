@@ -145,6 +145,8 @@ def test_a_cluster_holds_its_subnet_and_groups(stacks, client, eventually):
     cluster = emr.run_job_flow(
         Name="cluster",
         ReleaseLabel="emr-7.13.0",
+        JobFlowRole="nodes",
+        ServiceRole="service",
         Instances={
             "KeepJobFlowAliveWhenNoSteps": True,
             "Ec2SubnetId": place,

@@ -1,5 +1,6 @@
 """A cluster by itself, without an emulator around it."""
 
+import json
 import os
 import time
 from typing import Any
@@ -8,10 +9,15 @@ import pytest
 
 from embedded.emr.cluster import EmulatedCluster
 from embedded.nodes.machine import Machine
+from embedded.seams import identity
+
+ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
 @pytest.fixture
 def make(tmp_path):
+    identity.roles["service"] = {"InlinePolicies": {"all": json.dumps(ALL)}}
+
     def cluster(**more: Any) -> EmulatedCluster:
         record: dict[str, Any] = {
             "Id": "j-1",

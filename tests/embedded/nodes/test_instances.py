@@ -28,6 +28,7 @@ class Group:
         data = {
             "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
             "InstanceType": "g5.xlarge",
+            "IamInstanceProfile": {"Name": "nodes"},
             "UserData": base64.b64encode(USER_DATA.encode()).decode(),
             "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": name}]}],
         }
