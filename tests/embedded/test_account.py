@@ -181,7 +181,8 @@ def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client, eventua
         "KeepJobFlowAliveWhenNoSteps": True,
         "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
     }
-    cluster = emr.run_job_flow(Name="idle", ReleaseLabel="emr-7.13.0", Instances=instances)["JobFlowId"]
+    roles = {"JobFlowRole": "nodes", "ServiceRole": "service"}
+    cluster = emr.run_job_flow(Name="idle", ReleaseLabel="emr-7.13.0", Instances=instances, **roles)["JobFlowId"]
 
     def state() -> str:
         return str(emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"])

@@ -117,16 +117,20 @@ class Deployed:
         limits = parts.GuardSpec(mail="ada@example.org", **guard)
         self.spec = spec.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=keep)})
         self.cloudformation = client("cloudformation")
-        self.cloudformation.create_stack(
+        self.create(becomes)
+        self.queue, self.function = self._subscribe(), self.named("GuardFunction")
+
+    def create(self, becomes: str = "CREATE_COMPLETE") -> None:
+        """Create the stack, until it is settled."""
+        self.stack = self.cloudformation.create_stack(
             StackName=self.stack_name,
             TemplateBody=self.template(),
             DisableRollback=True,
             Capabilities=["CAPABILITY_IAM"],
-        )
+        )["StackId"]
         stack = self.settled()
         assert stack["StackStatus"] == becomes, self.reasons()
-        self.stack, self.created = stack["StackId"], stack["CreationTime"]
-        self.queue, self.function = self._subscribe(), self.named("GuardFunction")
+        self.created = stack["CreationTime"]
 
     @property
     def stack_name(self) -> str:

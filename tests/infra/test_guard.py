@@ -1,8 +1,6 @@
 """The guard's function, run by the embedded AWS in small stacks: what it reads, and what it does."""
 
 import json
-import os
-import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,10 +8,6 @@ from pathlib import Path
 
 import boto3
 import pytest
-
-# Before the first import of CDK, which starts Node.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
@@ -231,13 +225,7 @@ def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topol
     if stays:
         body = s3.get_object(Bucket=bucket, Key=f"runs/{run}/model/config.json")["Body"]
         assert body.read() == b"weights"
-        small.stack = small.cloudformation.create_stack(
-            StackName=small.stack_name,
-            TemplateBody=small.template(),
-            DisableRollback=True,
-            Capabilities=["CAPABILITY_IAM"],
-        )["StackId"]
-        assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+        small.create()
         assert small.named("BucketsData") != bucket
         assert find_data_bucket(small.name, Account()) == bucket
 
@@ -402,8 +390,6 @@ def test_a_stack_that_is_gone_is_left_in_peace(
 
 
 def test_the_guard_has_no_permission_that_no_round_needs(aws: EmbeddedAws, request: pytest.FixtureRequest) -> None:
-    """All rounds of this file together; it is the last one."""
-    here = [each for each in request.session.items if each.path == request.path]
-    if len(here) < 20:
-        pytest.skip("other tests of this file were not selected, whose rounds need the guard's permissions")
+    if sum(each.path == request.path for each in request.session.items) < 20:
+        pytest.skip("other tests of this file, whose rounds need these permissions, were not selected")
     assert needed_by_none(aws.folder, "GuardRole87F67C2B") == set()

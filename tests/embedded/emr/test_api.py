@@ -222,6 +222,8 @@ def test_a_cluster_whose_log_bucket_is_missing_still_runs_steps(client, make):
         Name="lost",
         ReleaseLabel="emr-7.13.0",
         LogUri="s3://no-such-bucket/",
+        JobFlowRole="nodes",
+        ServiceRole="service",
         Instances={"KeepJobFlowAliveWhenNoSteps": False, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
         Steps=[{"Name": "only", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["true"]}}],
     )["JobFlowId"]
