@@ -12,10 +12,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from embedded.emulator_error import EmulatorError
 from embedded.faults.file import FaultFile
@@ -47,19 +46,18 @@ class EmbeddedAws:
     Args:
         folder: for its log, its nodes and its file systems; created when missing, and kept afterwards.
         port: where it listens on the loopback interface; None: a free port.
-        policies: those of the account's user, each a document by its name; None: it may do everything.
 
     Raises (on entering):
         EmulatorError: the port is in use, or the emulator does not start.
     """
 
-    def __init__(self, folder: Path, port: int | None = None, policies: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, folder: Path, port: int | None = None) -> None:
         self.folder = folder.resolve()
         self.log = self.folder / "emulator.log"
         self.port = _available_port(port)
         self.endpoint = f"http://{_HOST}:{self.port}"
         self.faults = FaultFile(self.folder)
-        self._user, self._policies = Credentials.new(), policies
+        self._user = Credentials.new()
         self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
@@ -93,7 +91,7 @@ class EmbeddedAws:
         Path(self.environment["AWS_SHARED_CREDENTIALS_FILE"]).write_text(
             f"[default]\naws_access_key_id = {self._user.key}\naws_secret_access_key = {self._user.secret}\n"
         )
-        self._user.write(self.folder / USER_FILE, self._policies)
+        self._user.write(self.folder / USER_FILE)
         with self.log.open("wb") as log:
             self._watchdog = subprocess.Popen(
                 [sys.executable, "-P", "-m", "embedded.watchdog", str(self.folder)],

@@ -1,7 +1,6 @@
 """Knows which EMR 7 releases have the Python that the jobs need, and until when AWS supports each.
 
-The data are from Amazon EMR's release guide, read in November 2026: each release's "supported lifecycle" and
-"application versions" (https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-7140-release.html and the like). AWS
+The data are from Amazon EMR's release guide: each release's "supported lifecycle" and "application versions". AWS
 still starts releases whose support has ended.
 """
 

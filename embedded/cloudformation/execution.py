@@ -16,6 +16,8 @@ _SESSION = "AWSCloudFormation"
 _OPERATIONS = ("CreateStack", "UpdateStack", "DeleteStack", "CreateChangeSet")
 _credentials_of: dict[str, Credentials] = {}
 """Those of the stacks, by their names."""
+_with_role: set[str] = set()
+"""The stacks that have a role, which they keep for later operations."""
 
 
 def install() -> None:
@@ -39,9 +41,12 @@ def _keeping_role(operation: Callable[[Record], Any]) -> Callable[[Record], Any]
         name, role = parameter(parameters, "StackName"), parameter(parameters, "RoleARN")
         stack = cloudformation.find_stack(name)
         name = stack["StackName"] if stack else name
+        if stack is None:
+            _with_role.discard(name)
         if role:
             _credentials_of[name] = identities.session_of(role, _SESSION)
-        elif name not in _credentials_of:
+            _with_role.add(name)
+        elif name not in _with_role:
             _credentials_of[name] = identities.caller()
         return operation(parameters)
 

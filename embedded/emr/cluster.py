@@ -134,7 +134,7 @@ class EmulatedCluster:
             service, profile = self.record["ServiceRole"], self.record["Ec2InstanceAttributes"]["IamInstanceProfile"]
             role = identities.role_of_profile(profile)
             arn, to = f"arn:aws:iam::{requests.account()}:role/{role}", {"iam:PassedToService": "ec2.amazonaws.com"}
-            if not is_allowed(service, "EMR", "iam:PassRole", arn, to):
+            if not is_allowed(service, "EMR", ["iam:PassRole"], arn, to):
                 self.terminate("VALIDATION_ERROR", f"Service role {service} has insufficient EC2 permissions")
                 return
             with acting_as(identities.session_of(service, "EMR")):

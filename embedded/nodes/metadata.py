@@ -21,12 +21,10 @@ _CREDENTIALS = "meta-data/iam/security-credentials/"
 MOUNTS = "/_mounts/"
 """Below it, by machine and file system, why EFS does not let a machine mount; nothing where it does."""
 _MOUNT = re.compile(MOUNTS + r"([ij]-[0-9a-zA-Z]{8,20})/(fs-[0-9a-zA-Z_-]+)")
-_CLIENT, _MOUNTED = (
-    ("ClientMount", "ClientWrite", "ClientRootAccess"),
-    {"elasticfilesystem:AccessedViaMountTarget": "true"},
-)
+_CLIENT = tuple(f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess"))
 _TOKEN = b"a-token-of-the-embedded-aws"
 _NOTICE = timedelta(minutes=2)
+_SESSION = timedelta(hours=6)
 _RENEWED = timedelta(hours=1)
 """A session is renewed when so little of it is left."""
 
@@ -67,7 +65,7 @@ def _refusal(role: str, machine: str, file_system: str) -> str:
     if region is None:
         return f"file system {file_system} has no mount target"
     arn = f"arn:aws:elasticfilesystem:{region}:{requests.account()}:file-system/{file_system}"
-    if all(is_allowed(role, machine, f"elasticfilesystem:{action}", arn, _MOUNTED) for action in _CLIENT):
+    if is_allowed(role, machine, _CLIENT, arn, {"elasticfilesystem:AccessedViaMountTarget": "true"}):
         return ""
     return f"access denied by server while mounting {file_system}"
 
@@ -96,7 +94,7 @@ def _of_role(machine: str, asked: str) -> tuple[int, bytes]:
         return (404, b"") if asked else (200, role.encode())
     now, made = datetime.now(UTC), _sessions.get(machine)
     if made is None or made.expires is None or made.expires - now < _RENEWED:
-        made = _sessions[machine] = identities.session_of(role, machine)
+        made = _sessions[machine] = identities.session_of(role, machine, _SESSION)
     assert made.expires is not None
     answer = {
         "Code": "Success",

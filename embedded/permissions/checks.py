@@ -1,5 +1,6 @@
 """Checks each request: nobody acts as the account's root, and a request that no action of IAM covers is refused."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,21 @@ def install(folder: Path) -> None:
     resources.install()
     record, enforce, authenticate = Recorder(folder), identity.enforce.now, identity.authenticate_only.now
 
-    def note(check: Check, key: str) -> None:
-        found = identity.resolve(key, requests.account())
-        record.write(check, [[vars(each) for each in policy] for policy in getattr(found, "policies", None) or []])
+    def note(check: Check, who: Any) -> None:
+        record.write(check, [[vars(each) for each in policy] for policy in getattr(who, "policies", None) or []])
 
     def enforced(
         key: str, action: str, service: str, region: str, resource_arn: str = "*", service_context: Record | None = None
     ) -> Any:
+        who = identity.resolve(key, requests.account())
         for also, arn, keys in [("", resource_arn, {}), *getattr(resource_arn, "also", ())]:
             asked = also or action
             context = {**(service_context or {}), **keys, **resources.tags_of(arn, asked.partition(":")[0])}
             refusal = enforce(key, asked, service, region, resource_arn=str(arn), service_context=context)
-            check = Check(_principal(key), asked, str(arn), DENIED, region, context)
+            check = Check(getattr(who, "arn", ""), asked, str(arn), DENIED, region, context)
             refusal = refusal or gateways.refusal(check)
             root = not refusal and identity.is_root(key)
-            note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), key)
+            note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), who)
             if root:
                 return identity.refused("AccessDenied", "The embedded AWS lets nobody act as the account's root.")
             if refusal:
@@ -37,8 +38,8 @@ def install(folder: Path) -> None:
         return None
 
     def authenticated(service: str, headers: Record, query: Record, request: str) -> Any:
-        key = routing.access_key(headers, query)
-        note(Check(_principal(key), service, "*", UNMAPPED), key)
+        who = identity.resolve(routing.access_key(headers, query), requests.account())
+        note(Check(getattr(who, "arn", ""), service, "*", UNMAPPED), who)
         message = f"The embedded AWS knows no action of IAM for this request of {service}, so nobody may make it."
         return authenticate(service, headers, query, request) or requests.json_error("AccessDeniedException", message)
 
@@ -46,15 +47,18 @@ def install(folder: Path) -> None:
     identity.authenticate_only.put(authenticated)
 
 
-def is_allowed(role: str, session: str, action: str, resource: str, context: Record | None = None) -> bool:
-    """Whether a role, by its name or ARN, may do what a service does for it without a request, in `session`."""
+def is_allowed(role: str, session: str, actions: Sequence[str], resource: str, context: Record | None = None) -> bool:
+    """Whether a role, by its name or ARN, may do all that a service does for it without a request, in `session`."""
     key = identities.session_of(role, session).key
-    service = action.partition(":")[0]
-    refusal = identity.enforce.now(
-        key, action, service, requests.region(), resource_arn=resource, service_context=context
+    return all(
+        identity.enforce.now(
+            key,
+            action,
+            action.partition(":")[0],
+            requests.region(),
+            resource_arn=resource,
+            service_context=context,
+        )
+        is None
+        for action in actions
     )
-    return refusal is None
-
-
-def _principal(key: str) -> str:
-    return str(getattr(identity.resolve(key, requests.account()), "arn", ""))

@@ -2,17 +2,15 @@
 
 import json
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 USER = "shoal"
 """The name of the account's user."""
 USER_FILE = "user.json"
 """In the emulator's folder: its user, until the emulator has started."""
-_ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +23,13 @@ class Credentials:
     expires: datetime | None = None
 
     def environment(self) -> dict[str, str]:
-        """The variables that give them to AWS's clients."""
-        found = {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
-        return {**found, "AWS_SESSION_TOKEN": self.token} if self.token else found
+        """The variables that give the user's keys to AWS's clients."""
+        return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
 
-    def write(self, path: Path, policies: Mapping[str, Any] | None) -> None:
-        """Leave the keys and the policies of the user for `add_user`; None: it may do everything."""
+    def write(self, path: Path) -> None:
+        """Leave the user's keys for `add_user`."""
         path.touch(mode=0o600)
-        path.write_text(json.dumps({"key": self.key, "secret": self.secret, "policies": policies or {"all": _ALL}}))
+        path.write_text(json.dumps({"key": self.key, "secret": self.secret}))
 
     @classmethod
     def new(cls) -> Self:

@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import yaml
 
 from embedded.permissions.credentials import USER, Credentials
 from embedded.seams import identity, requests
-
-_SESSION = timedelta(hours=6)
 
 
 def add_user(path: Path) -> None:
@@ -26,10 +23,9 @@ def add_user(path: Path) -> None:
         "CreateDate": created,
         "Path": "/",
         "PermissionsBoundary": "",
-        "AttachedPolicies": [],
+        "AttachedPolicies": ["arn:aws:iam::aws:policy/AdministratorAccess"],
         "Tags": [],
     }
-    identity.user_policies[USER] = {name: json.dumps(document) for name, document in asked["policies"].items()}
     identity.access_keys[asked["key"]] = {
         "UserName": USER,
         "AccessKeyId": asked["key"],
@@ -48,10 +44,10 @@ def add_managed_policies() -> None:
         identity.managed_policies[record["Arn"]] = record
 
 
-def session_of(role: str, name: str) -> Credentials:
-    """Credentials of a new session of a role, by the role's name or ARN, as `name`."""
+def session_of(role: str, name: str, lasts: timedelta | None = None) -> Credentials:
+    """Credentials of a new session of a role, by the role's name or ARN, as `name`. That of a service does not end."""
     role = role.rpartition("/")[2]
-    expires = datetime.now(UTC) + _SESSION
+    expires = datetime.now(UTC) + lasts if lasts else None
     made = Credentials(
         key=f"ASIA{secrets.token_hex(8).upper()}",
         secret=secrets.token_hex(20),
@@ -65,7 +61,7 @@ def session_of(role: str, name: str) -> Credentials:
             "UserId": f"{identity.roles.get(role, {}).get('RoleId', role)}:{name}",
             "SecretAccessKey": made.secret,
             "SessionToken": made.token,
-            "Expiration": time.time() + _SESSION.total_seconds(),
+            "Expiration": expires and expires.timestamp(),
         },
     )
     return made

@@ -46,12 +46,6 @@ class Resource(str):
 
     also: tuple[Asked, ...] = ()
 
-    @classmethod
-    def with_others(cls, arn: str, also: Iterator[Asked]) -> "Resource":
-        made = cls(arn)
-        made.also = tuple(also)
-        return made
-
 
 def install() -> None:
     """Complete what ministack knows of a request's resources."""
@@ -69,7 +63,9 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
         first, *rest = named or [arn]
         others: list[Asked] = [("", each, {}) for each in rest]
         operation = str(headers.get("x-amz-target", "")).rpartition(".")[2] or str(asked.get("Action", ""))
-        return Resource.with_others(first, iter([*others, *_passed(operation, asked, account)]))
+        found = Resource(first)
+        found.also = (*others, *_passed(operation, asked, account))
+        return found
 
     return completed
 

@@ -19,8 +19,6 @@ users: Table = _iam.take("_users")
 roles: Table = _iam.take("_roles")
 access_keys: Table = _iam.take("_access_keys")
 instance_profiles: Table = _iam.take("_instance_profiles")
-user_policies: Table = _iam.take("_user_inline_policies")
-"""The inline policies of users, by the user's name: each a document by its name."""
 
 managed_policies: dict[str, Record] = _iam.take("_aws_managed_policies")
 """AWS's own policies, by their ARNs."""

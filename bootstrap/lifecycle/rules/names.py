@@ -56,8 +56,14 @@ def no_such_release(context: PreflightContext) -> Iterator[str]:
 
 
 def not_prepared(context: PreflightContext) -> Iterator[str]:
-    """`cdk bootstrap` has not run in this account and region; `shoal deploy` runs it."""
-    if qualifier(context.account) is None:
+    """`cdk bootstrap` has not run in this account and region, where `shoal deploy` runs it, or with several qualifiers
+    of which none is the CDK's own."""
+    try:
+        prepared = qualifier(context.account) is not None
+    except ShoalError as error:
+        yield f"{error}."
+        return
+    if not prepared:
         yield (
             f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
             "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay)."

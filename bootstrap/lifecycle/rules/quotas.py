@@ -25,7 +25,7 @@ _OTHER_QUOTAS = frozenset(("dl", "hpc", "inf", "mac", "trn"))
 
 @dataclass(frozen=True)
 class Quota:
-    """A service quota, of EC2 in vCPUs."""
+    """A service quota: of running instances in vCPUs, of anything else its number."""
 
     code: str
     name: str

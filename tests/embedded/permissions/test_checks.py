@@ -208,10 +208,7 @@ def test_an_endpoint_lets_through_what_its_policy_allows(stacks: Any, upload: An
     assert stacks.delete("through") == "DELETE_COMPLETE"
 
 
-def test_the_user_has_the_policies_that_it_was_given(tmp_path: Path) -> None:
-    with EmbeddedAws(tmp_path / "aws", policies={"own": json.loads(allowing((["s3:ListAllMyBuckets"], ["*"])))}) as own:
-        session = boto3.Session(**keys_of(own), region_name=REGION)
-        assert session.client("s3", endpoint_url=own.endpoint).list_buckets()["Buckets"] == []
-        with pytest.raises(ClientError, match="UnauthorizedOperation"):
-            session.client("ec2", endpoint_url=own.endpoint).describe_vpcs()
-        assert not list(own.folder.glob("user.json"))  # nobody finds its keys there
+def test_nobody_finds_the_keys_of_the_user_in_the_emulators_folder(aws: EmbeddedAws) -> None:
+    secret = aws.environment["AWS_SECRET_ACCESS_KEY"]
+    found = [path for path in aws.folder.rglob("*") if path.is_file() and secret in path.read_text(errors="replace")]
+    assert found == [Path(aws.environment["AWS_SHARED_CREDENTIALS_FILE"])]

@@ -9,10 +9,12 @@ import pytest
 
 from bootstrap.aws import cdk
 from bootstrap.aws.account import Account
+from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.deploy import DeployRequest
 from bootstrap.lifecycle.rules.names import DEFAULT_QUALIFIER, qualifier
 from common.errors import ShoalError
 from infra import topology
+from tests.bootstrap.lifecycle.preflight import GPU, of
 
 
 @pytest.fixture(params=[[], [DEFAULT_QUALIFIER], ["acme"], ["acme", DEFAULT_QUALIFIER], ["acme", "zeta"]])
@@ -34,6 +36,8 @@ def test_the_cdks_own_qualifier_comes_first_and_then_the_only_other_one(
             ShoalError, match=r"several qualifiers, acme, zeta; .* -c @aws-cdk/core:bootstrapQualifier="
         ):
             qualifier(Account(asking))
+        _, found = preflight.online(of(training=[GPU]), asking, deployment="mine", owner="ada")
+        assert [each.level for each in found if "several qualifiers" in each.sentence] == ["warning"]
         return
     expected = DEFAULT_QUALIFIER if DEFAULT_QUALIFIER in prepared else next(iter(prepared), None)
     assert qualifier(Account(asking)) == expected
