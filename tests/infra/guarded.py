@@ -127,6 +127,7 @@ class Deployed:
             TemplateBody=self.template(),
             DisableRollback=True,
             Capabilities=["CAPABILITY_IAM"],
+            RoleARN="arn:aws:iam::000000000000:role/execution",
         )["StackId"]
         stack = self.settled()
         assert stack["StackStatus"] == becomes, self.reasons()
