@@ -21,7 +21,12 @@ def make_roles(iam: Any) -> None:
     """Make what clusters and nodes that a test starts by itself have: the roles `service` and `other` of EMR and
     `execution` of CloudFormation, and the instance profile `nodes`. All may do everything."""
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
-    services = {"service": "elasticmapreduce", "other": "elasticmapreduce", "nodes": "ec2", "execution": "cloudformation"}
+    services = {
+        "service": "elasticmapreduce",
+        "other": "elasticmapreduce",
+        "nodes": "ec2",
+        "execution": "cloudformation",
+    }
     for name, service in services.items():
         trust = {"Effect": "Allow", "Principal": {"Service": f"{service}.amazonaws.com"}, "Action": "sts:AssumeRole"}
         document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
