@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import boto3
 import pytest
@@ -34,6 +35,17 @@ def make_roles(iam: Any) -> None:
         iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=json.dumps(everything))
     iam.create_instance_profile(InstanceProfileName="nodes")
     iam.add_role_to_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
+
+
+def session_with(document: dict[str, Any]) -> boto3.Session:
+    """A session of a new user of the account, who has this policy and nothing else."""
+    iam, name = boto3.client("iam"), f"person-{uuid4().hex[:8]}"
+    iam.create_user(UserName=name)
+    iam.put_user_policy(UserName=name, PolicyName="only", PolicyDocument=json.dumps(document))
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    return boto3.Session(
+        aws_access_key_id=key["AccessKeyId"], aws_secret_access_key=key["SecretAccessKey"], region_name="us-east-1"
+    )
 
 
 @contextmanager

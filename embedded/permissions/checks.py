@@ -24,7 +24,7 @@ def install(folder: Path) -> None:
     ) -> Any:
         who = identity.resolve(key, requests.account())
         for also, arn, keys in [("", resource_arn, {}), *getattr(resource_arn, "also", ())]:
-            asked = also or action
+            asked = also or resources.action_of(action)
             context = {**(service_context or {}), **keys, **resources.tags_of(arn, asked.partition(":")[0])}
             refusal = enforce(key, asked, service, region, resource_arn=str(arn), service_context=context)
             check = Check(getattr(who, "arn", ""), asked, str(arn), DENIED, region, context)

@@ -2,22 +2,33 @@
 and roles that are passed to a service, for which `iam:PassRole` is asked, too."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from embedded.permissions import identities
-from embedded.seams import autoscaling, ec2, emr, identity, requests
+from embedded.seams import autoscaling, ec2, emr, identity, requests, storage
 from embedded.seams.lookup import Record
 
 Asked = tuple[str, str, Record]
 """What is asked beside a request's own action: an action, a resource, condition keys."""
 
-_LISTED: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "ssm": (("Names",), "parameter/{}"),
-    "elasticmapreduce": (("ClusterId", "JobFlowId", "JobFlowIds", "ResourceId"), "cluster/{}"),
+_PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "budgets": (("BudgetName",), "budgets::{account}:budget/{name}"),
+    "elasticmapreduce": (
+        ("ClusterId", "JobFlowId", "JobFlowIds", "ResourceId"),
+        "elasticmapreduce:{region}:{account}:cluster/{name}",
+    ),
+    "events": (("Rule", "Name"), "events:{region}:{account}:rule/{name}"),
+    "iam": (("InstanceProfileName",), "iam::{account}:instance-profile/{name}"),
+    "monitoring": (("AlarmNames",), "cloudwatch:{region}:{account}:alarm:{name}"),
+    "ssm": (("Names", "Path"), "ssm:{region}:{account}:parameter/{name}"),
 }
-"""The fields of a JSON service's requests that name resources, and the end of their ARN."""
+"""By service, the fields of requests that name resources, and the rest of such a resource's ARN."""
 _KINDS = {
+    "acl": "network-acl",
+    "eipalloc": "elastic-ip",
     "eni": "network-interface",
+    "fl": "vpc-flow-log",
     "i": "instance",
     "igw": "internet-gateway",
     "lt": "launch-template",
@@ -30,6 +41,16 @@ _KINDS = {
     "vpce": "vpc-endpoint",
 }
 """The types of EC2's resources, by how their ids begin."""
+_ENDING = re.compile("Delete|Detach|Disassociate|Release|Revoke|Terminate")
+"""The operations of EC2 that end something, by how their names begin."""
+_MOUNT_TARGET = re.compile("/mount-targets/([^/]+)")
+_ACTIONS = {
+    "budgets:CreateBudget": "budgets:ModifyBudget",
+    "budgets:DeleteBudget": "budgets:ModifyBudget",
+    "budgets:DescribeBudgets": "budgets:ViewBudget",
+    "budgets:UpdateBudget": "budgets:ModifyBudget",
+}
+"""IAM's names of actions, where they are not the operations'."""
 _PASSED: Mapping[str, Mapping[str, str]] = {
     "CreateChangeSet": {"RoleARN": "cloudformation.amazonaws.com"},
     "CreateFlowLogs": {"DeliverLogsPermissionArn": "vpc-flow-logs.amazonaws.com"},
@@ -50,7 +71,9 @@ class Resource(str):
 def install() -> None:
     """Complete what ministack knows of a request's resources."""
     identity.resource.wrap(_completed)
-    identity.tags_of_service.update(autoscaling=_group_tags, ec2=_ec2_tags, elasticmapreduce=_emr_tags)
+    identity.tags_of_service.update(
+        autoscaling=_group_tags, ec2=_ec2_tags, elasticfilesystem=_efs_tags, elasticmapreduce=_emr_tags
+    )
 
 
 def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
@@ -59,10 +82,15 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
     ) -> Resource:
         arn = arn_of(service, method, path, headers, body, query, region, account)
         asked = _fields(body, query)
+        operation = str(headers.get("x-amz-target", "")).rpartition(".")[2] or str(asked.get("Action", ""))
         named = _named(service, asked, region, account)
+        target = _MOUNT_TARGET.search(path) if service == "elasticfilesystem" else None
+        if target and (mounted := storage.mount_targets.get(target[1])):
+            named = [f"arn:aws:elasticfilesystem:{region}:{account}:file-system/{mounted['FileSystemId']}"]
+        if service == "ec2" and _ENDING.match(operation):
+            named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
         first, *rest = named or [arn]
         others: list[Asked] = [("", each, {}) for each in rest]
-        operation = str(headers.get("x-amz-target", "")).rpartition(".")[2] or str(asked.get("Action", ""))
         found = Resource(first)
         found.also = (*others, *_passed(operation, asked, account))
         return found
@@ -80,13 +108,34 @@ def _fields(body: bytes, query: Record) -> Record:
 
 
 def _named(service: str, asked: Record, region: str, account: str) -> list[str]:
-    fields, ending = _LISTED.get(service, ((), ""))
+    fields, place = _PLACES.get(service, ((), ""))
     for field in fields:
-        if value := asked.get(field):
+        if value := asked.get(field) or asked.get(f"{field}.member.1"):
             names = value if isinstance(value, list) else [value]
-            place = f"arn:aws:{service}:{region}:{account}:"
-            return [name if name.startswith("arn:") else place + ending.format(name.lstrip("/")) for name in names]
+            place = f"arn:aws:{place.format(region=region, account=account, name='{}')}"
+            return [name if name.startswith("arn:") else place.format(name.lstrip("/")) for name in names]
     return []
+
+
+def _ended(operation: str, asked: Record) -> Iterator[str]:
+    """The kinds and ids of what a request to EC2 ends."""
+    for field, value in asked.items():
+        kind = _KINDS.get(str(value).partition("-")[0])
+        if kind and re.search(r"Id(\.\d+)?$", field) and "." not in field.partition("Id")[0]:
+            yield f"{kind}/{value}"
+    if operation == "DeletePlacementGroup":
+        yield f"placement-group/{asked.get('GroupName')}"
+    if association := asked.get("AssociationId"):
+        yield from _associated(association)
+
+
+def _associated(association: str) -> Iterator[str]:
+    for identifier, address in ec2.addresses.items():
+        if address.get("AssociationId") == association:
+            yield f"elastic-ip/{identifier}"
+    for identifier, table in ec2.route_tables.items():
+        if any(each.get("RouteTableAssociationId") == association for each in table["Associations"]):
+            yield f"route-table/{identifier}"
 
 
 def _passed(operation: str, asked: Record, account: str) -> Iterator[Asked]:
@@ -105,15 +154,30 @@ def _group_tags() -> Iterator[tuple[str, list[Record]]]:
 
 
 def _ec2_tags() -> Iterator[tuple[str, list[Record]]]:
+    place = f"arn:aws:ec2:{requests.region()}:{requests.account()}"
     for name, tags in ec2.tags.items():
         kind = _KINDS.get(name.partition("-")[0], "")
-        yield f"arn:aws:ec2:{requests.region()}:{requests.account()}:{kind}/{name}", tags
+        yield f"{place}:{kind}/{name}", tags
+    for name, group in ec2.placement_groups.items():
+        yield f"{place}:placement-group/{name}", ec2.tags.get(group["GroupId"]) or []
+
+
+def _efs_tags() -> Iterator[tuple[str, list[Record]]]:
+    for record in storage.file_systems.values():
+        yield record["FileSystemArn"], record.get("Tags") or []
+    for record in storage.access_points.values():
+        yield record["AccessPointArn"], record.get("Tags") or []
 
 
 def _emr_tags() -> Iterator[tuple[str, list[Record]]]:
     for name, record in emr.clusters.items():
         arn = f"arn:aws:elasticmapreduce:{requests.region()}:{requests.account()}:cluster/{name}"
         yield arn, record.get("Tags") or []
+
+
+def action_of(operation: str) -> str:
+    """IAM's name of the action that ministack calls by the name of an operation."""
+    return _ACTIONS.get(operation, operation)
 
 
 def tags_of(arn: str, service: str) -> Record:

@@ -7,6 +7,9 @@ from embedded.seams.lookup import Answer, MinistackModule, Record, Seam, Table
 
 _efs, _s3 = MinistackModule("services.efs"), MinistackModule("services.s3")
 
+access_points: Table = _efs.take("_access_points")
+file_systems: Table = _efs.take("_file_systems")
+"""Access points and file systems, by their ids."""
 mount_targets: Table = _efs.take("_mount_targets")
 """The mount targets of file systems, by their ids."""
 

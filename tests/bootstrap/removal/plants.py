@@ -240,7 +240,9 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     ),
     "efs file system": Planter.system,
     "efs mount target": lambda p: p.client("efs").create_mount_target(FileSystemId=p.system(), SubnetId=p.subnet()),
-    "efs access point": lambda p: p.client("efs").create_access_point(FileSystemId=p.system(), ClientToken=p.name),
+    "efs access point": lambda p: p.client("efs").create_access_point(
+        FileSystemId=p.system(), ClientToken=p.name, Tags=p.tags
+    ),
     "s3 bucket": bucket,
     "lambda function": function,
     "log group": lambda p: p.client("logs").create_log_group(logGroupName=f"/aws/x/{p.name}", tags=p.pairs),

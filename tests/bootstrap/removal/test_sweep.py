@@ -21,7 +21,8 @@ from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResour
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, Throttled
-from infra import topology
+from infra import policies, topology
+from tests.aws import session_with
 from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, oddly_named
 
 pytestmark = pytest.mark.usefixtures("aws")
@@ -39,9 +40,10 @@ def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -
         plant(mine)
     planted = left_over(before, inventory())
     assert planted.keys() >= PLANTS.keys()
-    foreseen = find_resources("a", Account())
+    person = Account(session_with(policies.document(policies.USER)))
+    foreseen = find_resources("a", person)
     assert {thing.kind for thing in foreseen} >= PLANTS.keys()
-    found = sweep("a", Account(), stuck_seconds=20)
+    found = sweep("a", person, stuck_seconds=20)
     assert [(each.kind, each.why) for each in found if each.outcome != DELETED] == []
     assert left_over(before, inventory()) == {}
     assert left_over(inventory(), before) == {}

@@ -137,17 +137,17 @@ def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> 
     iam = boto3.client("iam")
     trust = {"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}
     iam.create_role(
-        RoleName="execution", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        RoleName="limited", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
     )
-    role = f"arn:aws:iam::{ACCOUNT}:role/execution"
+    role = f"arn:aws:iam::{ACCOUNT}:role/limited"
     group = {"Group": {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}}
     assert stacks.create("denied", group, RoleARN=role) == "ROLLBACK_COMPLETE"
     assert "ec2:CreatePlacementGroup" in stacks.reasons("denied")
     iam.put_role_policy(
-        RoleName="execution", PolicyName="own", PolicyDocument=allowing((["ec2:*PlacementGroup*"], ["*"]))
+        RoleName="limited", PolicyName="own", PolicyDocument=allowing((["ec2:*PlacementGroup*"], ["*"]))
     )
     assert stacks.create("allowed", group, RoleARN=role) == "CREATE_COMPLETE"
-    assert last(aws, "ec2:CreatePlacementGroup").principal.endswith(":assumed-role/execution/AWSCloudFormation")
+    assert last(aws, "ec2:CreatePlacementGroup").principal.endswith(":assumed-role/limited/AWSCloudFormation")
     stacks.delete("allowed")
     stacks.delete("denied")
 
