@@ -1,4 +1,5 @@
-"""The CDK app: `cdk deploy -c topology=NAME_OR_FILE [-c deployment=NAME] [-c owner=NAME] [-c generation=N]`.
+"""The CDK app: `cdk deploy -c topology=NAME_OR_FILE [-c deployment=NAME] [-c owner=NAME] [-c generation=N]
+[-c permissions_boundary=ARN]`.
 
 An idle EMR cluster terminates itself, and CloudFormation does not notice. To start a new cluster, deploy with a new
 generation (default: 1), and pass the same generation in later deployments: a change back replaces the cluster, too.
@@ -62,6 +63,8 @@ def build(app: App) -> ShoalStack:
             "`-c topology=FILE.yaml` with a file of your own."
         )
     spec = topology.load(str(name), TOPOLOGIES)
+    if boundary := app.node.try_get_context("permissions_boundary"):
+        spec = _limited(spec, str(boundary))
     deployment = topology.check_deployment(str(app.node.try_get_context("deployment") or spec.name))
     owner = app.node.try_get_context("owner")
     return ShoalStack(
@@ -80,6 +83,16 @@ def _generation(given: object) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
         raise TopologyError(f"'{text}' is not a generation; write a whole number from 1, such as `-c generation=2`.")
     return int(text)
+
+
+def _limited(spec: topology.Topology, policy: str) -> topology.Topology:
+    """The topology with this permissions boundary, unless it has one of its own."""
+    if not re.fullmatch(topology.POLICY_ARN, policy):
+        raise TopologyError(
+            f"'{policy}' is not a policy; write its ARN, such as "
+            "`-c permissions_boundary=arn:aws:iam::111122223333:policy/ShoalBoundary`."
+        )
+    return spec if spec.permissions_boundary else spec.model_copy(update={"permissions_boundary": policy})
 
 
 def main() -> None:

@@ -72,6 +72,9 @@ EMR_LOGS_PREFIX = "emr/"
 """Where EMR writes in the log bucket: its own log of each cluster, below the cluster's id."""
 
 
+POLICY_ARN = r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
+
+
 def stack_name(deployment: str) -> str:
     """The CloudFormation stack of a deployment."""
     return STACK_PREFIX + check_deployment(deployment)
@@ -141,7 +144,7 @@ class Topology(parts.TopologyPart):
     )
     permissions_boundary: str | None = Field(
         default=None,
-        pattern=r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$",
+        pattern=POLICY_ARN,
         description="the ARN of a policy that limits all roles of the deployment, or nothing",
         examples=["arn:aws:iam::111122223333:policy/boundary"],
     )

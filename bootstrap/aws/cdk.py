@@ -32,16 +32,19 @@ def prepare(
     region: str,
     environment: Mapping[str, str],
     log: Path,
+    execution: str | None = None,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
     """Run `cdk bootstrap` for a region of an account, which is needed once, for all topologies.
+
+    `execution` is the ARN of the policy of what CloudFormation may do; None: everything, as the CDK has it.
 
     It runs in an empty folder. Beside app.py the CDK would first run the app, which takes longer than the bootstrap.
     """
     with TemporaryDirectory(prefix="shoal-cdk-") as folder:
         place, nowhere = f"aws://{account}/{region}", Path(folder)
         run(
-            ["bootstrap", place],
+            ["bootstrap", place, *(["--cloudformation-execution-policies", execution] if execution else [])],
             environment=environment,
             assembly=nowhere / "assembly",
             log=log,

@@ -19,7 +19,8 @@ from typing import Any
 
 import boto3
 
-from bootstrap.aws import cdk, objects
+from bootstrap.aws import cdk, objects, policies
+from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment, find_deployment
 from bootstrap.demo.reviews import WrittenReviews, write_reviews
 from bootstrap.prediction.texts import held_out
@@ -43,6 +44,7 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.permissions import record
 from experiments.report.writing import report
 from infra import cost, topology
+from infra.policies import BOUNDARY, EXECUTION, POLICIES, USER
 from jobs.merge import MergeResult
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
@@ -127,13 +129,18 @@ def run(
                 stack.enter_context(_environment(aws.environment))
 
             def cdk_run(*arguments: str) -> None:
-                cdk.run(arguments, environment=aws.environment, assembly=folder / "assembly", log=log)
+                cdk.run(arguments, environment={}, assembly=folder / "assembly", log=log)
 
             with announce("cdk bootstrap"):
-                cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=log)
+                account = Account()
+                policies.provide(account, POLICIES)
+                allowed = policies.arn(account, EXECUTION)
+                cdk.prepare(account=ACCOUNT, region=REGION, execution=allowed, environment=aws.environment, log=log)
                 before = inventory()
+            stack.enter_context(_environment(_person(account)))
             with announce(f"cdk deploy -c topology={TOPOLOGY}"):
-                cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "--require-approval", "never")
+                limits = f"permissions_boundary={policies.arn(account, BOUNDARY)}"
+                cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "-c", limits, "--require-approval", "never")
                 result.created = {kind: len(found) for kind, found in left_over(before, inventory()).items()}
             texts = _preprocess_and_train(result, files, folder, output, announce)
             with ThreadPoolExecutor(1) as beside:
@@ -152,6 +159,15 @@ def run(
     result.total_seconds = time.monotonic() - begun
     _check(result, generated=not files)
     return result
+
+
+def _person(account: Account) -> dict[str, str]:
+    """The keys of a new user of the account, who may do what ShoalUser allows, and nothing else."""
+    iam, name = account.client("iam"), "demo"
+    iam.create_user(UserName=name)
+    iam.attach_user_policy(UserName=name, PolicyArn=policies.arn(account, USER))
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    return {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
 
 
 def _require_own(model: Path) -> None:

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from bootstrap.aws import cdk, clusters, stacks
+from bootstrap.aws import cdk, clusters, policies, stacks
 from bootstrap.aws.account import Account, connect
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.lifecycle import failure, guard
@@ -28,6 +28,7 @@ from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_empty, why_kept
 from common.errors import ShoalError
 from infra import libraries, topology
+from infra.policies import EXECUTION
 from infra.topology import Topology
 
 _LAST_LOOKS = 3
@@ -60,12 +61,14 @@ class DeployRequest:
 
     def context(self, generation: int) -> list[str]:
         """The context arguments for the CDK app."""
+        boundary = policies.boundary(self.account)
         values = {
             "topology": self.source,
             "deployment": self.deployment,
             "owner": self.owner,
             "generation": generation,
             "@aws-cdk/core:bootstrapQualifier": qualifier(self.account) or DEFAULT_QUALIFIER,
+            **({"permissions_boundary": boundary} if boundary else {}),
         }
         return [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
 
@@ -116,11 +119,16 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
         if qualifier(request.account) is None:
-            say("preparing the account for the CDK: the stack CDKToolkit is created once for each region, and stays")
+            say(
+                "preparing the account for the CDK: the stack CDKToolkit is created once for each region, and stays; "
+                f"CloudFormation gets the policy {EXECUTION}, and no more"
+            )
             bars.stage("cdk bootstrap", 0)
+            policies.provide(request.account)
             cdk.prepare(
                 account=request.account.number(),
                 region=request.region,
+                execution=policies.arn(request.account, EXECUTION),
                 environment=_environment(request),
                 log=log,
                 watch=bars.tick,

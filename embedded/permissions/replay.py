@@ -39,8 +39,10 @@ def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
 
 
 def unneeded(checks: Iterable[Check], policies: Sequence[Policy]) -> Iterator[Grant]:
-    """The grants without which everything that was asked for would be allowed all the same."""
-    asked = [*{(each.action, each.resource, repr(each.context)): each for each in checks}.values()]
+    """The grants without which everything that these policies allow, of what was asked for, would be allowed all the
+    same."""
+    every = {(each.action, each.resource, repr(each.context)): each for each in checks}
+    asked = [each for each in every.values() if is_allowed(each, policies)]
     for number, policy in enumerate(policies):
         for statement in policy:
             if statement["effect"] != "Allow":

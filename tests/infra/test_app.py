@@ -28,6 +28,10 @@ def run_app(out: Path, context: dict[str, str], **environment: str) -> subproces
             {"topology": "demo", "generation": "0"},
             "'0' is not a generation; write a whole number from 1, such as `-c generation=2`.",
         ),
+        (
+            {"topology": "demo", "permissions_boundary": "ShoalBoundary"},
+            "'ShoalBoundary' is not a policy; write its ARN, such as ",
+        ),
         ({"topology": "demo", "generation": "next"}, "'next' is not a generation; "),
         ({"topology": "demo", "deployment": "my_demo"}, "'my_demo' cannot name a deployment: use at most 40 letters,"),
     ],
@@ -42,8 +46,9 @@ def test_a_wrong_name_is_one_sentence_without_a_traceback(
     assert not done.stdout
 
 
-def test_deployment_owner_and_generation_come_from_the_context(tmp_path: Path) -> None:
-    given = {"deployment": "second", "owner": "Ada Lovelace", "generation": "2"}
+def test_deployment_owner_generation_and_boundary_come_from_the_context(tmp_path: Path) -> None:
+    boundary = "arn:aws:iam::111122223333:policy/ShoalBoundary"
+    given = {"deployment": "second", "owner": "Ada Lovelace", "generation": "2", "permissions_boundary": boundary}
     done = run_app(tmp_path, {"topology": "demo", **given})
     assert done.returncode == 0, done.stderr
     stack = json.loads((tmp_path / "manifest.json").read_text())["artifacts"]["Shoal-second"]["properties"]
@@ -52,7 +57,10 @@ def test_deployment_owner_and_generation_come_from_the_context(tmp_path: Path) -
         "shoal:topology": "demo",
         "shoal:owner": "Ada-Lovelace",
     }
-    assert '"PreprocessingCluster2' in (tmp_path / "Shoal-second.template.json").read_text()
+    template = (tmp_path / "Shoal-second.template.json").read_text()
+    assert '"PreprocessingCluster2' in template
+    roles = [each for each in json.loads(template)["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
+    assert {each["Properties"].get("PermissionsBoundary") for each in roles} == {boundary}
 
 
 def test_a_home_that_cannot_be_written_does_not_stop_the_app(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import PreflightContext
 from common.errors import ShoalError
 from infra import topology
+from infra.policies import BOUNDARY, EXECUTION
 
 DEFAULT_QUALIFIER = "hnb659fds"
 """That of `cdk bootstrap` without `--qualifier`."""
@@ -66,7 +67,9 @@ def not_prepared(context: PreflightContext) -> Iterator[str]:
     if not prepared:
         yield (
             f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
-            "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay)."
+            "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay). CloudFormation may then do "
+            f"what Shoal's stacks need, by the policies {EXECUTION} and {BOUNDARY} (docs/permissions.md), and no more; "
+            "where other apps of the CDK need more, run `cdk bootstrap` with a policy of your own before."
         )
 
 

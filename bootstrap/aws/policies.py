@@ -1,0 +1,52 @@
+"""Shoal's policies in an account: CloudFormation's, and the boundary of the roles that it creates."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from bootstrap.aws.account import Account
+from infra import policies
+
+_MOST_VERSIONS = 5
+"""Of a managed policy (IAM and AWS STS quotas)."""
+
+
+def provide(account: Account, names: tuple[str, ...] = (policies.EXECUTION, policies.BOUNDARY)) -> None:
+    """Create the policies of these names, or make the present ones what they are in this version of Shoal."""
+    iam = account.client("iam")
+    for name in names:
+        wanted = policies.document(name)
+        try:
+            iam.create_policy(PolicyName=name, PolicyDocument=json.dumps(wanted))
+        except iam.exceptions.EntityAlreadyExistsException:
+            _renew(account, arn(account, name), wanted)
+
+
+def _renew(account: Account, policy: str, wanted: Mapping[str, Any]) -> None:
+    iam = account.client("iam")
+    versions = sorted(
+        account.items("iam", "list_policy_versions", "Versions", PolicyArn=policy),
+        key=lambda version: (not version["IsDefaultVersion"], version["CreateDate"]),
+    )
+    default, *others = versions
+    present = iam.get_policy_version(PolicyArn=policy, VersionId=default["VersionId"])["PolicyVersion"]["Document"]
+    if present == wanted:
+        return
+    if len(versions) == _MOST_VERSIONS:
+        iam.delete_policy_version(PolicyArn=policy, VersionId=others[0]["VersionId"])
+    iam.create_policy_version(PolicyArn=policy, PolicyDocument=json.dumps(wanted), SetAsDefault=True)
+
+
+def arn(account: Account, name: str) -> str:
+    """The ARN of the account's policy of this name."""
+    return f"arn:aws:iam::{account.number()}:policy/{name}"
+
+
+def boundary(account: Account) -> str | None:
+    """The ARN of the account's ShoalBoundary, which CloudFormation then wants on all roles; None without one."""
+    iam, policy = account.client("iam"), arn(account, policies.BOUNDARY)
+    try:
+        iam.get_policy(PolicyArn=policy)
+    except iam.exceptions.NoSuchEntityException:
+        return None
+    return policy

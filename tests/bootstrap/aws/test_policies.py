@@ -1,0 +1,61 @@
+"""Shoal's policies in an account are created once, and renewed where they are another version's."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws import policies
+from bootstrap.aws.account import Account
+from embedded.aws import EmbeddedAws
+from infra.policies import BOUNDARY, EXECUTION, document
+
+
+@pytest.fixture
+def account(aws: EmbeddedAws) -> Iterator[Account]:
+    found = Account()
+    yield found
+    for name in (EXECUTION, BOUNDARY):
+        arn = policies.arn(found, name)
+        iam = found.client("iam")
+        for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
+            if not version["IsDefaultVersion"]:
+                iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
+        iam.delete_policy(PolicyArn=arn)
+
+
+def versions(arn: str) -> list[tuple[str, bool, Any]]:
+    iam = boto3.client("iam")
+    return [
+        (
+            each["VersionId"],
+            each["IsDefaultVersion"],
+            iam.get_policy_version(PolicyArn=arn, VersionId=each["VersionId"])["PolicyVersion"]["Document"],
+        )
+        for each in iam.list_policy_versions(PolicyArn=arn)["Versions"]
+    ]
+
+
+def test_they_are_created_once_and_the_boundary_is_found(account: Account) -> None:
+    assert policies.boundary(account) is None
+    policies.provide(account)
+    policies.provide(account)
+    assert policies.boundary(account) == policies.arn(account, BOUNDARY)
+    for name in (EXECUTION, BOUNDARY):
+        assert versions(policies.arn(account, name)) == [("v1", True, document(name))]
+
+
+def test_another_versions_policy_is_renewed_also_where_five_versions_are_kept(account: Account) -> None:
+    policies.provide(account)
+    iam, arn = account.client("iam"), policies.arn(account, EXECUTION)
+    for number in range(4):
+        statement = {"Effect": "Allow", "Action": f"s3:Get{number}", "Resource": "*"}
+        body = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        iam.create_policy_version(PolicyArn=arn, PolicyDocument=body, SetAsDefault=True)
+    policies.provide(account)
+    found = versions(arn)
+    assert len(found) == 5
+    assert [each for _, default, each in found if default] == [document(EXECUTION)]
+    assert "v1" not in {name for name, _, _ in found}

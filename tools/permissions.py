@@ -1,0 +1,102 @@
+"""Writes docs/permissions.md: Shoal's policies as they can be pasted, and why they have what no test needs.
+
+`python -m tools.permissions` writes it; a test fails where the document is not what this writes.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from infra.policies import BOUNDARY, EXECUTION, POLICIES, USER, document, reasons
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "permissions.md"
+_INTRODUCTION = f"""\
+# Permissions
+
+What Shoal needs in an AWS account, as three policies. Each is made from `infra/policies/` by
+`python -m tools.permissions`; in `make demo` they are in force, in an emulated account that checks every request.
+
+| Policy | For | Attach it to |
+| --- | --- | --- |
+| `{USER}` | whoever plans, deploys, runs and destroys | the person's role or user |
+| `{EXECUTION}` | CloudFormation, in place of AdministratorAccess | the CDK's execution role, by `cdk bootstrap` |
+| `{BOUNDARY}` | the most that a role of a deployment may do | every role that CloudFormation creates |
+
+`shoal deploy` in an account and region that is not prepared for the CDK creates `{EXECUTION}` and `{BOUNDARY}`
+and runs `cdk bootstrap` with them. Whoever does that first needs more than `{USER}`: the CDK's bootstrap creates
+roles. An administrator can do it once, from a checkout of Shoal, for everybody:
+
+```
+for name in {USER} {EXECUTION} {BOUNDARY}; do
+  python -m tools.permissions $name > $name.json
+  aws iam create-policy --policy-name $name --policy-document file://$name.json
+done
+cdk bootstrap aws://ACCOUNT/REGION \\
+  --cloudformation-execution-policies arn:aws:iam::ACCOUNT:policy/{EXECUTION}
+aws iam attach-role-policy --role-name ROLE-OF-THE-PERSON --policy-arn arn:aws:iam::ACCOUNT:policy/{USER}
+```
+
+`{EXECUTION}` lets CloudFormation create roles only with `{BOUNDARY}` as their permissions boundary. `shoal deploy`
+finds that policy in the account and sets the boundary by itself. With plain `cdk deploy` give it:
+`-c permissions_boundary=arn:aws:iam::ACCOUNT:policy/{BOUNDARY}`, or write `permissions_boundary` in the topology.
+An account that was prepared by `cdk bootstrap` alone goes on as it is, and needs none of the two.
+
+Other apps of the CDK in the same account and region share its execution role, and fail if they need more: prepare such
+an account with a policy of your own before, or these apps with a qualifier of their own (`cdk bootstrap --qualifier`).
+
+Beside these policies, add what only you can know: reading your own buckets where reviews are (`s3:GetObject` and
+`s3:ListBucket`, for the `inputs` and the `data: bucket:` of a topology), and your own KMS key where a topology names
+one (`kms:Decrypt`, `kms:GenerateDataKey`). `make prices` needs `pricing:GetProducts`.
+"""
+_TEXTS = {
+    USER: """\
+It reads names and states in the whole account, changes only what has Shoal's names or the tag `shoal:deployment`, and
+creates nothing by itself. `ec2:RunInstances` is for the preflight's dry run, which finds in seconds what would
+otherwise fail once the cluster is paid for. IAM cannot limit it to dry runs; it allows no instance with a role.""",
+    EXECUTION: """\
+What the handlers of CloudFormation's resource types need, by AWS's registry of types, for the types in Shoal's
+templates, and on Shoal's names where IAM has names.""",
+    BOUNDARY: """\
+It grants nothing by itself. A role of a deployment may do what its own policies allow and this allows, too.""",
+}
+
+
+def made() -> str:
+    """The document."""
+    return "\n".join([_INTRODUCTION, *(_section(policy, text) for policy, text in _TEXTS.items())])
+
+
+def pasted(policy: str) -> str:
+    """A policy as JSON."""
+    return json.dumps(document(policy), indent=2) + "\n"
+
+
+def _section(policy: str, text: str) -> str:
+    rows = [
+        f"| {sid} | `{grant}` | {reason} |" for sid, found in reasons(policy).items() for grant, reason in found.items()
+    ]
+    table = [
+        "",
+        "Grants that no test needs, with the reason:",
+        "",
+        "| Statement | Grant | Reason |",
+        "| --- | --- | --- |",
+    ]
+    return "\n".join(
+        [f"## {policy}", "", text, "", "```json", pasted(policy) + "```", *([*table, *rows] if rows else []), ""]
+    )
+
+
+def main() -> None:
+    """Print the policy of a name, or write the document."""
+    parser = argparse.ArgumentParser(prog="python -m tools.permissions", description=main.__doc__)
+    parser.add_argument("policy", nargs="?", choices=POLICIES, help="print this one as JSON")
+    policy = parser.parse_args().policy
+    if policy:
+        print(pasted(policy), end="")
+    else:
+        DOCUMENT.write_text(made())
+
+
+if __name__ == "__main__":
+    main()
