@@ -144,6 +144,22 @@ def _make_others_stricter() -> None:
     bucket = cloudformation.handlers_of("AWS::S3::Bucket")
     bucket["delete"] = _delete_bucket
     _tag_buckets(bucket)
+    _name_log_groups(cloudformation.handlers_of("AWS::Logs::LogGroup"))
+
+
+def _name_log_groups(handlers: Record) -> None:
+    """Name log groups without a name after the stack and the logical id, as AWS does."""
+    create: Callable[..., Created] = handlers["create"]
+    update: Callable[..., Created] = handlers["update"]
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        return create(logical, {"LogGroupName": cloudformation.generated_name(stack, logical), **properties}, stack)
+
+    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
+        named = {"LogGroupName": identifier}
+        return update(identifier, {**named, **old}, {**named, **new}, *rest)
+
+    handlers.update(create=created, update=updated)
 
 
 def _tag_buckets(handlers: Record) -> None:
