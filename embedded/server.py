@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from embedded import origin_check
-from embedded.cloudformation import deletion, dependencies, execution, group_type, lifecycle, registry
+from embedded.cloudformation import authorization, deletion, dependencies, execution, group_type, lifecycle, registry
 from embedded.emr import api, metrics
 from embedded.emulator_error import EmulatorError
 from embedded.faults import account, delays, quotas, refusals
@@ -48,6 +48,7 @@ def main() -> None:
     dependencies.install(faults)
     registry.install(faults)
     execution.install()
+    authorization.install()
     lifecycle.install()
     deletion.install()
     metadata.install(faults)

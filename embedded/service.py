@@ -24,6 +24,7 @@ __all__ = [
     "Operation",
     "Record",
     "RefusedError",
+    "acting",
     "acting_as",
     "client",
     "json_operation",
@@ -54,6 +55,11 @@ def acting_as(credentials: Credentials) -> Iterator[None]:
         yield
     finally:
         _acting.reset(before)
+
+
+def acting() -> Credentials | None:
+    """The credentials of `acting_as`; None outside of such a block."""
+    return _acting.get(None)
 
 
 def client(service: str) -> Any:

@@ -13,7 +13,10 @@ from embedded.seams.cloudformation import StackTask
 from embedded.service import Record, acting_as, parameter
 
 _SESSION = "AWSCloudFormation"
-_OPERATIONS = ("CreateStack", "UpdateStack", "DeleteStack", "CreateChangeSet")
+_OPERATIONS = (
+    *("CreateStack", "UpdateStack", "DeleteStack", "CreateChangeSet"),
+    *("RollbackStack", "ContinueUpdateRollback"),
+)
 _credentials_of: dict[str, Credentials] = {}
 """Those of the stacks, by their names."""
 _with_role: set[str] = set()
@@ -48,6 +51,7 @@ def _keeping_role(operation: Callable[[Record], Any]) -> Callable[[Record], Any]
             _with_role.add(name)
         elif name not in _with_role:
             _credentials_of[name] = identities.caller()
-        return operation(parameters)
+        with acting_as(_credentials_of[name]):
+            return operation(parameters)
 
     return kept

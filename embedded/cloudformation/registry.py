@@ -13,7 +13,7 @@ from embedded.cloudformation import ec2_types, emr_types, other_types
 from embedded.cloudformation.resource_type import TAGS, Created, ResourceType
 from embedded.faults.file import Faults
 from embedded.faults.kinds import CreateFails, DeleteFails
-from embedded.seams import cloudformation, ec2, storage
+from embedded.seams import cloudformation, ec2, identity, storage
 from embedded.service import Record
 
 TYPES: Mapping[str, ResourceType] = {**ec2_types.TYPES, **emr_types.TYPES, **other_types.TYPES}
@@ -141,6 +141,7 @@ def _make_others_stricter() -> None:
         return identifier, {**attributes, "CidrBlock": ec2.vpcs[identifier]["CidrBlock"]}
 
     vpc.update(create=created, update=updated)
+    _bound_roles(cloudformation.handlers_of("AWS::IAM::Role"))
     bucket = cloudformation.handlers_of("AWS::S3::Bucket")
     bucket["delete"] = _delete_bucket
     _tag_buckets(bucket)
@@ -158,6 +159,28 @@ def _name_log_groups(handlers: Record) -> None:
     def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
         named = {"LogGroupName": identifier}
         return update(identifier, {**named, **old}, {**named, **new}, *rest)
+
+    handlers.update(create=created, update=updated)
+
+
+def _bound_roles(handlers: Record) -> None:
+    """Limit a role by its permissions boundary, which must exist."""
+    create, update = handlers["create"], handlers["update"]
+
+    def bound(properties: Record, handle: Callable[[], Created]) -> Created:
+        boundary = properties.get("PermissionsBoundary")
+        if boundary and not identity.policy_exists(boundary):
+            reason = f"Scope ARN: {boundary} does not exist or is not attachable."
+            raise ValueError(f"{reason} (Service: Iam, Status Code: 404)")
+        name, attributes = handle()
+        identity.roles[name]["PermissionsBoundary"] = boundary
+        return name, attributes
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        return bound(properties, lambda: create(logical, properties, stack))
+
+    def updated(identifier: str, old: Record, new: Record, *rest: Any) -> Created:
+        return bound(new, lambda: update(identifier, old, new, *rest))
 
     handlers.update(create=created, update=updated)
 

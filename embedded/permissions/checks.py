@@ -47,18 +47,20 @@ def install(folder: Path) -> None:
     identity.authenticate_only.put(authenticated)
 
 
+def refusal(key: str, action: str, resource: str, context: Record | None = None) -> str:
+    """Why the bearer of an access key may not do what a service does for it without a request; empty where it may."""
+    service = action.partition(":")[0]
+    found = identity.enforce.now(
+        key, action, service, requests.region(), resource_arn=resource, service_context=context
+    )
+    if found is None:
+        return ""
+    if not hasattr(found, "decision"):
+        return str(found.message)
+    return identity.denial(action, found.principal_arn, resource, found.decision == "Deny")
+
+
 def is_allowed(role: str, session: str, actions: Sequence[str], resource: str, context: Record | None = None) -> bool:
     """Whether a role, by its name or ARN, may do all that a service does for it without a request, in `session`."""
     key = identities.session_of(role, session).key
-    return all(
-        identity.enforce.now(
-            key,
-            action,
-            action.partition(":")[0],
-            requests.region(),
-            resource_arn=resource,
-            service_context=context,
-        )
-        is None
-        for action in actions
-    )
+    return not any(refusal(key, action, resource, context) for action in actions)

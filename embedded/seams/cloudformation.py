@@ -52,6 +52,9 @@ conditions: Seam[Callable[[Record, Record], dict[str, bool]]] = Seam(
 create_resource: Seam[Callable[[str, str, Record, str], Any]] = Seam("_provision_resource", _stacks)
 """Creates a resource: its type, logical id, properties and stack's name."""
 
+update_resource: Seam[Callable[..., Any]] = Seam("_update_resource", _stacks)
+"""Updates or replaces a resource: its type, physical id, old and new properties, stack's name, logical id, and more."""
+
 delete_resource: Seam[Callable[[str, str, Record, str, str], None]] = Seam("_delete_resource", _stacks)
 """Deletes a resource: its type, physical id, properties, stack's name and logical id."""
 

@@ -23,6 +23,9 @@ instance_profiles: Table = _iam.take("_instance_profiles")
 managed_policies: dict[str, Record] = _iam.take("_aws_managed_policies")
 """AWS's own policies, by their ARNs."""
 
+policy_exists: Callable[[str], bool] = _iam.take("_policy_exists")
+"""Whether there is a managed policy of this ARN, AWS's own or the account's."""
+
 managed_policy: Callable[[str, str], Record] = _iam.take("_make_aws_managed_record")
 """The record of one of AWS's own policies: its name, its document as JSON."""
 
@@ -54,6 +57,9 @@ evaluate_policy: Callable[[Any, Any], Any] = _evaluator.take("evaluate_resource_
 
 asked: Callable[..., Any] = _evaluator.take("EvalContext")
 statement: Callable[..., Any] = _evaluator.take("ParsedStatement")
+
+denial: Callable[[str, str, str, bool], str] = MinistackModule("core.iam_actions").take("identity_denial_message")
+"""The sentence of a refusal: action, who asked, resource, and whether a policy denies it explicitly."""
 
 refused: Callable[..., Any] = _evaluator.take("AuthError")
 """A failure to authenticate: its code and message."""

@@ -144,7 +144,9 @@ def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> 
     assert stacks.create("denied", group, RoleARN=role) == "ROLLBACK_COMPLETE"
     assert "ec2:CreatePlacementGroup" in stacks.reasons("denied")
     iam.put_role_policy(
-        RoleName="limited", PolicyName="own", PolicyDocument=allowing((["ec2:*PlacementGroup*"], ["*"]))
+        RoleName="limited",
+        PolicyName="own",
+        PolicyDocument=allowing((["ec2:*PlacementGroup*", "ec2:CreateTags"], ["*"])),
     )
     assert stacks.create("allowed", group, RoleARN=role) == "CREATE_COMPLETE"
     assert last(aws, "ec2:CreatePlacementGroup").principal.endswith(":assumed-role/limited/AWSCloudFormation")

@@ -1,0 +1,127 @@
+"""A stack's execution role must be allowed what CloudFormation does with each resource."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from embedded.permissions.record import ALLOWED, read_checks
+
+TOPIC = {"Type": "AWS::SNS::Topic", "Properties": {"Tags": [{"Key": "a", "Value": "b"}]}}
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+LIMIT = f"arn:aws:iam::{ACCOUNT}:policy/limit"
+POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "*"}]}
+
+
+def allow(actions: list[str], resource: str = "*", **condition: Any) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Action": actions, "Resource": resource}
+    return {**statement, "Condition": condition} if condition else statement
+
+
+@pytest.fixture
+def role(aws: EmbeddedAws) -> Iterator[Callable[..., str]]:
+    """role(statement, ...): the ARN of the execution role `limited`, which may now do this alone."""
+    iam = boto3.client("iam")
+    iam.create_role(RoleName="limited", AssumeRolePolicyDocument=json.dumps(TRUST))
+
+    def limited(*statements: dict[str, Any]) -> str:
+        document = json.dumps({"Version": "2012-10-17", "Statement": [*statements]})
+        iam.put_role_policy(RoleName="limited", PolicyName="own", PolicyDocument=document)
+        return f"arn:aws:iam::{ACCOUNT}:role/limited"
+
+    yield limited
+    iam.delete_role_policy(RoleName="limited", PolicyName="own")
+    iam.delete_role(RoleName="limited")
+
+
+CREATES = ["sns:CreateTopic", "sns:TagResource", "sns:Get*", "sns:List*"]
+
+
+@pytest.mark.parametrize("lacking", ["sns:CreateTopic", "sns:TagResource", "sns:Get*"])
+def test_a_stack_whose_role_lacks_an_action_fails_with_the_sentence_and_leaves_nothing(
+    lacking: str, stacks: Any, role: Callable[..., str]
+) -> None:
+    own = role(allow([each for each in CREATES if each != lacking]), allow(["sns:DeleteTopic"]))
+    assert stacks.create("lacking", {"Topic": TOPIC}, RoleARN=own) == "ROLLBACK_COMPLETE"
+    service, _, action = lacking.removesuffix("*").partition(":")
+    said = stacks.reasons("lacking")
+    who = f"User: arn:aws:sts::{ACCOUNT}:assumed-role/limited/AWSCloudFormation is not authorized to perform:"
+    assert f'Resource handler returned message: "{who} {service}:{action}' in said
+    assert f"on resource: arn:aws:sns:{REGION}:{ACCOUNT}:lacking-Topic-* because no identity-based policy" in said
+    assert "HandlerErrorCode: AccessDenied" in said
+    assert boto3.client("sns").list_topics()["Topics"] == []
+    stacks.delete("lacking")
+
+
+def test_updates_and_deletions_are_checked_too(stacks: Any, role: Callable[..., str]) -> None:
+    own = role(allow(CREATES))
+    assert stacks.create("later", {"Topic": TOPIC}, RoleARN=own) == "CREATE_COMPLETE", stacks.reasons("later")
+    named = {**TOPIC, "Properties": {**TOPIC["Properties"], "DisplayName": "later"}}
+    assert stacks.update("later", {"Topic": named}) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "sns:SetTopicAttributes" in stacks.reasons("later")
+    assert stacks.delete("later") == "DELETE_FAILED"
+    assert "sns:DeleteTopic" in stacks.reasons("later")
+    role(allow(["sns:*"], f"arn:aws:sns:{REGION}:{ACCOUNT}:later-*"))
+    assert stacks.delete("later") == "DELETE_COMPLETE"
+
+
+def test_a_boundary_can_be_required_of_roles(stacks: Any, role: Callable[..., str], aws: EmbeddedAws) -> None:
+    boto3.client("iam").create_policy(PolicyName="limit", PolicyDocument=json.dumps(POLICY))
+    bounded = {"StringEquals": {"iam:PermissionsBoundary": LIMIT}}
+    own = role(
+        allow(["iam:CreateRole", "iam:*RolePolicy"], f"arn:aws:iam::{ACCOUNT}:role/bounded-*", **bounded),
+        allow(["iam:Get*", "iam:List*", "iam:TagRole", "iam:UntagRole", "iam:DeleteRole"]),
+    )
+    free = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+    held = {"Type": "AWS::IAM::Role", "Properties": {**free["Properties"], "PermissionsBoundary": LIMIT}}
+    policy = {
+        "Type": "AWS::IAM::Policy",
+        "Properties": {"PolicyName": "own", "PolicyDocument": POLICY, "Roles": [{"Ref": "Role"}]},
+    }
+    for name, made, ends in (
+        ("bounded-free", free, "ROLLBACK_COMPLETE"),
+        ("other", held, "ROLLBACK_COMPLETE"),
+        ("bounded-held", held, "CREATE_COMPLETE"),
+    ):
+        assert stacks.create(name, {"Role": made, "Policy": policy}, RoleARN=own) == ends, stacks.reasons(name)
+        assert ("iam:CreateRole" in stacks.reasons(name)) is (ends != "CREATE_COMPLETE")
+        assert stacks.delete(name) == "DELETE_COMPLETE", stacks.reasons(name)
+    put = [
+        each for each in read_checks(aws.folder) if each.action == "iam:PutRolePolicy" and "bounded-" in each.resource
+    ]
+    assert {(each.decision, each.context["iam:PermissionsBoundary"]) for each in put} == {(ALLOWED, LIMIT)}
+
+
+def test_the_parameters_that_a_template_names_are_read_with_the_role(
+    stacks: Any, role: Callable[..., str], client: Any
+) -> None:
+    client("ssm").put_parameter(Name="/named", Value="3", Type="String")
+    own = role(allow(["sns:*"]))
+    named = {"Named": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/named"}}
+    template = json.dumps({"Parameters": named, "Resources": {"Topic": TOPIC}})
+    with pytest.raises(ClientError, match=rf"ssm:GetParameters on resource: .*:{ACCOUNT}:parameter/named because"):
+        client("cloudformation").create_stack(StackName="parameters", TemplateBody=template, RoleARN=own)
+    referring = {**TOPIC, "Properties": {"DisplayName": "{{resolve:ssm:/named}}"}}
+    assert stacks.create("referring", {"Topic": referring}, RoleARN=own) == "ROLLBACK_COMPLETE"
+    assert "ssm:GetParameters" in stacks.reasons("referring")
+    role(allow(["sns:*"]), allow(["ssm:GetParameters"], f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/named"))
+    assert stacks.delete("referring") == "DELETE_COMPLETE"
+    assert stacks.create("referring", {"Topic": referring}, RoleARN=own) == "CREATE_COMPLETE"
+    stacks.delete("referring")
+
+
+def test_a_type_whose_actions_are_not_known_needs_a_role_that_may_do_anything(
+    stacks: Any, role: Callable[..., str]
+) -> None:
+    queue = {"Type": "AWS::SQS::Queue"}
+    assert stacks.create("unknown", {"Queue": queue}, RoleARN=role(allow(["sqs:*"]))) == "ROLLBACK_COMPLETE"
+    stacks.delete("unknown")
+    assert stacks.create("unknown", {"Queue": queue}, RoleARN=role(allow(["*"]))) == "CREATE_COMPLETE"
+    stacks.delete("unknown")
