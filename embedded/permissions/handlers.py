@@ -14,7 +14,7 @@ from embedded.permissions.resources import Asked
 from embedded.seams.lookup import Record
 
 _FIELD = re.compile(r"\{([\w.]+)\}")
-_READS = re.compile(r"[\w-]+:(Describe|Get|List|View)")
+READS = re.compile(r"[\w-]+:(Describe|Get|List|View)")
 _BOUNDED = (
     *("iam:AttachRolePolicy", "iam:CreateRole", "iam:DeleteRolePolicy"),
     *("iam:DetachRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"),
@@ -79,7 +79,7 @@ def needed(resource: Resource, operation: str, boundary_of: Callable[[str], str 
 
 
 def _tags_nothing(action: str, resource: Resource) -> bool:
-    return "Tag" in action and not _READS.match(action) and not any("Tag" in name for name in resource.properties)
+    return "Tag" in action and not READS.match(action) and not any("Tag" in name for name in resource.properties)
 
 
 def _boundary(action: str, arn: str, resource: Resource, boundary_of: Callable[[str], str | None]) -> Record:

@@ -58,6 +58,9 @@ evaluate_policy: Callable[[Any, Any], Any] = _evaluator.take("evaluate_resource_
 asked: Callable[..., Any] = _evaluator.take("EvalContext")
 statement: Callable[..., Any] = _evaluator.take("ParsedStatement")
 
+parse: Callable[[Any], list[Any]] = _evaluator.take("parse_policy_document")
+"""The statements of a policy's document."""
+
 denial: Callable[[str, str, str, bool], str] = MinistackModule("core.iam_actions").take("identity_denial_message")
 """The sentence of a refusal: action, who asked, resource, and whether a policy denies it explicitly."""
 

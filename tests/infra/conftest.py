@@ -3,6 +3,7 @@
 CDK runs in the Node of the virtual environment, also where the environment is not activated.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -16,8 +17,11 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 from aws_cdk import App
 
 from app import flags
+from infra import policies
 from infra.stack import ShoalStack
-from infra.topology import Topology
+from infra.topology import Topology, stack_name
+from tests.infra.handled import ACCOUNT, Handled
+from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES
 
 
 @pytest.fixture(scope="session")
@@ -66,3 +70,20 @@ def synthesise(root: Path) -> Callable[..., ShoalStack]:
         )
 
     return build
+
+
+@pytest.fixture(scope="session")
+def handled(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Handled]:
+    """The stacks of all topologies, whose roles have the permissions boundary, by the topologies' names."""
+    out, specs = tmp_path_factory.mktemp("bounded"), [*TOPOLOGIES, *IN_OTHER_NETWORKS]
+    app = App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags())
+    bound = {"permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/{policies.BOUNDARY}"}
+    for spec in specs:
+        own = spec.model_copy(update=bound)
+        ShoalStack(app, spec=own, deployment=spec.name, owner="ada", generation=1, root=root, emulated=True)
+    app.synth()
+    stacks = {spec.name: stack_name(spec.name) for spec in specs}
+    return {
+        name: Handled(stack, json.loads((out / f"{stack}.template.json").read_text("utf-8")))
+        for name, stack in stacks.items()
+    }

@@ -1,0 +1,33 @@
+"""What CloudFormation's handlers need is held against the schemas that it is taken from."""
+
+from typing import Any
+
+import pytest
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+from embedded.aws import REGION
+from embedded.permissions import handlers
+
+OPERATIONS = ("create", "read", "update", "delete")
+WITHOUT_HANDLERS = {"AWS::EMR::Cluster", "Custom"}
+
+
+@pytest.mark.parametrize("kind", sorted(handlers.handlers()))
+def test_what_handlers_need_is_in_their_schema_and_no_read_is_missing(kind: str) -> None:
+    listed, found = handlers.handlers()[kind], schema_of(kind)
+    assert bool(found) is (kind not in WITHOUT_HANDLERS)
+    for operation in OPERATIONS if found else ():
+        own = set(listed.get(operation, ()))
+        reads = set(listed.get("read", ())) if operation in ("create", "update") else set()
+        asked = set(found.get(operation, {}).get("permissions", ()))
+        assert own <= asked
+        missing = asked - own - reads
+        assert not [action for action in missing if handlers.READS.match(action)]
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """What a type's handlers need by its schema; nothing where that does not say."""
+    if kind == "Custom":
+        return {}
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region=REGION, resource_type=kind).schema
+    return dict(schema.get("handlers") or {})

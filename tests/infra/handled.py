@@ -1,0 +1,111 @@
+"""What CloudFormation asks for, with the execution role, to handle the resources of a synthesised template.
+
+Names are those that CloudFormation generates: the stack's, the logical id, and a suffix.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from embedded.permissions.handlers import Resource, handlers_of, needed
+from embedded.permissions.record import ALLOWED, Check, Statement
+from embedded.seams import identity
+from tests.infra.invariants import Resources
+
+ACCOUNT, REGION = "111122223333", "us-east-1"
+WHO = f"arn:aws:sts::{ACCOUNT}:assumed-role/cdk-hnb659fds-cfn-exec-role-{ACCOUNT}-{REGION}/AWSCloudFormation"
+_PSEUDO = {
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::URLSuffix": "amazonaws.com",
+}
+_ARNS = {
+    "AWS::EFS::FileSystem": "elasticfilesystem:{region}:{account}:file-system/fs-1",
+    "AWS::Events::Rule": "events:{region}:{account}:rule/{name}",
+    "AWS::IAM::InstanceProfile": "iam::{account}:instance-profile/{name}",
+    "AWS::IAM::Role": "iam::{account}:role/{name}",
+    "AWS::Lambda::Function": "lambda:{region}:{account}:function:{name}",
+    "AWS::Logs::LogGroup": "logs:{region}:{account}:log-group:{name}:*",
+    "AWS::S3::Bucket": "s3:::{name}",
+    "AWS::SNS::Topic": "sns:{region}:{account}:{name}",
+}
+
+
+def statements(document: dict[str, Any]) -> list[Statement]:
+    """A policy as it is replayed."""
+    return [vars(each) for each in identity.parse(document)]
+
+
+class Handled:
+    """A template with the values that CloudFormation gives its references."""
+
+    def __init__(self, stack: str, template: dict[str, Any]) -> None:
+        self.stack, self.template = stack, template
+        self.resources: Resources = template["Resources"]
+
+    def checks(self) -> Iterator[Check]:
+        """All that is asked for while the stack is created, updated and deleted."""
+        named = [each["Default"] for each in self.template["Parameters"].values() if "SSM" in each["Type"]]
+        for name in {*named, *re.findall(r"resolve:ssm:([^}:]+)", json.dumps(self.resources))}:
+            account = "" if name.startswith("/aws/") else ACCOUNT
+            yield check("ssm:GetParameters", f"arn:aws:ssm:{REGION}:{account}:parameter{name}")
+        for logical, resource in self.resources.items():
+            for operation in ("create", "update", "delete"):
+                made = Resource(
+                    kind=resource["Type"],
+                    logical=logical,
+                    properties=self.resolved(resource.get("Properties", {})),
+                    stack=self.stack,
+                    region=REGION,
+                    account=ACCOUNT,
+                    physical="" if operation == "create" else self._physical(logical),
+                )
+                assert handlers_of(made.kind)["create"] != ["*"], f"what {made.kind} needs is not known"
+                for action, arn, context in needed(made, operation, self._boundary_of):
+                    yield check(action, arn, **context)
+
+    def resolved(self, value: Any) -> Any:
+        """A value of the template, with all references resolved."""
+        if isinstance(value, list):
+            return [self.resolved(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if len(value) != 1:
+            return {key: self.resolved(each) for key, each in value.items()}
+        ((function, of),) = value.items()
+        if function == "Ref":
+            return self._reference(of)
+        if function == "Fn::GetAtt":
+            return self._arn(of[0]) if of[1] == "Arn" else f"{of[0]}.{of[1]}"
+        if function == "Fn::Join":
+            return str(of[0]).join(str(self.resolved(each)) for each in of[1])
+        if function == "Fn::Sub":
+            return re.sub(r"\$\{([^}]+)\}", lambda found: str(self._reference(found[1])), of)
+        return {function: self.resolved(of)}
+
+    def _reference(self, name: str) -> str:
+        if name == "AWS::StackId":
+            return f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{self.stack}/1234"
+        return _PSEUDO.get(name) or self._physical(name)
+
+    def _physical(self, logical: str) -> str:
+        kind = self.resources[logical]["Type"]
+        if kind == "AWS::SNS::Topic":
+            return self._arn(logical)
+        name = f"{self.stack}-{logical}-1A2B3C"
+        return name.lower() if kind == "AWS::S3::Bucket" else name
+
+    def _arn(self, logical: str) -> str:
+        kind = self.resources[logical]["Type"]
+        name = f"{self.stack}-{logical}-1A2B3C" if kind == "AWS::SNS::Topic" else self._physical(logical)
+        return "arn:aws:" + _ARNS[kind].format(region=REGION, account=ACCOUNT, name=name)
+
+    def _boundary_of(self, role: str) -> str | None:
+        found = (each for name, each in self.resources.items() if self._physical(name) == role)
+        return next(found)["Properties"].get("PermissionsBoundary")
+
+
+def check(action: str, resource: str, **context: Any) -> Check:
+    return Check(WHO, action, resource, ALLOWED, REGION, context)

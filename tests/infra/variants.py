@@ -1,0 +1,53 @@
+"""The topologies that are shipped, and some with options that none of those has."""
+
+from pathlib import Path
+from typing import Any
+
+from infra import topology
+
+SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+IMAGE = {"image": "ami-0a1b2c3d4e5f60718"}
+EMR = {"instance_type": "m5.xlarge"}
+P5: dict[str, Any] = {"instance_type": "p5.48xlarge", "count": 2, "reservation": "cr-0a1b2c3d4e5f60718", "efa": True}
+ALL: dict[str, Any] = {
+    "zone": "us-east-1b",
+    "kms_key": KEY,
+    "permissions_boundary": "arn:aws:iam::111122223333:policy/boundary",
+    "owner": "ada",
+    "tags": {"cost-centre": "42"},
+    "preprocessing": {
+        **IMAGE,
+        "primary": EMR,
+        "core": {**EMR, "count": 1},
+        "task": {**EMR, "count": 1, "market": "spot"},
+        "scaling": {"maximum": 4},
+    },
+    "training": [
+        {**P5, **IMAGE, "market": "capacity-block"},
+        {**P5, "name": "reserved", "start": "deploy"},
+        {"instance_type": "g6e.48xlarge", "count": 2, "market": "spot", "efa": True},
+        {"instance_type": "m5.xlarge", "count": 1, "role": "read"},
+    ],
+    "max_dollars": 100,
+    "share": "efs",
+    "data": {"keep": True},
+    "inputs": ["s3://theirs/2024/"],
+    "guard": {"budget": 90, "mail": "me@example.org"},
+    "network": {"egress": "nat", "shell": True},
+}
+INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
+TOPOLOGIES = [
+    # All shipped ones, of which none has inputs, one that has some, and one with every option.
+    *(topology.load(name, SHIPPED) for name in topology.names(SHIPPED)),
+    topology.load("demo", SHIPPED).model_copy(update=INPUTS),
+    topology.Topology.model_validate({"name": "with-all", "description": "x", **ALL}),
+]
+IN_OTHER_NETWORKS = [
+    # Every option in a network that is given, and with a shell but no NAT.
+    topology.Topology.model_validate({"name": name, "description": "x", **ALL, "network": network})
+    for name, network in (
+        ("in-network", {"vpc": "vpc-0a1b2c3d4e5f60718", "subnet": "subnet-0a1b2c3d4e5f60718"}),
+        ("without-nat", {"shell": True}),
+    )
+]
