@@ -1,0 +1,222 @@
+"""An acceptance run: its limits, its report, what it tells of calls, and the whole of it on the emulator."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.account import Account
+from bootstrap.removal.inventory import inventory, left_over
+from common.errors import ShoalError
+from embedded.aws import EmbeddedAws
+from infra import policies
+from tools.acceptance_aws.__main__ import main, refuse_above
+from tools.acceptance_aws.account import ROLE, Setup
+from tools.acceptance_aws.calls import CallListener, calls_in_trail
+from tools.acceptance_aws.life import counted
+from tools.acceptance_aws.report import DONE, FAILED, Report, Step
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def made(**fields: Any) -> Report:
+    account = {"emulated": False, "region": "us-east-1", "topology": "starter", "deployment": "mine"}
+    limits = {"max_dollars": 10, "hours": 2, "predicted": 1.59}
+    return Report(**{**account, **limits, "begun": "then", "ended": "later", **fields})
+
+
+def test_what_may_cost_more_than_the_limit_is_refused_before_anything_is_made() -> None:
+    refuse_above(9.5, 10)
+    with pytest.raises(ShoalError, match=r"this may cost \$10\.01, more than the limit of \$10"):
+        refuse_above(10.01, 10)
+
+
+@pytest.mark.parametrize(
+    ("status", "dollars"),
+    [
+        ({"created": "2026-01-01T10:00:00+00:00", "as_of": None, "spent": None, "dollars_an_hour_at_most": 0.5}, 1.0),
+        ({"created": "x", "as_of": "2026-01-01T11:00:00+00:00", "spent": 3.0, "dollars_an_hour_at_most": 0.5}, 3.5),
+        ({"created": "2026-01-01T10:00:00+00:00", "as_of": None, "spent": None, "dollars_an_hour_at_most": None}, None),
+        ({}, None),
+    ],
+)
+def test_what_is_not_counted_yet_counts_as_if_everything_ran(status: dict[str, Any], dollars: float | None) -> None:
+    assert counted(status, NOW) == dollars
+
+
+def test_a_report_passes_where_every_step_was_done_and_nothing_is_left() -> None:
+    done, failed = Step(name="a", outcome=DONE), Step(name="b", outcome=FAILED)
+    assert made(steps=[done]).passed
+    assert not made(steps=[done, failed]).passed
+    assert not made(steps=[done], left=["a bucket"]).passed
+    assert not made(steps=[done], ended="").passed
+
+
+def test_a_report_says_what_happened_and_is_read_again(tmp_path: Path) -> None:
+    report = made(
+        steps=[Step(name="shoal deploy", outcome=FAILED, seconds=1.25, detail="a|b\nc")],
+        left=["role ShoalAcceptance: it is in use"],
+        counted=0.5,
+        operations={"s3 HeadBucket": {"ok": 2, "404": 1}},
+    )
+    report.write(tmp_path)
+    assert Report.read(tmp_path / "report.json") == report
+    page = (tmp_path / "report.md").read_text("utf-8").splitlines()
+    assert page[0] == "# Acceptance of Shoal: failed"
+    for line in (
+        "| predicted, 2 h with everything at work | 1.59 |",
+        "| counted by Shoal before the end, at most | 0.50 |",
+        "| billed by AWS | unknown |",
+        "| shoal deploy | failed | 1.2 | a\\|b<br>c |",
+        "- role ShoalAcceptance: it is in use",
+        "| s3 HeadBucket | 2 | 404 1 |",
+    ):
+        assert line in page
+
+
+@pytest.mark.usefixtures("aws")
+def test_calls_of_other_processes_are_counted_with_their_answers() -> None:
+    code = (
+        "import boto3\nboto3.client('sts').get_caller_identity()\nboto3.client('efs').describe_file_systems()\n"
+        "try:\n    boto3.client('s3').head_bucket(Bucket='none')\nexcept Exception:\n    pass"
+    )
+    with CallListener(["efs", "s3", "sts"]) as listener:
+        subprocess.run([sys.executable, "-c", code], env={**os.environ, **listener.environment}, check=True)
+        until = time.monotonic() + 20
+        while len(listener.calls) < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+    assert listener.calls == {
+        "sts GetCallerIdentity": {"ok": 1},
+        "efs DescribeFileSystems": {"ok": 1},
+        "s3 HeadBucket": {"404": 1},
+    }
+
+
+def test_the_calls_of_the_deployments_roles_are_found_in_the_trail() -> None:
+    def event(role: str, source: str, name: str, **more: str) -> dict[str, str]:
+        arn = f"arn:aws:sts::111122223333:assumed-role/{role}/x"
+        return {
+            "CloudTrailEvent": json.dumps(
+                {"userIdentity": {"arn": arn}, "eventSource": f"{source}.amazonaws.com", "eventName": name, **more}
+            )
+        }
+
+    events = [
+        event("cdk-hnb659fds-deploy-role", "cloudformation", "CreateChangeSet"),
+        event("Shoal-mine-Guard", "elasticmapreduce", "ListSteps"),
+        event("Shoal-mine-Guard", "elasticmapreduce", "ListSteps", errorCode="ThrottlingException"),
+        event("Shoal-mine-Guard", "lambda", "ListFunctions20150331"),
+        event("Shoal-mine2-Guard", "ec2", "DescribeVpcs"),
+        event("Other", "ec2", "DescribeVpcs"),
+        {"CloudTrailEvent": json.dumps({"userIdentity": {}, "eventSource": "s3.amazonaws.com", "eventName": "x"})},
+    ]
+    assert calls_in_trail(events, ["emr", "lambda"], "mine") == {
+        "cloudformation CreateChangeSet": {"ok": 1},
+        "emr ListSteps": {"ok": 1, "ThrottlingException": 1},
+        "lambda ListFunctions": {"ok": 1},
+    }
+
+
+@pytest.mark.usefixtures("aws")
+def test_policies_and_role_are_made_once_and_removed() -> None:
+    setup = Setup(Account())
+    assert setup.make() == "created: ShoalUser, ShoalExecution, ShoalBoundary, ShoalAcceptance"
+    assert setup.make() == "all of it was there"
+    keys = setup.environment()
+    role = boto3.client(
+        "sts",
+        aws_access_key_id=keys["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=keys["AWS_SECRET_ACCESS_KEY"],
+        aws_session_token=keys["AWS_SESSION_TOKEN"],
+    )
+    assert f":assumed-role/{ROLE}/" in role.get_caller_identity()["Arn"]
+    assert setup.remove() == ([], [])
+    assert setup.remove() == ([], [])
+    with pytest.raises(ClientError, match="NoSuchEntity"):
+        boto3.client("iam").get_role(RoleName=ROLE)
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_policy_of_the_account_that_is_not_shoals_is_named_and_stays() -> None:
+    iam = boto3.client("iam")
+    nothing = {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Action": "*", "Resource": "*"}]}
+    arn = iam.create_policy(PolicyName=policies.USER, PolicyDocument=json.dumps(nothing))["Policy"]["Arn"]
+    setup = Setup(Account())
+    with pytest.raises(ShoalError, match="the account's policy ShoalUser is not Shoal's"):
+        setup.make()
+    assert setup.remove() == ([], [])
+    assert iam.get_policy(PolicyArn=arn)["Policy"]["PolicyName"] == policies.USER
+    iam.delete_policy(PolicyArn=arn)
+
+
+@pytest.mark.usefixtures("aws")
+def test_above_the_limit_nothing_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--max-dollars", "1", "--yes", "--output", os.fspath(tmp_path)]) == 1
+    assert "more than the limit of $1" in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def command(aws: EmbeddedAws, tmp_path: Path) -> Iterator[list[str]]:
+    """The command, which leaves nothing besides what the CDK's bootstrap stays with."""
+    before = inventory()
+    yield [sys.executable, "-m", "tools.acceptance_aws", "--yes", "--output", os.fspath(tmp_path)]
+    left = {each for found in left_over(before, inventory()).values() for each in found}
+    assert {each for each in left if not re.search("cdk|CDKToolkit|ShoalExecution", each)} == set(), aws.log_tail()
+
+
+@pytest.mark.slow
+def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(command: list[str], tmp_path: Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    [path] = tmp_path.glob("*/report.json")
+    assert done.returncode == 0, f"{done.stderr}\n{path.read_text()}"
+    report = Report.read(path)
+    assert (report.passed, report.left, report.emulated) == (True, [], True)
+    assert [(each.name, each.outcome) for each in report.steps] == [
+        ("policies and role", DONE),
+        ("cdk bootstrap", DONE),
+        ("shoal deploy", DONE),
+        ("shoal preprocess", DONE),
+        ("shoal train", DONE),
+        ("end a node while it trains", DONE),
+        ("another node goes on", DONE),
+        ("shoal attach", DONE),
+        ("shoal destroy", DONE),
+    ]
+    assert len(report.stays) == 1
+    assert report.counted is not None
+    assert 0 < report.counted < report.predicted
+    assert {"emr AddJobFlowSteps", "autoscaling SetDesiredCapacity", "s3 PutObject"} <= report.operations.keys()
+    assert (path.parent / "model" / "summary.json").exists()
+
+
+@pytest.mark.slow
+def test_after_ctrl_c_the_deployment_is_destroyed(command: list[str], tmp_path: Path) -> None:
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    for line in running.stderr:
+        if "shoal preprocess ..." in line:
+            time.sleep(5)
+            running.send_signal(signal.SIGINT)
+            break
+    said = running.stderr.read()
+    assert running.wait() == 1, said
+    [path] = tmp_path.glob("*/report.json")
+    report = Report.read(path)
+    assert not report.passed
+    assert report.left == []
+    assert [(each.name, each.outcome) for each in report.steps[-2:]] == [
+        ("shoal preprocess", FAILED),
+        ("shoal destroy", DONE),
+    ]

@@ -1,0 +1,161 @@
+"""`python -m tools.acceptance_aws`: deploys, trains, loses a node and destroys on a real account, and reports on it.
+
+Run by an administrator of the account, who creates Shoal's policies and a role with that of its users alone; all
+commands of Shoal run as this role. With the environment that `shoal embedded` prints, the same runs on the emulator.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import cdk
+from bootstrap.aws.account import Account, connect
+from bootstrap.cli.aws_errors import sentence
+from bootstrap.cli.output import confirm, print_error, say
+from bootstrap.lifecycle.bill import fetch_bill
+from common.errors import ShoalError
+from infra.caller import emulated
+from tools.acceptance_aws.calls import CallListener, calls_in_trail
+from tools.acceptance_aws.life import Life, Wanted
+from tools.acceptance_aws.report import Report
+from tools.fidelity.calls import find_calls
+
+_STEPS = """\
+ 1 create the policies ShoalUser, ShoalExecution, ShoalBoundary and the role ShoalAcceptance, where they are not there
+ 2 cdk bootstrap with ShoalExecution, where the region is not prepared (CDKToolkit stays, and that policy with it)
+ 3 as that role: shoal deploy, preprocess (generated reviews), train
+ 4 terminate a node while it trains, and wait until another one has gone on and the training has ended
+ 5 shoal destroy, with its proof that nothing is left; remove the role and the policies
+ It ends by 5 in any case, also after Ctrl-C; the guard in the account ends the deployment at the same limits."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tool. Returns the exit status: 0 where all steps were done and nothing is left."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.later:
+            return _later(options.later)
+        return _run(options)
+    except ShoalError as error:
+        print_error(str(error))
+    except (BotoCoreError, ClientError) as error:
+        print_error(sentence(error))
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.acceptance_aws",
+        description=f"{__doc__}\nWhat it does:\n{_STEPS}",
+        epilog="A quarter of an hour later: python -m tools.acceptance_aws --later "
+        "results/acceptance/BEGUN/report.json; a day later the same adds what AWS has billed.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--topology", default="starter", help="a topology's name, or its file (default: %(default)s)")
+    parser.add_argument("--deployment", default="acceptance", help="the deployment's name (default: %(default)s)")
+    parser.add_argument("--max-dollars", type=float, default=10.0, metavar="X", help="the limit (default: %(default)g)")
+    parser.add_argument("--hours", type=float, default=2.0, help="the most that it may last (default: %(default)g)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("results/acceptance"), metavar="DIR", help="(default: %(default)s)"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--later",
+        type=Path,
+        metavar="REPORT.JSON",
+        help="run nothing; add to this report what CloudTrail tells of the CDK, functions and nodes, and AWS's bill",
+    )
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    price = _price(options.topology, options.hours)
+    refuse_above(price["price"], options.max_dollars)
+    account = Account(connect(price["region"]))
+    is_emulated = emulated(account.client("sts").meta.endpoint_url)
+    say(f"On {'the emulator' if is_emulated else 'AWS'}, {price['region']}:\n{_STEPS}")
+    most, limit = f"${price['price']:.2f}", f"${options.max_dollars:g}"
+    say(f"{options.hours:g} hours with everything at work cost {most}; the limit is {limit}.")
+    if not options.yes and not confirm("Begin?"):
+        return 1
+    begun = datetime.now(UTC)
+    folder = (options.output / begun.strftime("%Y%m%dT%H%M%S")).resolve()
+    folder.mkdir(parents=True)
+    named = Path(options.topology)
+    wanted = Wanted(
+        source=named if named.suffix else cdk.TOPOLOGIES / f"{named}.yaml",
+        deployment=options.deployment,
+        region=price["region"],
+        max_dollars=options.max_dollars,
+        hours=options.hours,
+        folder=folder,
+    )
+    report = Report(
+        emulated=is_emulated,
+        region=price["region"],
+        topology=price["topology"],
+        deployment=options.deployment,
+        begun=begun.isoformat(timespec="seconds"),
+        max_dollars=options.max_dollars,
+        hours=options.hours,
+        predicted=price["price"],
+    )
+    with CallListener(_services()) as listener:
+        Life(wanted, report, account, listener).run()
+    say(f"{'passed' if report.passed else 'failed'}; the report is {folder / 'report.md'}")
+    return 0 if report.passed else 1
+
+
+def _price(topology: str, hours: float) -> Mapping[str, Any]:
+    """The plan of the topology, by `shoal plan`. Raises ShoalError where a deployment would be refused."""
+    if shutil.which("shoal") is None:
+        raise ShoalError("the command `shoal` is not on PATH; activate the environment of `make setup`")
+    found = subprocess.run(
+        ["shoal", "plan", topology, "--hours", f"{hours:g}", "--json"], stdout=subprocess.PIPE, check=False, text=True
+    )
+    if not found.stdout:
+        raise ShoalError(f"`shoal plan {topology}` failed")
+    plan: Mapping[str, Any] = json.loads(found.stdout)["plans"][0]
+    if plan["refused"]:
+        raise ShoalError(" ".join(each["sentence"] for each in plan["findings"] if each["level"] == "error"))
+    if plan["unknown"]:
+        raise ShoalError(f"the price of {', '.join(map(str, plan['unknown']))} is unknown; run: make prices")
+    return plan
+
+
+def refuse_above(price: float, limit: float) -> None:
+    """Raise ShoalError where the predicted price is above the limit."""
+    if price > limit:
+        raise ShoalError(
+            f"this may cost ${price:.2f}, more than the limit of ${limit:g}; lower --hours, or raise --max-dollars"
+        )
+
+
+def _services() -> set[str]:
+    return {service for service, _ in find_calls()}
+
+
+def _later(path: Path) -> int:
+    report = Report.read(path)
+    account, begun = Account(connect(report.region)), datetime.fromisoformat(report.begun)
+    events = account.items(
+        "cloudtrail", "lookup_events", "Events", StartTime=begun, EndTime=datetime.fromisoformat(report.ended)
+    )
+    report.beside = calls_in_trail(events, _services(), report.deployment)
+    bill = fetch_bill(account, report.deployment, begun)
+    report.billed = bill.total
+    report.write(path.parent)
+    say(f"{len(report.beside)} operations by CloudTrail; billed: {bill.why or f'${bill.total:.2f}'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

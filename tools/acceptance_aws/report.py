@@ -1,0 +1,112 @@
+"""What a run did, as JSON and as a page of Markdown that can be sent: without keys and the account's number."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from common.files import indented_json
+from tools.acceptance_aws.calls import SUCCESS, Calls
+
+DONE, FAILED, SKIPPED = "done", "failed", "skipped"
+_JSON, _PAGE = "report.json", "report.md"
+
+
+@dataclass(kw_only=True)
+class Step:
+    """A step: what was to happen, and what did. `detail` is why it failed, or what it found."""
+
+    name: str
+    command: str = ""
+    outcome: str = FAILED
+    seconds: float = 0.0
+    detail: str = ""
+
+
+@dataclass(kw_only=True)
+class Report:
+    """A run. `predicted`: the dollars, before it; `counted`: what Shoal's own account had before the end, at most, None
+    where that is unknown; `billed`: what AWS's bill has, once it is there."""
+
+    emulated: bool
+    region: str
+    topology: str
+    deployment: str
+    begun: str
+    ended: str = ""
+    max_dollars: float
+    hours: float
+    predicted: float
+    counted: float | None = None
+    billed: float | None = None
+    steps: list[Step] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    stays: list[str] = field(default_factory=list)
+    """What `cdk bootstrap` needs, as every prepared region has it; costs nothing."""
+    operations: Calls = field(default_factory=dict)
+    """Of the commands."""
+    beside: Calls = field(default_factory=dict)
+    """Of what acted for them in AWS, by CloudTrail."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every step was done, and nothing is left that it made."""
+        return bool(self.ended) and not self.left and all(each.outcome != FAILED for each in self.steps)
+
+    def write(self, folder: Path) -> None:
+        """Write both files."""
+        (folder / _JSON).write_text(indented_json({**asdict(self), "passed": self.passed}).decode(), "utf-8")
+        (folder / _PAGE).write_text(self.page(), "utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> "Report":
+        """The report of a file that `write` wrote."""
+        content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        del content["passed"]
+        return cls(**{**content, "steps": [Step(**each) for each in content["steps"]]})
+
+    def page(self) -> str:
+        """The page."""
+        where = "an emulator, which tells nothing of AWS" if self.emulated else f"AWS, {self.region}"
+        lines = [
+            f"# Acceptance of Shoal: {'passed' if self.passed else 'failed'}",
+            "",
+            f"`{self.topology}` as `{self.deployment}` on {where}; {self.begun} to {self.ended}.",
+            "",
+            "| dollars | |",
+            "|---|---|",
+            f"| limit | {self.max_dollars:.2f} |",
+            f"| predicted, {self.hours:g} h with everything at work | {_dollars(self.predicted)} |",
+            f"| counted by Shoal before the end, at most | {_dollars(self.counted)} |",
+            f"| billed by AWS | {_dollars(self.billed)} |",
+            "",
+            "| step | outcome | seconds | |",
+            "|---|---|---|---|",
+            *(f"| {each.name} | {each.outcome} | {each.seconds:.1f} | {_cell(each.detail)} |" for each in self.steps),
+            "",
+            "Left in the account:" if self.left else "Nothing is left in the account.",
+            "",
+            *(f"- {each}" for each in self.left),
+            *(f"- stays with the CDK's bootstrap: {each}" for each in self.stays),
+            "",
+            *_operations("by the commands", self.operations),
+            *_operations("by the CDK, CloudFormation, functions and nodes, by CloudTrail", self.beside),
+        ]
+        return "\n".join(lines)
+
+
+def _dollars(amount: float | None) -> str:
+    return "unknown" if amount is None else f"{amount:.2f}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", "<br>")
+
+
+def _operations(whose: str, calls: Calls) -> Iterator[str]:
+    yield from (f"{len(calls)} operations {whose}:", "", "| operation | succeeded | refused |", "|---|---|---|")
+    for name, codes in sorted(calls.items()):
+        refused = ", ".join(f"{code} {number}" for code, number in sorted(codes.items()) if code != SUCCESS)
+        yield f"| {name} | {codes.get(SUCCESS, 0)} | {refused} |"
+    yield ""

@@ -1,0 +1,1 @@
+"""What is known of how the emulator plays each operation of AWS that Shoal asks for."""

@@ -1,0 +1,155 @@
+"""Finds the operations of AWS that Shoal's code asks for, in the syntax trees of its modules.
+
+A client is what `client("SERVICE")` returns, a name that this is assigned to, or a name that is a service's. Of clients
+count methods, lists by `get_paginator`, and transfers. Names of operations in strings count where the same call or row
+names the service, or the module names one service alone that has the operation.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import botocore.session
+from botocore import xform_name
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("bootstrap", "common", "corpus", "experiments", "infra", "jobs", "trainer")
+"""The folders of what is installed, without `embedded`, which plays AWS."""
+Calls = Mapping[tuple[str, str], set[str]]
+"""By service, as boto3 names it, and operation, as its API does: the rooms that ask for it."""
+_TRANSFERS = {
+    "download_file": ("HeadObject", "GetObject"),
+    "upload_file": (
+        *("PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"),
+        "AbortMultipartUpload",
+    ),
+}
+"""What boto3's transfers ask of S3; the parts for large files, the last one where a part fails."""
+
+
+@cache
+def operations(service: str) -> Mapping[str, str]:
+    """The operations of a service, by the names of boto3's methods."""
+    model = botocore.session.get_session().get_service_model(service)
+    return {xform_name(name): name for name in model.operation_names}
+
+
+@cache
+def services() -> frozenset[str]:
+    """The services that botocore knows."""
+    return frozenset(botocore.session.get_session().get_available_services())
+
+
+def find_calls() -> Calls:
+    """All operations that the code of `ROOMS` asks for."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            for call in calls_of(path.read_text("utf-8")):
+                found[call].add(room)
+    return found
+
+
+def calls_of(source: str) -> set[tuple[str, str]]:
+    """The services and operations that a module's source asks for."""
+    return set(_Module(ast.parse(source)).calls())
+
+
+class _Module:
+    """The operations that a module asks for."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._clients = dict(self._assigned())
+        self._modules = {
+            each.asname or each.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for each in node.names
+        }
+        strings = {each for node in ast.walk(tree) if (each := _text(node))}
+        self._named = (strings | set(self._clients.values())) & services()
+
+    def calls(self) -> Iterator[tuple[str, str]]:
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Attribute):
+                yield from self._method(node)
+            elif isinstance(node, ast.Call):
+                yield from self._call(node)
+            elif isinstance(node, ast.Tuple):
+                yield from self._together(node.elts)
+            elif name := _text(node):
+                having = [each for each in self._named if name in operations(each)]
+                if len(having) == 1:
+                    yield having[0], operations(having[0])[name]
+
+    def _assigned(self) -> Iterator[tuple[str, str]]:
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.keyword) and node.arg and (service := _service_of(node.value)):
+                yield node.arg, service
+            if not isinstance(node, ast.Assign):
+                continue
+            target, value = node.targets[0], node.value
+            pairs = (
+                zip(target.elts, value.elts, strict=False)
+                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+                else [(target, value)]
+            )
+            for each, made in pairs:
+                if (name := _name(each)) and (service := _service_of(made)):
+                    yield name, service
+
+    def _client(self, node: ast.expr) -> str | None:
+        """The service whose client an expression is."""
+        if service := _service_of(node):
+            return service
+        name = _name(node)
+        if name in self._modules:
+            return None
+        return self._clients.get(name) or (name.strip("_") if name.strip("_") in services() else None)
+
+    def _method(self, node: ast.Attribute) -> Iterator[tuple[str, str]]:
+        if not (service := self._client(node.value)):
+            return
+        if node.attr in operations(service):
+            yield service, operations(service)[node.attr]
+        elif service == "s3":
+            yield from (("s3", each) for each in _TRANSFERS.get(node.attr, ()))
+
+    def _call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
+        yield from self._together(node.args)
+        called, strings = _name(node.func), [_text(each) for each in node.args]
+        if called == "get_paginator" and isinstance(node.func, ast.Attribute) and strings[0]:
+            service = self._client(node.func.value) or ""
+            if service:
+                yield service, operations(service)[strings[0]]
+        elif called == "ec2_kind":  # bootstrap.removal.kinds.kind: the names of both are made from its arguments
+            names = [f"describe_{xform_name(strings[0] or '')}"]
+            if all(each.arg != "delete" for each in node.keywords):
+                names.append(f"delete_{xform_name(strings[2] or '')}")
+            yield from (("ec2", operations("ec2")[name]) for name in names)
+
+    def _together(self, nodes: list[ast.expr]) -> Iterator[tuple[str, str]]:
+        strings = [each for each in map(_text, nodes) if each]
+        for service in services().intersection(strings):
+            yield from ((service, operations(service)[each]) for each in strings if each in operations(service))
+
+
+def _text(node: ast.AST) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _service_of(node: ast.AST) -> str | None:
+    """The service of a client that an expression makes: `X.client("SERVICE")`, or `SERVICE.client()` of a module."""
+    if not isinstance(node, ast.Call) or _name(node.func).strip("_") != "client":
+        return None
+    named = _text(node.args[0]) if node.args else ""
+    if not named and isinstance(node.func, ast.Attribute):
+        named = _name(node.func.value)
+    return named if named in services() else None

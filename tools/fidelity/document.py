@@ -1,0 +1,106 @@
+"""The document docs/fidelity.md, and the record from which it is made."""
+
+import ast
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from common.errors import ShoalError
+from tools.fidelity.calls import ROOT, find_calls
+
+DOCUMENT = ROOT / "docs" / "fidelity.md"
+_RECORD, _TEXT = (Path(__file__).parent / name for name in ("record.yaml", "text.md"))
+KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
+    "CutConnection": ("s3 GetObject",),
+    "EndpointState": ("ec2 DescribeVpcEndpoints",),
+    "FreePlan": ("freetier GetAccountPlanState",),
+    "LateUpload": ("s3 DeleteBucket",),
+    "NotOffered": ("ec2 DescribeInstanceTypeOfferings",),
+    "QuotaLimit": ("service-quotas GetServiceQuota",),
+    "RevokedMeanwhile": ("ec2 RevokeSecurityGroupIngress", "ec2 RevokeSecurityGroupEgress"),
+    "VolumeKey": ("ec2 GetEbsDefaultKmsKeyId", "ec2 GetEbsEncryptionByDefault"),
+}
+"""Kinds of faults that are about certain operations."""
+
+
+def read() -> dict[str, Any]:
+    """What was measured: `operations`, `answers`, `actions`; and what was `tried` on AWS, by the day."""
+    found: dict[str, Any] = yaml.safe_load(_RECORD.read_text("utf-8")) if _RECORD.exists() else {}
+    return found
+
+
+def write(found: Mapping[str, Any]) -> None:
+    """Replace that."""
+    _RECORD.write_text(yaml.safe_dump(dict(found), width=120, default_flow_style=None), "utf-8")
+
+
+def with_report(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """What was measured, with what a report of `tools.acceptance_aws` has tried on AWS."""
+    report = json.loads(path.read_text("utf-8"))
+    if report["emulated"]:
+        raise ShoalError(f"{path} is of an emulator, and tells nothing of AWS")
+    calls = [*report["operations"].items(), *report["beside"].items()]
+    tried = {name: report["begun"][:10] for name, codes in calls if "ok" in codes}
+    return {**found, "tried": found["tried"] | tried}
+
+
+@cache
+def own_operations() -> frozenset[str]:
+    """The operations that the emulator's own code answers or changes: their names are in its calls and tables, or begin
+    the description of a function that it replaces."""
+    found: set[str] = set()
+    for path in sorted((ROOT / "embedded").rglob("*.py")):
+        if path.parent.name in ("permissions", "seams") or path.name in ("kinds.py", "operations.py", "refusals.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg:
+                found.add(node.arg)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return frozenset(found | set(_seams()))
+
+
+def _seams() -> Iterator[str]:
+    for path in sorted((ROOT / "embedded" / "seams").glob("*.py")):
+        body = ast.parse(path.read_text("utf-8")).body
+        for node, after in pairwise(body):
+            made = isinstance(node, ast.AnnAssign) and "Seam[" in ast.unparse(node.annotation)
+            if made and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                yield str(after.value.value).split()[0].strip(".,:")
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """The text of docs/fidelity.md, from what was measured."""
+    rows = [_row(found, service, operation, rooms) for (service, operation), rooms in sorted(find_calls().items())]
+    above = {action for actions in found["operations"].values() for action in actions}
+    others = [
+        f"| {action} | {', '.join(who)} | {'yes' if action in above else ''} |"
+        for action, who in found["actions"].items()
+        if set(who) != {"commands"} or action not in above
+    ]
+    text = _TEXT.read_text("utf-8").replace("COUNT", str(len(rows)))
+    return text.replace("OPERATIONS", "\n".join(rows)).replace("ACTIONS", "\n".join(others))
+
+
+def _row(found: Mapping[str, Any], service: str, operation: str, rooms: set[str]) -> str:
+    name = f"{service} {operation}"
+    actions, answers = found["operations"][name], found["answers"].get(name)
+    emulated = "no" if name in found["absent"] else "own" if operation in own_operations() else "ministack"
+    answer = "" if answers is None else "yes" if not answers else f"differs: {'; '.join(answers)}"
+    cells = (
+        *(service, operation, ", ".join(sorted(rooms)), emulated, ", ".join(actions)),
+        *(", ".join(_faults(name, refusable=name not in found["unrefused"])), answer, found["tried"].get(name, "")),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _faults(name: str, *, refusable: bool) -> list[str]:
+    """The kinds of faults of an operation."""
+    kinds = ["any"] if refusable else []
+    kinds += ["S3Error"] if name.startswith("s3 ") else []
+    return kinds + [kind for kind, names in KINDS_OF_OPERATIONS.items() if name in names]
