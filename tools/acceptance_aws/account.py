@@ -6,7 +6,9 @@ where its document is the same, and stays.
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -22,6 +24,7 @@ TAG = "shoal:acceptance"
 _VALUE = "made by tools.acceptance_aws"
 _SESSION_SECONDS = 3600
 """The most that a role gives to whoever is a role already."""
+_RENEWED_BEFORE = timedelta(minutes=50)
 _TRIES, _BETWEEN = 12, 5.0
 """A new role is known everywhere after some seconds."""
 
@@ -32,6 +35,7 @@ class Setup:
     def __init__(self, account: Account) -> None:
         self._account, self._iam = account, account.client("iam")
         self.number = account.number()
+        self._session: Mapping[str, Any] | None = None
 
     def arn(self, policy: str) -> str:
         """The ARN of one of Shoal's policies."""
@@ -76,26 +80,30 @@ class Setup:
         return False
 
     def environment(self) -> dict[str, str]:
-        """The variables of a new session of the role."""
-        sts = self._account.client("sts")
-        for left in reversed(range(_TRIES)):
-            try:
-                found = sts.assume_role(
-                    RoleArn=f"arn:aws:iam::{self.number}:role/{ROLE}",
-                    RoleSessionName=ROLE,
-                    DurationSeconds=_SESSION_SECONDS,
-                )["Credentials"]
-                break
-            except ClientError:
-                if not left:
-                    raise
-                time.sleep(_BETWEEN)
+        """The variables of a session of the role, which lasts for most of an hour more."""
+        if self._session is None or self._session["Expiration"] - datetime.now(UTC) < _RENEWED_BEFORE:
+            self._session = self._assume()
+        found = self._session
         return {
             "AWS_ACCESS_KEY_ID": found["AccessKeyId"],
             "AWS_SECRET_ACCESS_KEY": found["SecretAccessKey"],
             "AWS_SESSION_TOKEN": found["SessionToken"],
             "AWS_CREDENTIAL_EXPIRATION": found["Expiration"].isoformat(),
         }
+
+    def _assume(self) -> Mapping[str, Any]:
+        sts = self._account.client("sts")
+        assume = partial(
+            sts.assume_role,
+            RoleArn=f"arn:aws:iam::{self.number}:role/{ROLE}",
+            RoleSessionName=ROLE,
+            DurationSeconds=_SESSION_SECONDS,
+        )
+        for _ in range(_TRIES):
+            with suppress(ClientError):
+                return dict(assume()["Credentials"])
+            time.sleep(_BETWEEN)
+        return dict(assume()["Credentials"])
 
     def is_prepared(self) -> bool:
         """Whether the region is prepared for the CDK."""

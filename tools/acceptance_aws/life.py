@@ -39,6 +39,8 @@ _POLL_SECONDS, _LOOK_SECONDS = 2.0, 60.0
 _MOST_SECONDS = 1800.0
 """For the training to be seen at work, and again after its node was ended."""
 _STOP_SECONDS = 300.0
+_SETTLE_SECONDS = 15.0
+"""Until a new policy holds in all services."""
 _LAST_LINES = 12
 _LEAVE_OUT = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE")
 """The CDK's command prefers a profile to the keys of the environment."""
@@ -96,6 +98,7 @@ class Life:
     def _live(self) -> None:
         wanted, name, model = self._wanted, self._wanted.deployment, self._wanted.folder / "model"
         self._do("policies and role", self._setup.make)
+        time.sleep(_SETTLE_SECONDS)
         self._prepare()
         own, reviews = wanted.folder / "acceptance.yaml", wanted.folder / "reviews.json"
         write_reviews(reviews, texts=_TEXTS)

@@ -85,7 +85,11 @@ class Report:
             "|---|---|---|---|",
             *(f"| {each.name} | {each.outcome} | {each.seconds:.1f} | {_cell(each.detail)} |" for each in self.steps),
             "",
-            "Left in the account:" if self.left else "Nothing is left in the account.",
+            "Left in the account:"
+            if self.left
+            else "Nothing is left in the account."
+            if self.ended
+            else "Not ended yet.",
             "",
             *(f"- {each}" for each in self.left),
             *(f"- stays with the CDK's bootstrap: {each}" for each in self.stays),

@@ -26,6 +26,13 @@ KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "VolumeKey": ("ec2 GetEbsDefaultKmsKeyId", "ec2 GetEbsEncryptionByDefault"),
 }
 """Kinds of faults that are about certain operations."""
+AWS_ACTIONS: Mapping[str, str] = {
+    "budgets DeleteBudget": "budgets:ModifyBudget",
+    "budgets DescribeBudgets": "budgets:ViewBudget",
+    "lambda DeleteLayerVersion": "lambda:DeleteLayerVersion",
+    "lambda ListLayerVersions": "lambda:ListLayerVersions",
+}
+"""The actions of operations of which the emulator checks others, by AWS's Service Authorization Reference."""
 
 
 def read() -> dict[str, Any]:
@@ -92,8 +99,9 @@ def _row(found: Mapping[str, Any], service: str, operation: str, rooms: set[str]
     actions, answers = found["operations"][name], found["answers"].get(name)
     emulated = "no" if name in found["absent"] else "own" if operation in own_operations() else "ministack"
     answer = "" if answers is None else "yes" if not answers else f"differs: {'; '.join(answers)}"
+    checked = [*actions, *([f"on AWS {AWS_ACTIONS[name]}"] if name in AWS_ACTIONS else [])]
     cells = (
-        *(service, operation, ", ".join(sorted(rooms)), emulated, ", ".join(actions)),
+        *(service, operation, ", ".join(sorted(rooms)), emulated, ", ".join(checked)),
         *(", ".join(_faults(name, refusable=name not in found["unrefused"])), answer, found["tried"].get(name, "")),
     )
     return f"| {' | '.join(cells)} |"
