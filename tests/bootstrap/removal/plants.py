@@ -245,7 +245,7 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     ),
     "s3 bucket": bucket,
     "lambda function": function,
-    "log group": lambda p: p.client("logs").create_log_group(logGroupName=f"/aws/x/{p.name}", tags=p.pairs),
+    "log group": lambda p: p.client("logs").create_log_group(logGroupName=p.name, tags=p.pairs),
     "event rule": rule,
     "ssm parameter": lambda p: p.client("ssm").put_parameter(
         Name=topology.guard_parameter(p.deployment), Value="{}", Type="String"
