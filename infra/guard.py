@@ -3,7 +3,8 @@
 The guard ends idle nodes and clusters, and deletes the whole stack at the end of its life.
 
 Every resource that costs money by the hour must depend on the guard, so that the guard is created first and deleted
-last. So the guard also ends a stack that was created only in part, or whose deletion failed.
+last. So the guard also ends a stack that was created only in part, or whose deletion failed. The network, too: what EMR
+leaves in it late fails the first deletion.
 """
 
 from collections.abc import Mapping

@@ -23,15 +23,14 @@ class Network(Construct):
     """The subnets of all nodes: one in each zone of the deployment's own VPC, or one existing subnet.
 
     The cluster is in the first of `subnets`. The GPU nodes are there, too, unless only another subnet has capacity.
-    Nodes must depend on `node_dependencies`; `hourly` are those of them that cost money by the hour. Both are empty
-    for an existing network, which is not changed. `shell` is whether the user can open a shell on nodes.
+    Nodes must depend on `node_dependencies`; there are none in an existing network, which is not changed. `shell` is
+    whether the user can open a shell on nodes.
     """
 
     shell: bool
     vpc: ec2.IVpc
     subnets: list[ec2.ISubnet]
     node_dependencies: list[IConstruct]
-    hourly: list[IConstruct]
 
     def __init__(
         self,
@@ -50,17 +49,17 @@ class Network(Construct):
         super().__init__(scope, construct_id)
         self.shell = spec.shell
         self._security_group: ec2.SecurityGroup | None = None
-        self.node_dependencies, self.hourly = [], []
+        self.node_dependencies = []
         if spec.vpc:
             self.vpc, self.subnets = self._given(spec, zone)
         else:
             self.vpc, self.subnets = self._own(zone, through)
             self._record_flows(self.vpc)
             if spec.egress == "nat":
-                self.hourly = [self._exit()]
+                self.node_dependencies.append(self._exit())
             elif spec.shell:
-                self.hourly = self._endpoints()
-            self.node_dependencies += [*self.subnets, *self.hourly]
+                self.node_dependencies += self._endpoints()
+            self.node_dependencies += self.subnets
 
     @property
     def subnet(self) -> ec2.ISubnet:

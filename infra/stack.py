@@ -190,10 +190,11 @@ class ShoalStack(Stack):
         _before(self.cleanup.delete_parameters(written), [self.guard])
 
     def _watch(self) -> None:
-        """Create what costs by the hour after the guard, and delete it before the guard; create the claim first."""
+        """Create the claim first, then the guard, then what costs by the hour, and the network, whose deletion can take
+        a second try; delete in the opposite order."""
         _before(self.cleanup.claim(**self._claim), [self.guard, *self._machines()])
         shared = [self.share] if self.share else []
-        _before(self.guard, [*self._machines(), *self.network.hourly, *shared])
+        _before(self.guard, [*self._machines(), self.network, *shared])
 
     def _machines(self) -> list[IConstruct]:
         """The node groups and the cluster, which write to buckets."""
