@@ -44,10 +44,10 @@ TOPOLOGIES = [
     topology.Topology.model_validate({"name": "with-all", "description": "x", **ALL}),
 ]
 IN_OTHER_NETWORKS = [
-    # Every option in a network that is given, and with a shell but no NAT.
-    topology.Topology.model_validate({"name": name, "description": "x", **ALL, "network": network})
-    for name, network in (
-        ("in-network", {"vpc": "vpc-0a1b2c3d4e5f60718", "subnet": "subnet-0a1b2c3d4e5f60718"}),
-        ("without-nat", {"shell": True}),
+    # Every option in a network that is given, and with a shell but no NAT, and a data bucket that is given.
+    topology.Topology.model_validate({"name": name, "description": "x", **ALL, **others})
+    for name, others in (
+        ("in-network", {"network": {"vpc": "vpc-0a1b2c3d4e5f60718", "subnet": "subnet-0a1b2c3d4e5f60718"}}),
+        ("without-nat", {"network": {"shell": True}, "data": {"bucket": "my-reviews"}}),
     )
 ]
