@@ -20,6 +20,7 @@ LONGEST = (
     "test_by_hand.py",
     "corpus/reading/test_fuzz.py",
     "test_matrix.py",
+    "tools/test_acceptance_aws.py",
     "bootstrap/training/test_word_faults.py",
     "jobs/test_runners.py",
     "jobs/test_pipeline.py",

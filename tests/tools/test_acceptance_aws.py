@@ -33,7 +33,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def made(**fields: Any) -> Report:
     account = {"emulated": False, "region": "us-east-1", "topology": "starter", "deployment": "mine"}
     limits = {"max_dollars": 10, "hours": 2, "predicted": 1.59}
-    return Report(**{**account, **limits, "begun": "then", "ended": "later", **fields})
+    return Report(**{**account, **limits, "begun": "then", "ended": "later", "complete": True, **fields})
 
 
 def test_what_may_cost_more_than_the_limit_is_refused_before_anything_is_made() -> None:
@@ -61,6 +61,7 @@ def test_a_report_passes_where_every_step_was_done_and_nothing_is_left() -> None
     assert not made(steps=[done, failed]).passed
     assert not made(steps=[done], left=["a bucket"]).passed
     assert not made(steps=[done], ended="").passed
+    assert not made(steps=[done], complete=False).passed
 
 
 def test_a_report_says_what_happened_and_is_read_again(tmp_path: Path) -> None:
@@ -220,3 +221,15 @@ def test_after_ctrl_c_the_deployment_is_destroyed(command: list[str], tmp_path: 
         ("shoal preprocess", FAILED),
         ("shoal destroy", DONE),
     ]
+    assert report.why == "interrupted"
+
+
+@pytest.mark.slow
+def test_near_the_limit_the_deployment_is_destroyed(command: list[str], tmp_path: Path) -> None:
+    assert subprocess.run([*command, "--hours", "0.001", "--max-dollars", "0.002"], check=False).returncode == 1
+    [path] = tmp_path.glob("*/report.json")
+    report = Report.read(path)
+    assert (report.passed, report.left) == (False, [])
+    assert re.search(r"has cost \$0\.0\d, near the limit", report.why)
+    assert (report.steps[-1].name, report.steps[-1].outcome) == ("shoal destroy", DONE)
+    assert "shoal preprocess" not in {each.name for each in report.steps}

@@ -22,6 +22,7 @@ from bootstrap.aws import cdk
 from bootstrap.aws.account import Account
 from bootstrap.cli.output import say
 from bootstrap.demo.reviews import write_reviews
+from bootstrap.interrupt import ENDING_SIGNALS
 from common.errors import ShoalError
 from infra import policies
 from tools.acceptance_aws.account import Setup
@@ -31,9 +32,12 @@ from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 NEAR = 0.9
 """The share of the limit at which a run ends."""
 _TEXTS = 3000
-_LEARNING = {"epochs": 200, "global-batch": 32}
-"""Small steps, of which a GPU makes hardly more a second than a CPU does: the training lasts a minute on either, and
-nodes tell every half minute how far they are."""
+_LEARNING = {"epochs": 150, "global-batch": 32}
+"""Small steps, of which a GPU makes hardly more a second than a CPU does: on either they last about half a minute."""
+_TRAINED_SECONDS = 10.0
+"""For which a node trains before it is ended."""
+_ENDED = ("finished", "stopped", "failed")
+"""The states of a run that has ended."""
 _POLL_SECONDS, _LOOK_SECONDS = 2.0, 60.0
 """Between two looks at the training, and at the bill while a command runs."""
 _MOST_SECONDS = 1800.0
@@ -81,16 +85,15 @@ class Life:
 
     def run(self) -> None:
         """All steps; the report has what happened."""
-        before = {
-            number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        }
+        before = {number: signal.signal(number, _interrupt) for number in ENDING_SIGNALS}
         try:
             self._live()
+            self._report.complete = True
         except (StepFailedError, KeyboardInterrupt) as error:
-            say(f"acceptance: {error or 'interrupted'}; what was made is now destroyed")
+            self._report.why = self._masked(str(error) or "interrupted")
+            say(f"acceptance: {self._report.why}; what was made is now destroyed")
         finally:
-            for number in before:
-                signal.signal(number, signal.SIG_IGN)
+            _ignore_signals()
             self._end()
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -136,29 +139,32 @@ class Life:
     # The training
 
     def _end_a_node(self) -> str:
-        working = self._await(lambda _run, told: [name for name, each in told.items() if each.get("step")], "trains")
+        working = self._await(lambda told: [name for name, each in told.items() if each["phase"] == "run"], "trains")
+        time.sleep(_TRAINED_SECONDS)
         self._account.client("ec2").terminate_instances(InstanceIds=working[:1])
         return f"terminated {working[0]}, one of {len(working)} that train"
 
     def _await_next_attempt(self) -> str:
-        def follows(run: Mapping[str, Any], told: Mapping[str, Any]) -> list[str]:
-            later = run["attempts"][1:] and any(each.get("step") for each in told.values())
-            return [each["why"] for each in run["attempts"]] if later else []
+        [node, *_] = self._await(
+            lambda told: [
+                name for name, each in told.items() if each["attempt"] > 1 and each["phase"] in ("run", "end", "done")
+            ],
+            "trains again",
+        )
+        return f"{node} trains in another attempt"
 
-        return f"attempt 2: {self._await(follows, 'trains in a second attempt')[-1]}"
-
-    def _await(self, found: Callable[[Mapping[str, Any], Mapping[str, Any]], list[str]], what: str) -> list[str]:
-        """What a look at the training finds, as soon as it finds something."""
+    def _await(self, found: Callable[[Mapping[str, Any]], list[str]], what: str) -> list[str]:
+        """The nodes that are found in what all nodes tell, as soon as there are any."""
         until = time.monotonic() + _MOST_SECONDS
         while time.monotonic() < until:
             status = self._status()
             self._require_within(status)
             told = {name: each for group in status["groups"] for name, each in group["told"].items()}
-            run = next(iter(status["runs"] or ()), {"state": "gone", "attempts": []})
-            if seen := found(run, told):
+            if seen := found({name: each for name, each in told.items() if isinstance(each, dict)}):
                 return seen
-            if run["state"] not in ("running", "waiting", "starting"):
-                raise StepFailedError(f"the training is {run['state']}, before a node of it {what}")
+            ended = [each["state"] for each in status["runs"] or () if each["state"] in _ENDED]
+            if ended:
+                raise StepFailedError(f"the training is {ended[0]}, before a node of it {what}")
             time.sleep(_POLL_SECONDS)
         raise StepFailedError(f"after {_MOST_SECONDS / 60:.0f} minutes no node {what}")
 
@@ -276,7 +282,14 @@ class Life:
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
+    """End what runs; from now on nothing else ends the destruction."""
+    _ignore_signals()
     raise KeyboardInterrupt
+
+
+def _ignore_signals() -> None:
+    for number in ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _still_runs(running: "subprocess.Popen[bytes]", seconds: float) -> bool:

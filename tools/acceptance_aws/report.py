@@ -41,6 +41,9 @@ class Report:
     counted: float | None = None
     billed: float | None = None
     steps: list[Step] = field(default_factory=list)
+    complete: bool = False
+    """Whether it came to the end of its steps; if not, `why` it ended before."""
+    why: str = ""
     left: list[str] = field(default_factory=list)
     stays: list[str] = field(default_factory=list)
     """What `cdk bootstrap` needs, as every prepared region has it; costs nothing."""
@@ -52,7 +55,8 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether every step was done, and nothing is left that it made."""
-        return bool(self.ended) and not self.left and all(each.outcome != FAILED for each in self.steps)
+        done = self.complete and all(each.outcome != FAILED for each in self.steps)
+        return done and bool(self.ended) and not self.left
 
     def write(self, folder: Path) -> None:
         """Write both files."""
@@ -85,6 +89,7 @@ class Report:
             "|---|---|---|---|",
             *(f"| {each.name} | {each.outcome} | {each.seconds:.1f} | {_cell(each.detail)} |" for each in self.steps),
             "",
+            *([f"It ended early: {_cell(self.why)}.", ""] if self.why else []),
             "Left in the account:"
             if self.left
             else "Nothing is left in the account."

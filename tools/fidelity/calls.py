@@ -42,6 +42,7 @@ def services() -> frozenset[str]:
     return frozenset(botocore.session.get_session().get_available_services())
 
 
+@cache
 def find_calls() -> Calls:
     """All operations that the code of `ROOMS` asks for."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
