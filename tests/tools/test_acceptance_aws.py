@@ -21,11 +21,12 @@ from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from infra import policies
+from infra.topology import TAG_DEPLOYMENT, TAG_OWNER, TAG_TOPOLOGY, stack_name
 from tools.acceptance_aws.__main__ import main, refuse_above
 from tools.acceptance_aws.account import ROLE, Setup
 from tools.acceptance_aws.calls import CallListener, calls_in_trail
 from tools.acceptance_aws.life import counted
-from tools.acceptance_aws.report import DONE, FAILED, Report, Step
+from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -202,26 +203,34 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(command: list[str
     assert (path.parent / "model" / "summary.json").exists()
 
 
-@pytest.mark.slow
-def test_after_ctrl_c_the_deployment_is_destroyed(command: list[str], tmp_path: Path) -> None:
+def begun(command: list[str], step: str) -> "subprocess.Popen[str]":
+    """A run that has been at a step for some seconds."""
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
-    for line in running.stderr:
-        if "shoal preprocess ..." in line:
-            time.sleep(5)
-            running.send_signal(signal.SIGINT)
-            break
-    said = running.stderr.read()
-    assert running.wait() == 1, said
-    [path] = tmp_path.glob("*/report.json")
-    report = Report.read(path)
-    assert not report.passed
-    assert report.left == []
-    assert [(each.name, each.outcome) for each in report.steps[-2:]] == [
+    assert any(f"{step} ..." in line for line in running.stderr)
+    time.sleep(5)
+    return running
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_left_is_destroyed_by_the_next_and_after_ctrl_c(command: list[str], tmp_path: Path) -> None:
+    killed = begun(command, "shoal preprocess")
+    killed.kill()
+    killed.communicate()
+    running = begun(command, "shoal preprocess")
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    assert running.returncode == 1, said
+    report = Report.read(max(tmp_path.glob("*/report.json")))
+    assert (report.passed, report.left, report.why) == (False, [], "interrupted")
+    assert [(each.name, each.outcome) for each in report.steps] == [
+        ("policies and role", DONE),
+        ("cdk bootstrap", SKIPPED),
+        ("destroy what an earlier run left", DONE),
+        ("shoal deploy", DONE),
         ("shoal preprocess", FAILED),
         ("shoal destroy", DONE),
     ]
-    assert report.why == "interrupted"
 
 
 @pytest.mark.slow
@@ -233,3 +242,23 @@ def test_near_the_limit_the_deployment_is_destroyed(command: list[str], tmp_path
     assert re.search(r"has cost \$0\.0\d, near the limit", report.why)
     assert (report.steps[-1].name, report.steps[-1].outcome) == ("shoal destroy", DONE)
     assert "shoal preprocess" not in {each.name for each in report.steps}
+
+
+@pytest.mark.slow
+def test_a_deployment_of_somebody_else_is_refused_and_stays(command: list[str], tmp_path: Path) -> None:
+    cloudformation = boto3.client("cloudformation")
+    tags = [{"Key": TAG_DEPLOYMENT, "Value": "acceptance"}, {"Key": TAG_TOPOLOGY, "Value": "starter"}]
+    template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+    cloudformation.create_stack(
+        StackName=stack_name("acceptance"),
+        TemplateBody=json.dumps(template),
+        Tags=[*tags, {"Key": TAG_OWNER, "Value": "ada"}],
+    )
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=stack_name("acceptance"))
+    assert subprocess.run(command, check=False).returncode == 1
+    [path] = tmp_path.glob("*/report.json")
+    assert Report.read(path).why == "the deployment acceptance is no acceptance run's; take another name"
+    [stack] = cloudformation.describe_stacks(StackName=stack_name("acceptance"))["Stacks"]
+    assert stack["StackStatus"] == "CREATE_COMPLETE"
+    cloudformation.delete_stack(StackName=stack_name("acceptance"))
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack_name("acceptance"))

@@ -31,6 +31,8 @@ from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
 
 NEAR = 0.9
 """The share of the limit at which a run ends."""
+_NAME = "acceptance"
+"""Of the topology that is deployed, by which a run knows its deployment again."""
 _TEXTS = 3000
 _LEARNING = {"epochs": 150, "global-batch": 32}
 """Small steps, of which a GPU makes hardly more a second than a CPU does: on either they last about half a minute."""
@@ -103,7 +105,9 @@ class Life:
         self._do("policies and role", self._setup.make)
         time.sleep(_SETTLE_SECONDS)
         self._prepare()
-        own, reviews = wanted.folder / "acceptance.yaml", wanted.folder / "reviews.json"
+        if self._earlier():
+            self._shoal("destroy", *self._all_of_it(), name="destroy what an earlier run left")
+        own, reviews = wanted.folder / f"{_NAME}.yaml", wanted.folder / "reviews.json"
         write_reviews(reviews, texts=_TEXTS)
         own.write_text(yaml.safe_dump(self._topology()), "utf-8")
         self._deployed = True
@@ -115,6 +119,17 @@ class Life:
         self._do("end a node while it trains", self._end_a_node)
         self._do("another node goes on", self._await_next_attempt)
         self._shoal("attach", name, "--output", os.fspath(model))
+
+    def _earlier(self) -> bool:
+        """Whether the deployment of a killed run is there. Raises StepFailedError where it is somebody else's."""
+        status = self._status()
+        if status.get("state") and status["topology"] != _NAME:
+            raise StepFailedError(f"the deployment {self._wanted.deployment} is no acceptance run's; take another name")
+        return bool(status.get("state"))
+
+    def _all_of_it(self) -> tuple[str, ...]:
+        """The arguments of `shoal destroy`."""
+        return (self._wanted.deployment, "--region", self._wanted.region, "--yes", "--delete-runs")
 
     def _topology(self) -> dict[str, Any]:
         """The topology, whose guard ends it at the same limits, also where this machine is off."""
@@ -273,9 +288,8 @@ class Life:
         """Destroy the deployment, and prove that nothing is left; returns whether both succeeded."""
         name = "shoal destroy" if as_role else "shoal destroy, as whoever started this"
         self._deployed = False  # its bill ends nothing any more
-        words = (self._wanted.deployment, "--region", self._wanted.region, "--yes", "--delete-runs")
         try:
-            self._shoal("destroy", *words, name=name, as_role=as_role)
+            self._shoal("destroy", *self._all_of_it(), name=name, as_role=as_role)
         except (StepFailedError, ClientError, BotoCoreError):
             return False
         return self._report.steps[-1].outcome != FAILED
