@@ -61,7 +61,6 @@ ANYWHERE = {"ec2:DeleteNetworkInterface", "ec2:RunInstances", "elasticmapreduce:
     "budgets:ModifyBudget",
 }
 """What IAM cannot limit, or what has no name of ours."""
-RENAMED = {"budgets:DeleteBudget": "budgets:ModifyBudget", "budgets:DescribeBudgets": "budgets:ViewBudget"}
 
 
 def wanted() -> set[str]:
@@ -74,7 +73,7 @@ def wanted() -> set[str]:
         if (name := f"{service} {operation}") not in PREPARING
         for action in operations[name] or [f"{service}:{operation}"]
     }
-    return {RENAMED.get(action, action) for action in actions} - {"sts:GetCallerIdentity"}
+    return actions - {"sts:GetCallerIdentity"}
 
 
 def requests(action: str, *, own: bool = True) -> list[Check]:

@@ -27,8 +27,6 @@ KINDS_OF_OPERATIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Kinds of faults that are about certain operations."""
 AWS_ACTIONS: Mapping[str, str] = {
-    "budgets DeleteBudget": "budgets:ModifyBudget",
-    "budgets DescribeBudgets": "budgets:ViewBudget",
     "lambda DeleteLayerVersion": "lambda:DeleteLayerVersion",
     "lambda ListLayerVersions": "lambda:ListLayerVersions",
 }
