@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from embedded.aws import ACCOUNT
 from tests.slow import ROLE
 
 CODE = """
@@ -57,7 +58,10 @@ def function(client, eventually):
     client("s3").create_bucket(Bucket="functions")
     cloudformation = client("cloudformation")
     cloudformation.create_stack(
-        StackName="functions", TemplateBody=json.dumps({"Resources": RESOURCES}), Capabilities=["CAPABILITY_IAM"]
+        StackName="functions",
+        TemplateBody=json.dumps({"Resources": RESOURCES}),
+        Capabilities=["CAPABILITY_IAM"],
+        RoleARN=f"arn:aws:iam::{ACCOUNT}:role/execution",
     )
 
     def ready() -> bool:
