@@ -68,7 +68,7 @@ class Guard(Construct):
             targets=[targets.LambdaFunction(self.function)],
         )
         if spec.guard.budget and spec.guard.mail:
-            self._budget(spec.guard.budget, spec.guard.mail)
+            self._budget(spec.guard.budget, spec.guard.mail, spec.region)
 
     def _settings(self, spec: topology.Topology) -> dict[str, object]:
         """The fields of `handlers.guard.rules.GuardSettings`."""
@@ -108,11 +108,12 @@ class Guard(Construct):
         topic.add_subscription(subscriptions.EmailSubscription(mail))
         return topic
 
-    def _budget(self, dollars: float, mail: str) -> None:
+    def _budget(self, dollars: float, mail: str, region: str) -> None:
         budgets.CfnBudget(
             self,
             "Budget",
             budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_name=topology.budget_name(self._deployment, region),
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=budgets.CfnBudget.SpendProperty(amount=dollars, unit="USD"),

@@ -80,6 +80,11 @@ def stack_name(deployment: str) -> str:
     return STACK_PREFIX + check_deployment(deployment)
 
 
+def budget_name(deployment: str, region: str) -> str:
+    """AWS's budget of a deployment: budgets belong to no region, so it has the region's name in its own."""
+    return f"{stack_name(deployment)}.{region}"
+
+
 def check_deployment(name: str) -> str:
     """Return the name. Raises TopologyError when it cannot be part of the names of stacks and parameters."""
     if len(name) > parts.NAME_LENGTH or not parts.NAME.fullmatch(name):

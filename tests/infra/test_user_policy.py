@@ -16,7 +16,7 @@ PLACE = "us-east-1:000000000000"
 GROUP = f"arn:aws:autoscaling:{PLACE}:autoScalingGroup:1:autoScalingGroupName"
 OWN: Mapping[str, Sequence[str]] = {
     "autoscaling:": [f"{GROUP}/Shoal-a-TrainingfastASG-X"],
-    "budgets:": ["arn:aws:budgets::000000000000:budget/GuardBudget-X"],
+    "budgets:": ["arn:aws:budgets::000000000000:budget/Shoal-a.us-east-1"],
     "cloudformation:": [f"arn:aws:cloudformation:{PLACE}:stack/Shoal-a/1"],
     "cloudwatch:DeleteAlarms": [f"arn:aws:cloudwatch:{PLACE}:alarm:Shoal-a-X"],
     "cloudwatch:DeleteDashboards": ["arn:aws:cloudwatch::000000000000:dashboard/Shoal-a-X"],
@@ -56,11 +56,11 @@ PREPARING = {
 }
 """What only an administrator asks for, before `cdk bootstrap`, and the demo for its user."""
 READ = ("Describe", "Get", "List", "View")
-ANYWHERE = {"ec2:DeleteNetworkInterface", "ec2:RunInstances", "elasticmapreduce:DeleteSecurityConfiguration"} | {
-    "sns:Unsubscribe",
-    "budgets:ModifyBudget",
+ANYWHERE = {
+    *("ec2:DeleteNetworkInterface", "ec2:RunInstances"),
+    *("elasticmapreduce:DeleteSecurityConfiguration", "sns:Unsubscribe"),
 }
-"""What IAM cannot limit, or what has no name of ours."""
+"""What IAM cannot limit."""
 
 
 def wanted() -> set[str]:

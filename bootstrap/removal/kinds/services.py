@@ -33,11 +33,9 @@ def _parameter_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
 
 
 def _budget_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    """Budgets have no tags. The guard's budget filters by the deployment's tag, as a budget of the user can, too."""
-    filtered = f"user:{topology.TAG_DEPLOYMENT}${ownership.deployment}" in record.get("CostFilters", {}).get(
-        "TagKeyValue", ()
-    )
-    return generated_by(ownership.stack, record["BudgetName"]) or (filtered and "GuardBudget" in record["BudgetName"])
+    """Budgets have no tags. A budget of the user can filter by the deployment's tag, too."""
+    own = topology.budget_name(ownership.deployment, ownership.account.region)
+    return bool(record["BudgetName"] == own)
 
 
 def _subscription_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bootstrap.aws.account import Account, read_tags
+from bootstrap.aws.account import Account, connect, read_tags
 from bootstrap.aws.ownership import Ownership, generated_by
 from bootstrap.removal.kinds import KINDS
 from infra import topology
@@ -33,7 +33,7 @@ class Tagged(Ownership):
 
 @pytest.fixture(scope="module")
 def account() -> Account:
-    return Account()
+    return Account(connect("us-east-1"))
 
 
 RECORDS = {
@@ -41,10 +41,7 @@ RECORDS = {
     "network acl": lambda deployment: {"Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]},
     "emr security configuration": lambda deployment: {"Name": f"Shoal-{deployment}-Security12345678-ABC"},
     "schedule": lambda deployment: {"Name": f"Shoal-{deployment}-Clock12345678-ABC"},
-    "budget": lambda deployment: {
-        "BudgetName": "GuardBudget1234ABCD-X",
-        "CostFilters": {"TagKeyValue": [f"user:{topology.TAG_DEPLOYMENT}${deployment}"]},
-    },
+    "budget": lambda deployment: {"BudgetName": topology.budget_name(deployment, "us-east-1")},
     "iam instance profile": lambda deployment: {
         "InstanceProfileName": f"Shoal-{deployment}-Profile12345678-ABC",
         "Roles": [],

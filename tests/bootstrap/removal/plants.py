@@ -185,7 +185,7 @@ def budget(p: Planter) -> None:
     p.client("budgets").create_budget(
         AccountId="000000000000",
         Budget={
-            "BudgetName": f"GuardBudget1234ABCD-{p.deployment}",
+            "BudgetName": topology.budget_name(p.deployment, "us-east-1"),
             "CostFilters": {"TagKeyValue": [f"user:{topology.TAG_DEPLOYMENT}${p.deployment}"]},
             **limit,
         },
