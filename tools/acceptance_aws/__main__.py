@@ -112,6 +112,7 @@ def _run(options: argparse.Namespace) -> int:
     with CallListener(_services()) as listener:
         Life(wanted, report, account, listener).run()
     say(f"{'passed' if report.passed else 'failed'}; the report is {folder / 'report.md'}")
+    say(f"in a quarter of an hour, and in a day: python -m tools.acceptance_aws --later {folder / 'report.json'}")
     return 0 if report.passed else 1
 
 

@@ -10,8 +10,9 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,11 +37,18 @@ class CallListener:
     """
 
     def __init__(self, services: Iterable[str]) -> None:
-        self.calls: Calls = {}
+        self._calls: Calls = {}
+        self._lock = Lock()
         self._services = {_model(each).service_id: each for each in services}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._thread = Thread(target=self._listen, daemon=True)
+
+    @property
+    def calls(self) -> Calls:
+        """What was counted so far."""
+        with self._lock:
+            return deepcopy(self._calls)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -72,7 +80,8 @@ class CallListener:
                 code = event.get("FinalAwsException") or event.get("FinalSdkException")
                 status = event.get("FinalHttpStatusCode", 0)
                 service = self._services.get(event["Service"], event["Service"])
-                note(self.calls, service, event["Api"], code or (SUCCESS if status < 400 else str(status)))
+                with self._lock:
+                    note(self._calls, service, event["Api"], code or (SUCCESS if status < 400 else str(status)))
 
 
 def calls_in_trail(events: Iterable[Mapping[str, Any]], services: Iterable[str], deployment: str) -> Calls:
