@@ -86,7 +86,7 @@ def text(found: Mapping[str, Any]) -> str:
     others = [
         f"| {action} | {', '.join(who)} | {'yes' if action in above else ''} |"
         for action, who in found["actions"].items()
-        if set(who) != {"commands"} or action not in above
+        if ":" in action and (set(who) != {"commands"} or action not in above)
     ]
     text = _TEXT.read_text("utf-8").replace("COUNT", str(len(rows)))
     return text.replace("OPERATIONS", "\n".join(rows)).replace("ACTIONS", "\n".join(others))
