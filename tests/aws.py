@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from embedded.aws import EmbeddedAws
+from embedded.permissions.record import ALLOWED, read_checks
 
 
 def keys_of(aws: EmbeddedAws) -> dict[str, str]:
@@ -35,6 +36,12 @@ def make_roles(iam: Any) -> None:
         iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=json.dumps(everything))
     iam.create_instance_profile(InstanceProfileName="nodes")
     iam.add_role_to_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
+
+
+def refused(aws: EmbeddedAws) -> set[tuple[str, str, str]]:
+    """Who was refused which action, and why: without permission, as the root, or because IAM has no such action."""
+    checks = read_checks(aws.folder)
+    return {(check.who, check.action, check.decision) for check in checks if check.decision != ALLOWED}
 
 
 def session_with(document: dict[str, Any]) -> boto3.Session:

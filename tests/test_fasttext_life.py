@@ -18,6 +18,7 @@ import pytest
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from tests.aws import refused
 from tests.person import ROOT, Person
 
 pytestmark = pytest.mark.end_to_end
@@ -79,6 +80,7 @@ def deployed(person: Person) -> Iterator[Person]:
     yield person
     assert "nothing that costs money is left" in person.types("destroy", "fasttext", "--yes")[0]
     assert left_over(before, inventory()) == {}
+    assert refused(person.aws) == set()
 
 
 def trains(person: Person, *arguments: str, output: Path, status: int = 0) -> tuple[str, str]:

@@ -1,14 +1,20 @@
-"""Every shipped topology, deployed and destroyed by the real CDK command, one after the other on one emulator."""
+"""Every shipped topology, deployed and destroyed by the real CDK command, one after the other on one emulator.
+
+CloudFormation and the roles have Shoal's policies for them, and nobody is refused anything.
+"""
 
 from collections.abc import Callable
 
 import boto3
 import pytest
 
-from bootstrap.aws import cdk
+from bootstrap.aws import cdk, policies
+from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
+from infra.policies import BOUNDARY, EXECUTION
+from tests.aws import refused
 from tests.person import make_repository_whose_cluster_installs_nothing
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
@@ -24,10 +30,15 @@ def run(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("matrix")
     repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
 
-    def command(*arguments: str) -> None:
-        cdk.run(arguments, environment={}, assembly=folder / "assembly", log=folder / "cdk.log", root=repository)
+    account, log = Account(), folder / "cdk.log"
 
-    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=folder / "cdk.log")
+    def command(*arguments: str) -> None:
+        given = (*arguments, "-c", f"permissions_boundary={policies.arn(account, BOUNDARY)}")
+        cdk.run(given, environment={}, assembly=folder / "assembly", log=log, root=repository)
+
+    policies.provide(account)
+    allowed = policies.arn(account, EXECUTION)
+    cdk.prepare(account=ACCOUNT, region=REGION, execution=allowed, environment={}, log=log)
     return command
 
 
@@ -70,7 +81,7 @@ def market(word: str) -> str:
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))
 def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
-    name: str, run: Run, before: dict[str, set[str]]
+    name: str, run: Run, before: dict[str, set[str]], aws: EmbeddedAws
 ) -> None:
     wanted = topology.load(name, SHIPPED)
     run("deploy", "-c", f"topology={name}", "--require-approval", "never")
@@ -87,3 +98,4 @@ def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
     assert cluster() == expected
     run("destroy", "-c", f"topology={name}", "--force")
     assert left_over(before, inventory()) == {}
+    assert refused(aws) == set()
