@@ -165,6 +165,7 @@ class ShoalStack(Stack):
             allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX,))
             allow_objects(role, data, (*READ, *WRITE), under=(topology.NODES_PREFIX,))
             explain(role, ["s3:AbortMultipartUpload"], "An upload that fails leaves no parts that cost.")
+            explain(role, ["s3:DeleteObject"], "Checkpoints replace each other, in runs that last long enough for two.")
             allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.training.nodes)
             if self.share:

@@ -1,7 +1,7 @@
 """Holds what the roles of a stack may do against what they were seen to need."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,14 @@ from infra.roles import UNEXERCISED
 _OWN = re.compile(r"\bg[0-9]+\b|-[0-9a-f]{8,}\b|[0-9a-f]{8}-[0-9a-f]{8,}")
 
 
-def mistaken_grants(template: dict[str, Any], folder: Path, *, stack: str, roles: set[str]) -> Iterator[str]:
+def mistaken_grants(
+    template: dict[str, Any], folder: Path, *, stack: str, roles: set[str], by_speed: Sequence[tuple[str, str]] = ()
+) -> Iterator[str]:
     """The grants of these roles, by their logical ids, that no recorded check needs and no reason explains, and reasons
-    for grants that were needed. AWS's own policies are not held against anything."""
+    for grants that were needed. AWS's own policies are not held against anything.
+
+    by_speed: roles and grants with a reason that may be needed or not, as fast as the machine is.
+    """
     checks, policies = list(read_checks(folder)), read_policies(folder)
     reasons = _reasons(template)
     for role in roles:
@@ -27,7 +32,7 @@ def mistaken_grants(template: dict[str, Any], folder: Path, *, stack: str, roles
             if not any(fnmatch(grant, pattern) for pattern in explained):
                 yield f"{role} may {grant}, which nothing needs"
         for pattern in explained:
-            if not any(fnmatch(grant, pattern) for grant in found):
+            if (role, pattern) not in by_speed and not any(fnmatch(grant, pattern) for grant in found):
                 yield f"{role} has a reason for {pattern}, which is needed"
 
 
