@@ -112,8 +112,9 @@ def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(life, "_TEXTS", 500)  # what they teach does not matter here
 
     def plant() -> None:
-        boto3.client("s3").create_bucket(Bucket="planted-leftover")
-        boto3.client("ec2").create_security_group(GroupName="planted-group", Description="left")
+        administrator = boto3.Session(profile_name="default")  # the demo's own user may not
+        administrator.client("s3").create_bucket(Bucket="planted-leftover")
+        administrator.client("ec2").create_security_group(GroupName="planted-group", Description="left")
 
     with pytest.raises(ShoalError, match=r"2 resources are left .*s3 bucket: planted-leftover; security group: sg-"):
         life.run([], tmp_path, say=lambda _: None, before_proof=plant)
