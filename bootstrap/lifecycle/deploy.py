@@ -28,7 +28,7 @@ from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_empty, why_kept
 from common.errors import ShoalError
 from infra import libraries, topology
-from infra.policies import EXECUTION
+from infra.policies import BOUNDARY, EXECUTION
 from infra.topology import Topology
 
 _LAST_LOOKS = 3
@@ -121,7 +121,8 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
         if qualifier(request.account) is None:
             say(
                 "preparing the account for the CDK: the stack CDKToolkit is created once for each region, and stays; "
-                f"CloudFormation gets the policy {EXECUTION}, and no more"
+                f"CloudFormation gets the policy {EXECUTION}, and no more. `cdk deploy` by itself then needs: "
+                f"-c permissions_boundary={policies.arn(request.account, BOUNDARY)}"
             )
             bars.stage("cdk bootstrap", 0)
             policies.provide(request.account)

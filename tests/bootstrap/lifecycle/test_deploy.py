@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle.deploy import ResourceChange, compare
-from embedded.aws import EmbeddedAws
+from embedded.aws import ACCOUNT, EmbeddedAws
 from embedded.faults.kinds import CreateFails, NotOffered
+from infra.policies import BOUNDARY
 from tests.person import Person
 
 TRAINING = """
@@ -196,10 +197,11 @@ def test_an_interrupt_during_the_creation_reports_what_exists(deployed: Person) 
 
 
 def _cdk(person: Person, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """What somebody's own `cdk` says, on both outputs."""
+    """What `cdk` by itself says, on both outputs; the account was prepared by `shoal deploy`."""
     approval = ("--require-approval", "never") if verb == "deploy" else ()
+    boundary = f"permissions_boundary=arn:aws:iam::{ACCOUNT}:policy/{BOUNDARY}"
     return subprocess.run(
-        ["cdk", verb, *arguments, *approval],
+        ["cdk", verb, *arguments, "-c", boundary, *approval],
         cwd=person.repository,
         env=person.environment,
         stdout=subprocess.PIPE,
