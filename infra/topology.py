@@ -73,6 +73,7 @@ EMR_LOGS_PREFIX = "emr/"
 
 
 POLICY_ARN = r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
+"""A policy of an account, or one of AWS's."""
 
 
 def stack_name(deployment: str) -> str:

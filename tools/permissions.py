@@ -44,6 +44,10 @@ An account that was prepared by `cdk bootstrap` alone goes on as it is, and need
 Other apps of the CDK in the same account and region share its execution role, and fail if they need more: prepare such
 an account with a policy of your own before, or these apps with a qualifier of their own (`cdk bootstrap --qualifier`).
 
+After an update of Shoal the policies may have changed: compare them with this page, and give each one that differs a
+new version (`aws iam create-policy-version --set-as-default`). `shoal deploy` does that only when it prepares a region,
+and then also where somebody has changed them.
+
 Beside these policies, add what only you can know: reading your own buckets where reviews are (`s3:GetObject` and
 `s3:ListBucket`, for the `inputs` and the `data: bucket:` of a topology), and your own KMS key where a topology names
 one (`kms:Decrypt`, `kms:GenerateDataKey`). `make prices` needs `pricing:GetProducts`.

@@ -43,6 +43,14 @@ def test_what_may_cost_more_than_the_limit_is_refused_before_anything_is_made() 
         refuse_above(10.01, 10)
 
 
+@pytest.mark.parametrize("option", ["--max-dollars", "--hours"])
+@pytest.mark.parametrize("given", ["nan", "inf", "0", "-1", "ten"])
+def test_a_limit_that_limits_nothing_is_refused(option: str, given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([f"{option}={given}"])
+    assert f"'{given}' is no number above 0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("status", "dollars"),
     [

@@ -6,6 +6,7 @@ commands of Shoal run as this role. With the environment that `shoal embedded` p
 
 import argparse
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -62,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--topology", default="starter", help="a topology's name, or its file (default: %(default)s)")
     parser.add_argument("--deployment", default="acceptance", help="the deployment's name (default: %(default)s)")
-    parser.add_argument("--max-dollars", type=float, default=10.0, metavar="X", help="the limit (default: %(default)g)")
-    parser.add_argument("--hours", type=float, default=2.0, help="the most that it may last (default: %(default)g)")
+    parser.add_argument("--max-dollars", type=_amount, default=10.0, metavar="X", help="limit (default: %(default)g)")
+    parser.add_argument("--hours", type=_amount, default=2.0, help="the most that it may last (default: %(default)g)")
     parser.add_argument(
         "--output", type=Path, default=Path("results/acceptance"), metavar="DIR", help="(default: %(default)s)"
     )
@@ -75,6 +76,17 @@ def _parser() -> argparse.ArgumentParser:
         help="run nothing; add to this report what CloudTrail tells of the CDK, functions and nodes, and AWS's bill",
     )
     return parser
+
+
+def _amount(text: str) -> float:
+    """A number above 0; `nan` would be a limit that nothing is above."""
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 < amount < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return amount
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from common.errors import ShoalError
 from common.files import indented_json
 from tools.acceptance_aws.calls import SUCCESS, Calls
 
@@ -65,10 +66,13 @@ class Report:
 
     @classmethod
     def read(cls, path: Path) -> "Report":
-        """The report of a file that `write` wrote."""
-        content: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        del content["passed"]
-        return cls(**{**content, "steps": [Step(**each) for each in content["steps"]]})
+        """The report of a file that `write` wrote. Raises ShoalError where it is none."""
+        try:
+            content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            del content["passed"]
+            return cls(**{**content, "steps": [Step(**each) for each in content["steps"]]})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ShoalError(f"{path} is no report of an acceptance run ({error}); give its report.json") from None
 
     def page(self) -> str:
         """The page."""

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bootstrap.cli.output import say
+from bootstrap.cli.output import print_error, say
+from common.errors import ShoalError
 from tools.fidelity import document, measuring
 from tools.fidelity.calls import find_calls
 
@@ -28,7 +29,11 @@ def main(arguments: Sequence[str]) -> int:
         found = {**measuring.measure(find_calls(), say), "tried": found.get("tried", {})}
         document.write(found)
     if options.report:
-        found = document.with_report(found, options.report)
+        try:
+            found = document.with_report(found, options.report)
+        except ShoalError as error:
+            print_error(str(error))
+            return 1
         document.write(found)
     document.DOCUMENT.write_text(document.text(found), "utf-8")
     return 0

@@ -1,7 +1,6 @@
 """The document docs/fidelity.md, and the record from which it is made."""
 
 import ast
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 
 from common.errors import ShoalError
+from tools.acceptance_aws.report import Report
 from tools.fidelity.calls import ROOT, find_calls
 
 DOCUMENT = ROOT / "docs" / "fidelity.md"
@@ -46,11 +46,11 @@ def write(found: Mapping[str, Any]) -> None:
 
 def with_report(found: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """What was measured, with what a report of `tools.acceptance_aws` has tried on AWS."""
-    report = json.loads(path.read_text("utf-8"))
-    if report["emulated"]:
+    report = Report.read(path)
+    if report.emulated:
         raise ShoalError(f"{path} is of an emulator, and tells nothing of AWS")
-    calls = [*report["operations"].items(), *report["beside"].items()]
-    tried = {name: report["begun"][:10] for name, codes in calls if "ok" in codes}
+    calls = [*report.operations.items(), *report.beside.items()]
+    tried = {name: report.begun[:10] for name, codes in calls if "ok" in codes}
     return {**found, "tried": found["tried"] | tried}
 
 
