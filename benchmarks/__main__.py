@@ -19,9 +19,22 @@ from infra.topology_error import TopologyError
 TABLES = ("hdf5", "streaming")
 """Modules of this package with WHAT, FIGURES and measure(run), which returns the figures of every case."""
 PROGRAMS = (
-    *("balance", "quality", "choices", "training", "reading", "link", "large_batch", "preprocess", "regression"),
+    *(
+        "balance",
+        "balance_any",
+        "quality",
+        "choices",
+        "training",
+        "reading",
+        "link",
+        "large_batch",
+        "preprocess",
+        "regression",
+    ),
     *(
         "growth",
+        "near_duplicates",
+        "pretrain",
         "prediction",
         "predict",
         "plan",

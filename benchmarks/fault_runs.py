@@ -61,7 +61,7 @@ class Run(ABC):
     def type_command(self) -> None:
         """Type it, perhaps again."""
         words = [*self.where, "--output", self.output, "--epochs", self.epochs, "--threads", 1, "--seed", 3]
-        words += ["--global-batch", BATCH, "--checkpoint-minutes", 0.1, "--json"]
+        words += ["--model", "lstm", "--global-batch", BATCH, "--checkpoint-minutes", 0.1, "--json"]
         words += ["--balance", "off"]  # equal splits on equal nodes: what is learnt is then equal to the last bit
         words += [word for rank in range(RANKS) for word in ("--slow", f"{rank}:6")]
         with self._log.open("a") as log:

@@ -30,6 +30,7 @@ from benchmarks.trained import train_here
 from bootstrap.progress import Bars
 from bootstrap.training.calibration import calibrate
 from bootstrap.training.places.this_machine import ThisMachine
+from corpus.dataset_settings import REFERENCE
 from corpus.reading.sources import Inputs
 from experiments.forecast.rates import Rates, rates_of
 from experiments.forecast.training import TrainingWork, predict_training
@@ -150,7 +151,7 @@ class _Bench:
             if not source.exists():
                 write_reviews(source, size * 1_000_000, seed)
             start = perf_counter()
-            preprocess_locally(Inputs(files=(str(source),)), str(self._folder / "dataset"))
+            preprocess_locally(Inputs(files=(str(source),)), str(self._folder / "dataset"), settings=REFERENCE)
             times.append(perf_counter() - start)
         line = fit_line(sizes[:2], times[:2])
         predicted = line.start + line.slope * sizes[2]
@@ -181,6 +182,7 @@ class _Bench:
             epochs=summary["epochs"],
             global_batch=summary["global_batch"],
             balance=balance,
+            row_bytes=data.stat().st_size / rows,
         )
         predicted = predict_training(work, rates)
         order = BatchOrder(rows=work.rows, global_batch=work.global_batch, seed=config.seed)

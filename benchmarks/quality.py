@@ -114,7 +114,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _dataset(asked: str, how: Sequence[str], folder: Path) -> Path:
-    shoal = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local", "--json"]
+    shoal = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local", "--json", "--preset=reference"]
     done = subprocess.run([*shoal, "--output", folder, *shlex.split(asked), *how], stdout=subprocess.PIPE, check=True)
     return Path(json.loads(done.stdout)["dataset"])
 

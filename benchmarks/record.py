@@ -29,7 +29,7 @@ OWN = Path("results") / "benchmarks"
 
 _PACKAGES = (
     *("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch", "triton"),
-    *("fasttext-community", "gensim"),
+    *("fasttext-community", "gensim", "scikit-learn"),
 )
 
 

@@ -104,11 +104,14 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def preprocess_by(tree: Path, source: Path, folder: Path) -> Usage:
-    """Preprocess the file by the code in `tree`. Raises ShoalError where that fails."""
+    """Preprocess the file by the code in `tree`, to the reference's dataset. Raises ShoalError where that fails."""
     shoal = [sys.executable, "-P", "-m", "bootstrap.cli.main"]  # not the code where this is run
+    settings = tree / "jobs" / "job_settings.py"
+    knows = settings.exists() and "PRESET" in settings.read_text()  # else these are the defaults
     with TemporaryDirectory(dir=folder) as output:
         usage = metered(
-            ["env", f"PYTHONPATH={tree}", *shoal, "preprocess", "--local", "--input", str(source), "--output", output],
+            ["env", f"PYTHONPATH={tree}", *shoal, "preprocess", "--local", "--input", str(source), "--output", output]
+            + ["--preset=reference"] * knows,
             folder / "log",
             memory_limit=_MEMORY_LIMIT,
             time_limit=_TIME_LIMIT,

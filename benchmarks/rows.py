@@ -9,7 +9,7 @@ import numpy.typing as npt
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import Dataset, RowBlock, Split, write_dataset
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.sources import Inputs
 from corpus.rules import VALIDATION_SHARE
 from jobs.pipeline import preprocess_locally
@@ -34,9 +34,11 @@ def write_rows(path: Path, training: int, *, vocabulary: int = VOCABULARY) -> No
 
 
 def learnable_dataset(folder: Path) -> Path:
-    """A dataset of 20,000 generated reviews."""
+    """A dataset of 20,000 generated reviews, in rows of the reference."""
     write_reviews(folder / "reviews.json", texts=20_000)
-    return Path(preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
+    return Path(
+        preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder), settings=REFERENCE).dataset
+    )
 
 
 def columns_of(splits: Sequence[Split]) -> RowBlock:

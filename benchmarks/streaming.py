@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.generated import write_reviews
 from bootstrap.preprocessing.step_arguments import WorkerResources, command_arguments, streaming_arguments
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
@@ -104,9 +104,9 @@ class StreamingNode:
         return costs
 
 
-def planned(inputs: Inputs, folder: str, *, settings: Settings | None = None, tasks: int = 4) -> Plan:
+def planned(inputs: Inputs, folder: str, *, settings: Settings = REFERENCE, tasks: int = 4) -> Plan:
     """The plan for some input in `folder`, a path or s3://..., with the results in `folder`/data."""
-    prepared = prepare_work(inputs, settings or Settings(), max_malformed=0.2)
+    prepared = prepare_work(inputs, settings, max_malformed=0.2)
     return prepared.plan(work=join(folder, prepared.name), output=join(folder, "data"), tasks=tasks)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,19 +11,30 @@ from common.errors import DataError, require_rules
 from common.json_values import made
 from corpus.text import FIRST_WORD
 
-WORD_RULES = ("letters", "tokens")
-"""The names of the rules by which a text becomes words: 1 and 1b of docs/dataset.md."""
+WORD_RULES = ("letters", "tokens", "bytes")
+"""The names of the rules by which a text becomes words: 1, 1b and 1c of docs/dataset.md."""
+RULES_OF_JOBS = WORD_RULES[:2]
+"""Those by which `shoal preprocess` makes words; the third is for texts that a model reads whole."""
 MOST_CLASSES = 1 << 16
 
+SHINGLE, NEAR = 3, 0.8
+"""Words of a shingle, and from which share of common shingles on two texts are near-duplicates: rule 12."""
+
 _ROW_LENGTH = 100
-_LATER = ("ragged", "words", "duplicates", "classes")
+_LATER = ("ragged", "words", "duplicates", "classes", "near_duplicates")
 """Settings that files of layout version 2 do not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings and their defaults. Raises DataError for values that contradict each other."""
+    """The settings. Raises DataError for values that contradict each other.
 
+    The defaults of the fields are those of REFERENCE, because files of layout version 2 leave later settings out; what
+    is made where nothing is chosen is DEFAULT.
+    """
+
+    fewest_named: ClassVar[int] = 3
+    """The fewest classes that may have names."""
     row_length: int = _ROW_LENGTH
     """The most words of a row; longer texts are cut at the end. Ragged rows are not cut, and it keeps its default."""
     vocabulary_size: int = 10_000
@@ -54,6 +65,8 @@ class Settings:
     """Whether every text makes a row; otherwise texts with equal words make one together."""
     classes: tuple[str, ...] = ()
     """The names of more than two classes, by label; empty where there are two."""
+    near_duplicates: bool = False
+    """Whether near-duplicates are counted; the rows are the same."""
 
     def __post_init__(self) -> None:
         low, high = self.rating_range
@@ -101,9 +114,9 @@ class Settings:
                 f"there are {count:,} classes, so the input needs labels, of which none is the positive one",
             ),
             (
-                2 < count <= MOST_CLASSES,
-                f"there are names of {count:,} classes, but must be of 3 to {MOST_CLASSES:,}; of two only the positive "
-                "label is named, or none",
+                self.fewest_named <= count <= MOST_CLASSES,
+                f"there are names of {count:,} classes, but must be of {self.fewest_named} to {MOST_CLASSES:,}; of two "
+                "only the positive label is named, or none",
             ),
             (
                 all(name and name.isprintable() for name in self.classes),
@@ -144,6 +157,20 @@ class Settings:
     def label_dtype(self) -> np.dtype[Any]:
         """The type of a label: 8 bits for up to 256 classes, else 16."""
         return np.dtype(np.uint8 if self.class_count <= 1 << 8 else np.uint16)
+
+
+class AnswerSettings(Settings):
+    """What ratings or labels of files mean beside the answers of a model: also one or two of its classes have names."""
+
+    fewest_named = 1
+
+
+DEFAULT = Settings(ragged=True, words="tokens", stopwords="none", vocabulary_size=2_000_000)
+"""What `shoal preprocess` makes where nothing else is chosen: whole texts with all of their words."""
+FIXED = Settings(row_length=400, words="tokens", stopwords="none", vocabulary_size=30_000)
+"""The same for fixed rows, in 800 bytes each. Of film reviews 82% fit, of product reviews 96%."""
+REFERENCE = Settings()
+"""What the reference system made."""
 
 
 def in_steps(rating: float, steps: int) -> int:

@@ -6,12 +6,17 @@ to start. Its dictionary keeps each new word; keep its limit, because memory wou
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from corpus.text import BY_RULE, UNKNOWN, encode_words
+
+if TYPE_CHECKING:
+    from corpus.byte_dictionary import ByteDictionary
+    from corpus.token_dictionary import TokenDictionary
+    from corpus.tokenise import Tokeniser
 
 _TEXTS_AT_ONCE = 256  # so that they and their arrays fit a core's cache
 _MOST_WORDS = 1 << 18
@@ -33,7 +38,8 @@ class PlainEncoder:
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
-        """`row_length` None: rows are whole texts. `words`: the rule of words, "letters" (1) or "tokens" (1b)."""
+        """`row_length` None: rows are whole texts. `words`: the rule of words, "letters" (1), "tokens" (1b) or
+        "bytes" (1c)."""
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
         self._words, _ = BY_RULE[words]
 
@@ -52,16 +58,12 @@ class FastEncoder:
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
         """As `PlainEncoder`."""
-        from corpus.token_dictionary import TokenDictionary  # here, because numba takes long to load
-        from corpus.tokenise import Tokeniser
-
         _, is_cleaned = BY_RULE[words]
-        kind: type[Tokeniser | TokenDictionary] = TokenDictionary if words == "tokens" else Tokeniser
         # Only a cleaned word can be found in a text.
         known = [word for word in ids if word not in stopwords and is_cleaned(word)]
         self._known = " ".join(known).encode()
         self._row_length = row_length
-        self._tokeniser = kind(sorted(filter(is_cleaned, stopwords)))
+        self._tokeniser = _dictionary(words, sorted(filter(is_cleaned, stopwords)))
         numbers = self._tokeniser.add(self._known)  # the tokeniser's own ids
         self._most_words = len(self._tokeniser) + _MOST_WORDS
         self._most_letters = self._tokeniser.letters + _MOST_LETTERS
@@ -83,3 +85,13 @@ class FastEncoder:
             self._tokeniser.add(self._known)
         found = self._tokeniser(texts)
         return self._ids.take(found.ids, mode="clip"), np.diff(found.ends, prepend=0)
+
+
+def _dictionary(words: str, stopwords: Sequence[str]) -> "Tokeniser | TokenDictionary | ByteDictionary":
+    from corpus.byte_dictionary import ByteDictionary  # here, because numba takes long to load
+    from corpus.token_dictionary import TokenDictionary
+    from corpus.tokenise import Tokeniser
+
+    if words == "bytes":
+        return ByteDictionary()
+    return TokenDictionary(stopwords) if words == "tokens" else Tokeniser(stopwords)

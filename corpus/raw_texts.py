@@ -12,6 +12,7 @@ be: so they are those that a hash of the text chooses.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,15 +23,16 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DataError, FinalError, explain_full_disk, is_full_disk
+from corpus.byte_dictionary import ByteDictionary
 from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT, Settings
 from corpus.dictionary import TokenisedTexts
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code, require_classes
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
-from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
 from corpus.reading.storage import identity_of
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
@@ -39,7 +41,7 @@ from corpus.segments import add_counts, gather
 from corpus.text import FIRST_WORD, UNKNOWN, digests
 from corpus.token_dictionary import TokenDictionary
 
-SETTINGS = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=2_000_000)
+SETTINGS = replace(DEFAULT, duplicates=True)
 """The settings of such a dataset, where the input does not decide them. Of more words than the vocabulary has, it has
 those that appear first."""
 
@@ -80,7 +82,8 @@ def encode_texts(
             texts.read(source, tally, report)
         check_input(tally, max_malformed, allow_damaged=allow_damaged)
         texts.require_rows()
-        require_classes(texts.learnt, settings, sources)
+        if any(source.code is None or source.code != UNLABELLED for source in sources):
+            require_classes(texts.learnt, settings, sources)
         read = {**tally.counts, "damaged_files": len(tally.damaged_files())}
         return _write(texts, read, settings, output, place)
 
@@ -154,7 +157,7 @@ class _Texts:
         self.counts: Counter[str] = Counter()
         self.learnt: Counter[int] = Counter()
         """The texts that are not for the test, by their code."""
-        self.dictionary = TokenDictionary()
+        self.dictionary = ByteDictionary() if settings.words == "bytes" else TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
         """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
         self._settings, self._codes = settings, Codes(settings)

@@ -67,11 +67,14 @@ class TokenDictionary(Dictionary):
 
 
 def _joined(texts: Sequence[str]) -> bytes:
-    """The texts in UTF-8, each followed by NUL. A lone surrogate is a letter, as the plain rule has it."""
+    """The texts in UTF-8, each followed by NUL. A lone surrogate is a letter, as the plain rule has it.
+
+    A NUL in a text becomes another white space, but no space, which may be a part of `<br />`.
+    """
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     joined = b"\0".join([*encoded, b""])
     if joined.count(_END) != len(texts):
-        joined = b"\0".join([*(text.replace(b"\0", b" ") for text in encoded), b""])
+        joined = b"\0".join([*(text.replace(b"\0", b"\n") for text in encoded), b""])
     return joined
 
 

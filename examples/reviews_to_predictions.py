@@ -7,17 +7,17 @@ the dataset and the model. docs/python.md explains each step.
 import sys
 from pathlib import Path
 
-from jobs import Settings, preprocess
+from jobs import preprocess
 from trainer import load_model, train
 
 TEXTS = ("It broke after a week.", "The best lamp that I ever had!")
 
 
 def main(reviews: list[str], output: Path) -> None:
-    dataset = preprocess(reviews, output / "data", settings=Settings(stopwords="keep-negations"))
+    dataset = preprocess(reviews, output / "data")
     print(f"{dataset.counts['distinct']:,} distinct texts in {dataset.dataset}")
 
-    summary = train(dataset.dataset, output / "model", ranks=2, epochs=6)
+    summary = train(dataset.dataset, output / "model", minutes=1)
     print(f"accuracy {summary['accuracy']:.1%}, always the majority: {summary['majority']:.1%}")
 
     model = load_model(output / "model")

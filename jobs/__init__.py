@@ -8,9 +8,9 @@ For programs: `from jobs import preprocess` (`interface.py`).
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.interface import MergeResult, Settings, preprocess
+    from jobs.interface import DEFAULT, MergeResult, Settings, preprocess
 
-__all__ = ["MergeResult", "Settings", "preprocess"]
+__all__ = ["DEFAULT", "MergeResult", "Settings", "preprocess"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corpus.dataset_settings import DEFAULT as DEFAULT
 from corpus.dataset_settings import Settings as Settings
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.merge import MergeResult as MergeResult
@@ -26,11 +27,11 @@ def preprocess(
 ) -> MergeResult:
     """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine; returns what was made and counted.
 
-    `settings` are those of the dataset. `reading` has fields of `corpus.reading.sources.ReadingOptions`, such as
-    `label="sentiment"`, for files whose format is not detected. Raises DataError for input that cannot be used,
-    JobError for a job that failed.
+    `settings` are those of the dataset, such as `replace(DEFAULT, test_share=0.2)`. `reading` has fields of
+    `corpus.reading.sources.ReadingOptions`, such as `label="sentiment"`, for files whose format is not detected. Raises
+    DataError for input that cannot be used, JobError for a job that failed.
     """
-    settings = settings or Settings()
+    settings = settings or DEFAULT
     options = ReadingOptions(
         rating_range=settings.rating_range,
         rating_steps=settings.rating_steps,

@@ -9,12 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from common.options import Option
-from corpus.dataset_settings import WORD_RULES, Settings, in_steps
+from corpus.dataset_settings import DEFAULT, FIXED, NEAR, REFERENCE, RULES_OF_JOBS, SHINGLE, Settings, in_steps
 from corpus.reading.storage import readable
 from corpus.text import STOPWORD_LISTS, load_stopwords
-
-_DEFAULT = Settings()
-_RAGGED_VOCABULARY = 2_000_000
 
 
 def _rating(text: str) -> float:
@@ -30,7 +27,7 @@ RATING_SCALE = (
         "smallest and largest rating",
         kind=_rating,
         values=2,
-        default=_DEFAULT.rating_range,
+        default=DEFAULT.rating_range,
         metavar="LOW HIGH",
         advanced=True,
     ),
@@ -47,44 +44,48 @@ RATING_SCALE = (
         "positive_from",
         "the smallest rating that makes a text positive",
         kind=_rating,
-        default=_DEFAULT.positive_from,
+        default=DEFAULT.positive_from,
         metavar="RATING",
         advanced=True,
     ),
 )
 """The scale of ratings, and which of them are positive."""
 
-JUDGING = (
-    *RATING_SCALE,
-    Option(
-        "test_share",
-        "share of the texts kept for the test",
-        kind=float,
-        default=_DEFAULT.test_share,
-        metavar="SHARE",
-        advanced=True,
-    ),
+TEST_SHARE = Option(
+    "test_share",
+    "share of the texts kept for the test",
+    kind=float,
+    default=DEFAULT.test_share,
+    metavar="SHARE",
+    advanced=True,
 )
+JUDGING = (*RATING_SCALE, TEST_SHARE)
 """What ratings mean, and the share of the test; `read_judging` reads these options."""
+
+PRESET = Option(
+    "preset",
+    f"reference: the dataset of another system, rows of {REFERENCE.row_length} words of letters, a vocabulary of "
+    f"{REFERENCE.vocabulary_size}, without NLTK's stopwords; options that are given take precedence",
+    choices=("reference",),
+)
+"""Other defaults than those of the options of SETTINGS."""
 
 SETTINGS = (
     Option(
         "rows",
-        "fixed: cut and padded to --row-length; ragged: whole texts, as fastText learns from (fixed, or ragged "
-        "with --classes)",
-        choices=("fixed", "ragged"),
+        "ragged: whole texts; fixed: cut and padded to --row-length (ragged, or fixed with --row-length)",
+        choices=("ragged", "fixed"),
     ),
-    Option("row_length", "words of a row at most", kind=int, default=_DEFAULT.row_length, metavar="N"),
+    Option("row_length", f"words of a fixed row at most ({FIXED.row_length})", kind=int, metavar="N"),
     Option(
         "words",
-        "letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example",
-        choices=WORD_RULES,
-        default=_DEFAULT.words,
+        f"letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example ({DEFAULT.words})",
+        choices=RULES_OF_JOBS,
     ),
     Option(
         "vocabulary_size",
-        f"words with an id of their own ({_DEFAULT.vocabulary_size}, or {_RAGGED_VOCABULARY} with ragged rows: in "
-        "general all words)",
+        f"words with an id of their own ({DEFAULT.vocabulary_size}, in general all words, or {FIXED.vocabulary_size} "
+        "with fixed rows)",
         kind=int,
         metavar="N",
     ),
@@ -93,13 +94,17 @@ SETTINGS = (
         "make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
         kind=bool,
     ),
+    Option(
+        "near_duplicates",
+        f"count texts that share {NEAR:.0%} of their groups of {SHINGLE} words with another, and those of the test set "
+        "that do so with one of the training set; the rows stay the same",
+        kind=bool,
+    ),
     *JUDGING,
     Option(
         "stopwords",
-        "words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
-        "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
-        "still where most texts are shorter than a row; FILE: "
-        "those of a file, one a line (nltk, or none with --words tokens)",
+        "words to leave out. none: no word; nltk: NLTK's English list, and product, would, get; keep-negations: the "
+        "same list without negations such as 'not', so that texts keep them; FILE: those of a file, one a line (none)",
         metavar="|".join((*STOPWORD_LISTS, "FILE")),
         advanced=True,
     ),
@@ -115,23 +120,30 @@ INPUT_SETTINGS = (
 """The settings that the launcher finds in the input and passes to a job."""
 
 
-def read_settings(options: Namespace, classes: tuple[str, ...] = ()) -> Settings:
-    """The settings from parsed options, and with the names of more than two classes, which come with the input.
+def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str | None = None) -> Settings:
+    """The settings from parsed options, with the defaults of a preset, and with the names of more than two classes,
+    which come with the input.
 
     Raises common.errors.DataError for values that contradict each other.
     """
-    ragged = bool(classes) if options.rows is None else options.rows == "ragged"
-    usual_size = _RAGGED_VOCABULARY if ragged else _DEFAULT.vocabulary_size
-    usual_stopwords = "none" if options.words == "tokens" else _DEFAULT.stopwords
+    reference = preset is not None
+    ragged = options.rows == "ragged"
+    if options.rows is None:
+        ragged = bool(classes) or not (reference or options.row_length is not None)
+    usual = DEFAULT if ragged else FIXED
+    if reference:
+        usual = replace(REFERENCE, vocabulary_size=DEFAULT.vocabulary_size) if ragged else REFERENCE
+        if options.words == "tokens":
+            usual = replace(usual, stopwords="none")
+    chosen = {name: getattr(options, name) for name in ("row_length", "words", "vocabulary_size", "stopwords")}
     return read_judging(
         options,
-        Settings(
-            row_length=options.row_length,
-            vocabulary_size=usual_size if options.vocabulary_size is None else options.vocabulary_size,
-            stopwords=usual_stopwords if options.stopwords is None else options.stopwords,
+        replace(
+            usual,
+            **{name: value for name, value in chosen.items() if value is not None},
             ragged=ragged,
-            words=options.words,
             duplicates=options.keep_duplicates,
+            near_duplicates=options.near_duplicates,
             labelled=bool(classes),
             classes=classes,
         ),
@@ -168,6 +180,7 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--row-length={settings.row_length}",
         f"--words={settings.words}",
         *(["--keep-duplicates"] if settings.duplicates else []),
+        *(["--near-duplicates"] if settings.near_duplicates else []),
         f"--vocabulary-size={settings.vocabulary_size}",
         "--rating-range",
         *map(settings.in_units, settings.rating_range),

@@ -23,7 +23,7 @@ import psutil
 
 from common.cores import cores
 from common.errors import DataError, JobError, is_full_disk
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
@@ -89,7 +89,7 @@ def preprocess_locally(
     progress = progress or NoProgress()
     check_writable(output)
     prepared = prepare_work(
-        inputs, settings or Settings(), max_malformed=max_malformed, allow_damaged=allow_damaged, leave_out=output
+        inputs, settings or DEFAULT, max_malformed=max_malformed, allow_damaged=allow_damaged, leave_out=output
     )
     with (
         work_folder(

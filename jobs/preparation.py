@@ -24,8 +24,9 @@ from corpus.text import STOPWORD_LISTS
 from jobs.job_settings import read_stopwords
 from jobs.steps import Plan
 
-RATE = 60.0
-"""MB of plain input a second and core, besides the start. 1 GB on two cores: 16 s; 9 to 15 by docs/benchmarks.md."""
+RATE, RATE_OF_WHOLE_TEXTS = 60.0, 35.0
+"""MB of plain input a second and core, besides the start, with fixed and with ragged rows. 1 GB on two cores: 16 s; 9
+to 15 by docs/benchmarks.md. With ragged rows of all words the jobs took 1.8 times the CPU time."""
 START_SECONDS = 8.0
 """Seconds that the jobs take for the smallest input."""
 PROCESS_BYTES = 300 << 20
@@ -40,6 +41,9 @@ WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0
 Of generated reviews it was 0.97, of short texts of few words 1.64: what a text takes besides its words weighs there.
 With ragged rows it was 1.8 of generated and 2.1 of film reviews: about 12 bytes a word.
 """
+NEAR_TIME, NEAR_WORK = 1.4, 1.0
+"""With near-duplicates the work takes so many times as long, and so many bytes a byte more: 256 of a text, and as many
+while they are sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +164,16 @@ class Estimate:
 
 def work_bytes(plain_bytes: int, settings: Settings) -> int:
     """The approximate disk space that the work takes for so many bytes of plain input."""
-    return int(plain_bytes * (WORK_OF_WHOLE_TEXTS if settings.ragged else WORK_PER_INPUT))
+    rows = WORK_OF_WHOLE_TEXTS if settings.ragged else WORK_PER_INPUT
+    return int(plain_bytes * (rows + NEAR_WORK * settings.near_duplicates))
 
 
 def estimate_work(understanding: Understanding, settings: Settings, cores: int) -> Estimate:
     """The estimate for so many cores, of this machine or of all workers of a cluster."""
-    seconds = START_SECONDS + understanding.plain_bytes / (RATE * 1e6 * cores)
+    rate = RATE_OF_WHOLE_TEXTS if settings.ragged else RATE
+    seconds = START_SECONDS + understanding.plain_bytes / (rate * 1e6 * cores)
+    if settings.near_duplicates:
+        seconds *= NEAR_TIME
     return Estimate(
         seconds=seconds,
         memory_bytes=(PROCESS_BYTES + WORD_BYTES * settings.vocabulary_size) * cores,

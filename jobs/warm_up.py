@@ -5,11 +5,12 @@ functions directly instead, because they are compiled again for other types of a
 """
 
 import tempfile
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT, REFERENCE
 from corpus.reading.sources import Inputs
 from jobs.pipeline import preprocess_locally
 
@@ -23,7 +24,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="shoal-warm-up-") as folder:
         reviews = Path(folder, "reviews.json")
         reviews.write_text(_REVIEWS)
-        for settings in (Settings(), Settings(ragged=True, words="tokens", duplicates=True)):
+        for settings in (REFERENCE, replace(DEFAULT, duplicates=True, near_duplicates=True)):
             preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline")
 
 

@@ -165,6 +165,7 @@ def trained(deployed: Person, tmp_path_factory: pytest.TempPathFactory) -> Train
     return Trained(output, json.loads(said), told)
 
 
+@pytest.mark.slow
 def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(trained: Trained, tmp_path: Path) -> None:
     assert trained.summary["accuracy"] > 0.95
     assert trained.summary["inputs"] == [f"{FOLDER}/train.txt", f"{FOLDER}/test.txt"]

@@ -93,7 +93,17 @@ def begun(folder: Path) -> str:
     vocabulary = [f"word{letter}" for letter in "abcdefghijklmnopqrst"]
     used = Settings(row_length=10, vocabulary_size=20)
     write_dataset(folder / "dataset.h5", train=rows(2000), test=rows(200), vocabulary=vocabulary, settings=used)
-    options = ("--epochs", "10000", "--checkpoint-minutes", "0.05", "--output", folder / "out", "--detach")
+    options = (
+        "--model",
+        "lstm",
+        "--epochs",
+        "10000",
+        "--checkpoint-minutes",
+        "0.05",
+        "--output",
+        folder / "out",
+        "--detach",
+    )
     return str(told("train", "--deployment", "guarded", "--data", folder / "dataset.h5", *options)["run"])
 
 

@@ -56,7 +56,7 @@ def test_a_plan_a_dataset_a_model_and_a_prediction(shoal, tmp_path: Path) -> Non
     assert json.loads(shoal("plan", "starter", "--offline", "--json").stdout)["plans"][0]["topology"] == "starter"
     write_reviews(tmp_path / "reviews.json", texts=1_500)
     shoal("preprocess", "--local", "--input", "reviews.json", "--output", "data")
-    shoal("train", "--local", "--nodes", "2", "--data", "data/dataset.h5", "--output", "model", "--epochs", "2")
+    shoal("train", "--local", "--nodes", "2", "--data", "data/dataset.h5", "--output", "model", "--minutes", "0.2")
     (tmp_path / "text.txt").write_text("It broke.\n")
     assert shoal("predict", "--model", "model", "text.txt").stdout.endswith("It broke.\n")
 

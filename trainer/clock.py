@@ -38,6 +38,8 @@ class Activity(StrEnum):
     """Measuring the ranks' own rates."""
     WAITING = "waiting"
     """For the next rows of an unbounded stream."""
+    SEARCH = "search"
+    """For the best settings (`--model auto`)."""
     TRAINING = "training"
     CHECKPOINTS = "checkpoints"
     """Writing them, while other ranks wait, or train."""

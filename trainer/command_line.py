@@ -1,7 +1,7 @@
 """The options of a training run on a command line, by argparse."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -9,8 +9,9 @@ from common.errors import DataError, TrainingError
 from common.options import argparse_argument, flag
 from corpus.stream.stream_settings import read_settings
 from trainer.config import TrainConfig, configured
-from trainer.options.presets import OF_THE_RUN
+from trainer.options.presets import OF_THE_RUN, SEARCHED
 from trainer.options.section import options
+from trainer.registry import AUTO
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +41,8 @@ def as_words(config: TrainConfig) -> dict[str, tuple[str, ...]]:
     """The words of each option of a command line, by its name; an option that is not needed is left out."""
     found: dict[str, tuple[str, ...]] = {}
     for each in options(TrainConfig):
+        if config.model == AUTO and each.name in SEARCHED and each.name not in config.fixed:
+            continue
         value = getattr(config, each.name)
         if (config.preset and each.name in OF_THE_RUN) or value is None or value is False or value in ((), {}):
             continue
@@ -83,8 +86,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
-    """The configuration of a command line; wrong use ends the process with status 2, as argparse does."""
+def parse_arguments(
+    arguments: Sequence[str] | None = None, complete: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+) -> TrainConfig:
+    """The configuration of a command line, whose options `complete` gets, by name, and returns with what follows from
+    them; wrong use ends the process with status 2, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="python -m trainer",
         description="Train a sentiment model on a dataset. Started by torchrun, it runs on all ranks; without, on one.",
@@ -94,8 +100,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
     add_arguments(parser)
     asked = parser.parse_args(arguments)
     try:
-        return from_args(asked, endless=_is_endless(asked.data))
-    except TrainingError as error:
+        return from_args(argparse.Namespace(**complete(vars(asked))), endless=_is_endless(asked.data))
+    except (DataError, TrainingError) as error:
         parser.error(str(error))
 
 

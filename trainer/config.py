@@ -10,14 +10,18 @@ from typing import Any
 
 from common.errors import TrainingError
 from common.options import Option
+from trainer.encoder_address import PREFIX
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
+from trainer.options.language_options import LanguageOptions
 from trainer.options.optimisation_options import OptimisationOptions
 from trainer.options.presets import (
     MODEL_DEFAULTS,
     OF_THE_RUN,
     ON_ENDLESS_TEXT,
     PRESETS,
+    SEARCH_MINUTES,
+    SEARCHED,
     SYSTEMS,
     WITH_EMBEDDINGS,
     WITHOUT_END,
@@ -30,8 +34,8 @@ from trainer.options.run_options import (
     ModelOptions,
     OutputOptions,
 )
-from trainer.options.section import options, shown_options
-from trainer.registry import MODELS, Model, models_that
+from trainer.options.section import option, options, shown_options
+from trainer.registry import AUTO, ENCODER, MODELS, Model, models_that
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -56,12 +60,16 @@ class TrainConfig(
     ModelOptions,
     ClassifierOptions,
     EmbeddingOptions,
+    LanguageOptions,
     OptimisationOptions,
     BalanceOptions,
     ComputeOptions,
     DebuggingOptions,
 ):
     """All options of a training run, in the order in which help shows them."""
+
+    fixed: tuple[str, ...] = option("", default=())
+    """With `--model auto` the options of SEARCHED that were given, and so are the same in all trials; no option."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,11 +89,20 @@ class TrainConfig(
                 f"--mode is {self.mode}, in which ranks cannot bring their moments of adam together; take --optimiser "
                 "adagrad or sgd, or --mode sync"
             )
-        if self.embeddings is not None and kind.learns_words:
+        if self.minutes is not None and not (kind.learns == "words" or self.model == AUTO):
             raise TrainingError(
-                f"--embeddings is what a model of texts starts from, and --model {self.model} learns such vectors; "
-                "leave it out"
+                f"--minutes is the time of a search, and --model {self.model} needs none; leave it out, or take "
+                f"--model {AUTO}"
             )
+        if self.embeddings is not None and self.model == AUTO:
+            raise TrainingError(
+                f"--embeddings is what one model starts from, and --model {AUTO} tries several; take --model lstm"
+            )
+        if self.embeddings is not None and kind.learns != "classes":
+            raise TrainingError(
+                f"--embeddings is what a model of texts starts from, and --model {self.model} is none; leave it out"
+            )
+        self._check_start(kind)
         if self.exchange == "ddp" and not kind.has_small_tables:
             raise TrainingError(
                 f"--exchange ddp sends whole tables of vectors, and those of --model {self.model} are too large for "
@@ -98,38 +115,73 @@ class TrainConfig(
                 "take these"
             )
 
+    def _check_start(self, kind: Model) -> None:
+        if (self.model == ENCODER) != (self.start_from or "").startswith(PREFIX):
+            raise TrainingError(
+                f"--model {ENCODER} and --from {PREFIX}... go together: that names the encoder that it starts from"
+            )
+        if self.start_from is None and self.model == "pretrained":
+            raise TrainingError("--model pretrained starts from a language model; name it by --from")
+        if self.start_from is not None and not kind.module:
+            raise TrainingError(f"--from names a model, which does not go with --model {self.model}; leave out --model")
+        if self.start_from is not None and self.embeddings is not None:
+            raise TrainingError("--from and --embeddings are both what a model starts from; give one of them")
+        if self.freeze and self.model != "pretrained":
+            raise TrainingError("--freeze leaves the layers of a language model as they are; name it by --from")
+        if self.old_data is not None and self.start_from is None:
+            raise TrainingError("--old-data is learnt again by a classifier that goes on; name it by --from")
+
+    @property
+    def search_seconds(self) -> float:
+        """What the search of `--model auto` may take."""
+        return 60 * (SEARCH_MINUTES if self.minutes is None else self.minutes)
+
     @property
     def batch_follows_texts(self) -> bool:
         """Whether the rows of a global batch follow from the length of the texts (`sgd_batch`)."""
         return MODELS[self.model].rows_follow_texts and self.optimiser == "sgd" and not self.requested_batch(1)
 
 
-_SHARED = ("embedding", "hidden", "layers")
-"""Options of classifiers that word embeddings have, too."""
+_OF_THE_SEARCH: Mapping[str, Any] = {"group": ModelOptions.title, "advanced": False}
+"""How `--minutes` is shown where it is about a search, and not about a stream."""
+_SECTIONS = {"classes": ClassifierOptions, "words": EmbeddingOptions, "language": LanguageOptions}
+_SHARED = {
+    "classes": (),
+    "words": ("embedding", "hidden", "layers"),
+    "language": ("embedding", "vocabulary", "hidden", "layers", "dropout", "embedding_dropout", "word_dropout"),
+}
+"""Options of classifiers that other kinds of learning have, too."""
 
 
-def options_for(*, words: bool) -> list[Option]:
-    """The options of a run that learns word embeddings (`words`), or else of one that trains a classifier."""
-    others = {each.name for each in options(ClassifierOptions if words else EmbeddingOptions)}
-    others -= set(_SHARED) if words else set()
-    models = tuple(name for name, model in MODELS.items() if model.learns_words == words)
+def options_for(learns: str, *, auto: bool = False) -> list[Option]:
+    """The options of a run that learns `classes`, `words` or `language` (registry.py), or searches for a classifier
+    (`auto`)."""
+    others = {each.name for kind, section in _SECTIONS.items() if kind != learns for each in options(section)}
+    others -= {*_SHARED[learns], *(("minutes",) if auto else ())}
+    models = tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO))
     presets = tuple(name for name, values in PRESETS.items() if values["model"] in models)
     defaults = {**MODEL_DEFAULTS.get(models[0], {}), "model": models[0]}
     choices = {"model": models, "preset": presets}
     systems = "; ".join(f"{name}, {SYSTEMS[name]}" for name in presets)
     texts = {
         "model": _described(models),
-        "preset": f"start from the settings of another system: {systems}; options that are given take precedence",
+        "preset": f"start from settings under one name: {systems}; options that are given take precedence",
     }
+    if auto:
+        texts["minutes"] = (
+            f"with --model {AUTO}: what the search may take, after which its best settings are trained (default: "
+            f"{SEARCH_MINUTES:g})"
+        )
     return [
         replace(
             each,
             default=defaults.get(each.name, each.default),
             choices=choices.get(each.name, each.choices),
             text=texts.get(each.name, each.text),
+            **(_OF_THE_SEARCH if auto and each.name == "minutes" else {}),
         )
         for each in options(TrainConfig)
-        if each.name not in others and (words or each.name != "mode")
+        if each.name not in others and (learns == "words" or each.name != "mode")
     ]
 
 
@@ -138,7 +190,7 @@ def _described(models: Sequence[str]) -> str:
     kinds = "; ".join(f"{name}, {MODELS[name].about}" for name in models)
     own = {name: MODEL_DEFAULTS.get(name) for name in models[1:]}
     others = "; ".join(f"of {name}: {shown_options(values)}" for name, values in own.items() if values)
-    return f"the kind of model: {kinds}. Other defaults {others}"
+    return f"the kind of model: {kinds}" + (f". Other defaults {others}" if others else "")
 
 
 def _any_of(holds: Callable[[Model], object]) -> str:
@@ -146,9 +198,17 @@ def _any_of(holds: Callable[[Model], object]) -> str:
 
 
 def chosen_model(given: Mapping[str, Any]) -> str:
-    """The model that the options which were `given` ask for, themselves or by a preset."""
+    """The model that the options which were `given` ask for, themselves, by --from or by a preset."""
+    if given.get("start_from") is not None:
+        given = {"model": "pretrained", **given}
     model: str = {**PRESETS.get(given.get("preset", ""), {}), **given}.get("model", TrainConfig.model)
     return model
+
+
+def default_model(given: Mapping[str, Any]) -> dict[str, str]:
+    """What a person who has `given` these options trains: a model that is searched for, unless they name one,
+    themselves, by --from or by a preset."""
+    return {} if {"model", "preset", "start_from"} & given.keys() else {"model": AUTO}
 
 
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
@@ -162,6 +222,12 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
         if one in values:
             values.setdefault(other, None)
     model, preset = chosen_model(values), values.pop("preset", None)
+    if values.get("start_from") is not None:
+        values["model"] = model
+    if model == AUTO:
+        if preset is not None:
+            raise TrainingError(f"--preset {preset} has a model of its own; leave out --model {AUTO}, or --preset")
+        values["fixed"] = tuple(name for name in SEARCHED if name in given)
     of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
     values = {**PRESETS.get(preset, {}), **values}
     defaults = MODEL_DEFAULTS.get(model, {})

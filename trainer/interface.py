@@ -11,9 +11,11 @@ from corpus.dataset import open_dataset
 from trainer.classification.labelling import Labeller
 from trainer.classification.labelling import Prediction as Prediction
 from trainer.classification.loading import load_model as read_model
-from trainer.config import TrainConfig, configured
+from trainer.classification.program_export import program_line
+from trainer.config import TrainConfig, configured, default_model
 from trainer.output.run_files import SUMMARY, finished_summary, prepare_output, read_json, require_free_output
 from trainer.rank_processes import LOG, failure_in, start_ranks
+from trainer.start_model import start_options
 
 
 class Model:
@@ -33,15 +35,21 @@ class Model:
 
         A prediction's `probabilities` are those of all classes. Of two classes its `probability` is that of the
         positive one, and its `label` is 1 (positive) where that is above `threshold`, by default the model's, else 0
-        (negative). Of more classes its `label` is the name of the most probable one, and its `probability` is that of
-        the label. A text that keeps no word has the label None.
+        (negative). Of more classes, and those of fastText's program, its `label` is the name of the most probable one,
+        and its `probability` is that of the label. A text that keeps no word has the label None.
         """
         return Labeller(self._model, threshold, threads=cores())(texts)
 
+    def program_line(self, text: str) -> str:
+        """A text as fastText's program has to get it with the `model.bin` of this model (`shoal export --fasttext`), to
+        answer what `predict` answers: the words that the model reads, each one outside its vocabulary replaced."""
+        return program_line(self._model, text)
+
 
 def load_model(address: Path | str) -> Model:
-    """Read a model: from the output folder of a training, from a model's own folder, or from a `model.pt` of an
-    earlier version, each a path or s3://... Raises TrainingError, and DataError where S3 cannot be read."""
+    """Read a model: from the output folder of a training, from a model's own folder, from a `model.pt` of an earlier
+    version, or from a `.bin` of fastText's program, each a path or s3://... Raises TrainingError, and DataError where
+    S3 cannot be read."""
     return Model(address)
 
 
@@ -52,7 +60,8 @@ def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: An
     the run with a checkpoint, from which `resume=True` continues, and is raised when the run has ended. Raises
     DataError for a dataset that cannot be used, TrainingError for options that cannot be, and for a run that failed.
     """
-    config = configured({**options, "data": Path(data), "output": Path(output)})
+    given = start_options({**default_model(options), **options})
+    config = configured({**given, "data": Path(data), "output": Path(output)})
     if config.resume and (finished := finished_summary(config.output)):
         return finished
     if not config.resume:

@@ -10,7 +10,7 @@ only by the order of floating-point sums: dropout, too, depends on seed, step an
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,13 @@ from common.errors import TrainingError
 from common.files import indented_json
 from trainer.balancing.balancers import make_balancer
 from trainer.balancing.slow_ranks import SlowRanks
-from trainer.balancing.split import stratified_rows
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
-from trainer.computing.optimiser import Optimiser
 from trainer.computing.sleeping import SleepingComputer
 from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
 from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange, StepReport
-from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.distributed.ranks import Ranks, Stop
 from trainer.distributed.traffic import bytes_a_step
 from trainer.options.run_options import Slowdown
 from trainer.order import BatchOrder
@@ -40,7 +38,7 @@ from trainer.output.lines import End, Epoch, Test
 from trainer.output.reporter import Reporter
 from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
 from trainer.output.throughput import Throughput
-from trainer.rank_errors import SAME_SPLIT_ADVICE
+from trainer.rank_errors import SAME_SPLIT_ADVICE, DivergedError
 from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
 
@@ -48,6 +46,9 @@ from trainer.task import TEST, VALIDATION, NextEpoch, RunData, task_class
 class Trainer:
     """A training run on this rank. All ranks take each step together (asynchronous.py has the other way), and call each
     method at once."""
+
+    silent = False
+    """Whether nothing is recorded, shown or kept of it."""
 
     def __init__(
         self,
@@ -58,12 +59,14 @@ class Trainer:
         *,
         saved: dict[str, Any] | None,
         clock: Clock,
-        stop: StopRequest,
+        stop: Stop,
+        search: Mapping[str, Any] | None = None,
     ) -> None:
         """Make the model and its optimiser, as they were in the `saved` state if there is one, and measure the ranks'
-        own rates. Raises TrainingError on all ranks if the state is of another run, if `config` does not fit the ranks,
-        or if the output cannot be written."""
+        own rates. `search`: what its settings were found by. Raises TrainingError on all ranks if the state is of
+        another run, if `config` does not fit the ranks, or if the output cannot be written."""
         self.config, self.ranks, self.data, self.order, self.clock, self.stop = config, ranks, data, order, clock, stop
+        self.search = search or {}
         self.epochs = config.epochs_for(order.steps)
         self.steps = self.epochs * order.steps
         self.stopped = False
@@ -74,7 +77,7 @@ class Trainer:
         # The model, its optimiser, and the progress of the run.
         torch.manual_seed(config.seed)
         self.task = task = task_class(config.model)(config, ranks, data)
-        self.optimiser = Optimiser(task.model, task.tables, task.optimisation(config), sparse_tables=task.sparse_tables)
+        self.optimiser = task.optimiser(config)
         self.progress = RunProgress()
         if saved:
             self.load_state_dict(saved)
@@ -102,13 +105,7 @@ class Trainer:
         )
         self.sends_touched_rows = self.exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
         with clock.during(Activity.RATES):
-            rates = measure_initial_rates(
-                self.own_compute,
-                self.optimiser,
-                config,
-                total=order.size(0),
-                slowness=self.slowdown.at(self.steps_done),
-            )
+            rates = self.initial_rates()
         with ranks.agreement():
             self.balancer = make_balancer(
                 config.balance,
@@ -125,10 +122,22 @@ class Trainer:
         clock.turn_to(Activity.OTHER)
         self.throughput = Throughput(self.progress, clock, rates)
         self.reporter = Reporter(
-            config, ranks, rows=self.epochs * order.rows, seen=self.progress.rows_seen, fresh=not saved
+            config,
+            ranks,
+            rows=self.epochs * order.rows,
+            seen=self.progress.rows_seen,
+            fresh=not (saved or search),
+            silent=self.silent,
         )
         self.checkpointer = Checkpointer(
             config, self.state_dict, self.reporter, clock, self.throughput, self.steps_done if saved else None
+        )
+
+    def initial_rates(self) -> list[float]:
+        """Rows per second of every rank."""
+        slowness = self.slowdown.at(self.steps_done)
+        return measure_initial_rates(
+            self.own_compute, self.optimiser, self.config, total=self.order.size(0), slowness=slowness
         )
 
     @property
@@ -156,19 +165,23 @@ class Trainer:
                 rates=self.throughput.rates,
                 notes=notes,
             )
-            failures.mark_begun()
-            while self.progress.epoch < self.epochs and self.begin_epoch():
-                self.train_epoch()
-                if not self.stopped and self.task.evaluates_epoch:
-                    self.validate()
-                if self.stopped:
-                    break
-                self.end_epoch()
+            self.learn()
             self.reporter.close_bar()
             self.save()
             # Nothing is chosen by the test rows, so they are evaluated only once.
             tested = None if self.stopped else self.evaluate(TEST)
             return self.finish(tested)
+
+    def learn(self) -> None:
+        """Take all steps that are left, unless the run is asked to stop."""
+        failures.mark_begun()
+        while self.progress.epoch < self.epochs and self.begin_epoch():
+            self.train_epoch()
+            if not self.stopped and self.task.evaluates_epoch:
+                self.validate()
+            if self.stopped:
+                break
+            self.end_epoch()
 
     def begin_epoch(self) -> bool:
         """Get the rows of the next epoch, or of one resumed; waits until they are there. Returns False if there
@@ -210,9 +223,11 @@ class Trainer:
         task, order, progress, timer, step = self.task, self.order, self.progress, self.timer, self.steps_done
         size = order.size(progress.step)
         split = self.balancer.split(size)
+        frozen = task.frozen_groups(step / self.steps)
+        task.begin_step(step, split)
         timer.begin(int(split[self.ranks.rank]))
         rows = order.batch(progress.epoch, progress.step)  # (global batch,)
-        own = rows[stratified_rows(task.lengths(rows), split, self.ranks.rank)]  # (share,)
+        own = rows[task.share(rows, split, self.ranks.rank)]  # (share,)
         touched = task.touched_rows(rows) if self.sends_touched_rows else None
         self.optimiser.clear()
         timer.end_phase(ORDER)
@@ -229,7 +244,7 @@ class Trainer:
             stop=self.stop.made,
             save=self.ranks.is_first and self.checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
         )
-        self.optimiser.step(rate)
+        self.optimiser.step(rate, frozen=frozen)
         timer.end_phase(UPDATE)
         self.throughput.add_own_rows(len(own))
         progress.step += 1
@@ -288,6 +303,7 @@ class Trainer:
         """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
         self.handle_report(self.exchange.drain())
         self.save_due = False
+        self.task.before_checkpoint()
         if self.checkpointer.save(self.steps_done, awaited=self.epoch_goes_on):
             self.task.checkpoint_written()
 
@@ -303,6 +319,7 @@ class Trainer:
             "model": self.task.model.state_dict(),
             "optimiser": self.optimiser.state(),
             "task": self.task.state(),
+            "search": dict(self.search),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -355,6 +372,7 @@ class Trainer:
             "digest": self.data.digest,
             "slept": bool(self.config.sleep),
             **self.communication(),
+            **({"model": self.config.model, "search": self.search["told"]} if self.search else {}),
         }
 
     def communication(self) -> dict[str, Any]:
@@ -363,10 +381,10 @@ class Trainer:
         return {"bytes_a_step": bytes_a_step(traffic, local_steps=self.config.local_steps or 1)}
 
     def require_finite(self, what: str, value: float, step: int) -> None:
-        """Raise TrainingError if a `value`, known after `step` steps, is infinite or NaN."""
+        """Raise DivergedError if a `value`, known after `step` steps, is infinite or NaN."""
         if not np.isfinite(value):
             way = "" if self.task.precision == "float32" else ", or take --precision float32"
-            raise TrainingError(
+            raise DivergedError(
                 f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
                 + self.checkpointer.way_back()
             )

@@ -31,6 +31,8 @@ class BatchOrder:
     seed: int
     block_rows: int = BLOCK_ROWS
     window_blocks: int = WINDOW_BLOCKS
+    shuffled: bool = True
+    """Otherwise every epoch has the rows in their own order."""
 
     @property
     def steps(self) -> int:
@@ -50,6 +52,8 @@ class BatchOrder:
         """
         start = step * self.global_batch
         stop = start + self.size(step)
+        if not self.shuffled:
+            return np.arange(start, stop)
         begins = self._bounds(epoch)  # (windows + 1,)
         first, last = bisect_right(begins, start) - 1, bisect_left(begins, stop)
         parts = [

@@ -10,6 +10,10 @@ class RankError(TrainingError):
     """An error of one rank alone during its steps. That rank has to report it: the others only know that it is gone."""
 
 
+class DivergedError(TrainingError):
+    """A loss or a gradient became infinite or NaN, on all ranks."""
+
+
 class LostError(TrainingError):
     """A failure elsewhere, as this rank sees it: `what` it lost, `where` in the run, and `then`, the rest of the
     sentence."""

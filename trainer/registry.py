@@ -21,14 +21,15 @@ class Model:
     """Of a model of texts: the module that builds it."""
     settings: tuple[str, ...] = ()
     """Of a model of texts: the options that it is built from."""
-    learns_words: bool = False
-    """From a stream of text, and not from a dataset."""
+    learns: str = "classes"
+    """What it learns: `classes` of texts; embeddings of `words`, from a stream of text; or `language`, to predict
+    text."""
     reads_whole_texts: bool = False
     rows_follow_texts: bool = False
     """By SGD it takes few rows a step, fewer of longer texts (`sgd_batch`)."""
     rows_of_a_step: tuple[int, int] = (0, 0)
-    """Of a model of words, on a CPU and on a GPU. Where steps are short, calls take most of their time. 256 rows of
-    skip-gram learn much less, 64 a little (docs/training.md)."""
+    """Of a model of words or of language, on a CPU and on a GPU. Where steps are short, calls take most of their time.
+    256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
     has_modes: bool = False
     """Ranks can learn apart, too (`--mode`)."""
     has_small_tables: bool = False
@@ -38,9 +39,16 @@ class Model:
     """The catalogue of instance types has the rates of GPUs in it."""
 
 
-_OF_THE_LSTM = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+_OF_THE_LSTM = ("embedding", "vocabulary", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+
+AUTO = "auto"
+"""What stands for the model that a search finds."""
+
+ENCODER = "encoder"
+"""The model that is built from files of Hugging Face's library besides its settings."""
 
 MODELS: Mapping[str, Model] = {
+    AUTO: Model(about="the one that does best on training rows held out, with its settings, found in --minutes"),
     "lstm": Model(
         about="an LSTM",
         module="trainer.classification.models.lstm",
@@ -61,21 +69,42 @@ MODELS: Mapping[str, Model] = {
         module="trainer.classification.models.both",
         settings=(*_OF_THE_LSTM, "ngrams", "buckets"),
     ),
+    "pretrained": Model(
+        about="the LSTM of a language model, which --from names",
+        module="trainer.classification.models.pretrained",
+        settings=("embedding", "hidden", "layers", "direction", "output_weights", "dropout", "embedding_dropout"),
+    ),
+    ENCODER: Model(
+        about="a Transformer encoder such as BERT, which --from hf:... names",
+        module="trainer.classification.models.encoder",
+        has_small_tables=True,
+    ),
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",
         task=("trainer.embeddings.skipgram_task", "SkipGramEmbedding"),
-        learns_words=True,
+        learns="words",
         rows_of_a_step=(16, 64),
         has_modes=True,
     ),
     "char-lstm": Model(
         about="an LSTM that reads the characters of a word",
         task=("trainer.embeddings.char_task", "CharacterEmbedding"),
-        learns_words=True,
+        learns="words",
         rows_of_a_step=(8, 8),
         has_small_tables=True,
     ),
+    "awd-lstm": Model(
+        about="an AWD-LSTM that predicts the next word or byte",
+        task=("trainer.pretraining.task", "Language"),
+        learns="language",
+        rows_of_a_step=(32, 128),
+        has_known_rates=True,
+    ),
 }
+
+
+COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed", "language": "pretrain"}
+"""The command of each kind of learning."""
 
 
 def models_that(holds: Callable[[Model], object]) -> tuple[str, ...]:
@@ -84,4 +113,5 @@ def models_that(holds: Callable[[Model], object]) -> tuple[str, ...]:
 
 
 CLASSIFIERS = models_that(lambda model: model.module)
-WORD_MODELS = models_that(lambda model: model.learns_words)
+WORD_MODELS = models_that(lambda model: model.learns == "words")
+LANGUAGE_MODELS = models_that(lambda model: model.learns == "language")

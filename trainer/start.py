@@ -16,7 +16,7 @@ from common.errors import TrainingError
 from common.options import flag
 from trainer import resume
 from trainer.asynchronous import AsynchronousTrainer
-from trainer.clock import Clock
+from trainer.clock import Activity, Clock
 from trainer.config import TrainConfig
 from trainer.distributed import failures, memory, parameter_server
 from trainer.distributed.ranks import Ranks, StopRequest
@@ -24,6 +24,9 @@ from trainer.loop import Trainer
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.run_files import CHECKPOINTS, prepare_output, require_free_output
+from trainer.registry import AUTO
+from trainer.search.candidates import resumed_candidate
+from trainer.search.search import Search
 from trainer.task import TRAINING, DataT, RunData, Task, task_class
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
@@ -42,11 +45,20 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
         task = task_class(config.model)
         data = load_data(task, config, ranks, lambda: stop.made)
         saved, config, notes = load_checkpoint(config, ranks, data)
+        found = saved["search"] if saved else {}
+        if config.model == AUTO:
+            search, saved = Search(config, ranks, data, trials=found.get("trials", ()), stop=stop), None
+            with clock.during(Activity.SEARCH):
+                if stopped := search.run():
+                    return stopped
+            config, found = search.chosen()
+            notes.append(found["told"]["verdict"])
         if saved is None:
             config, data, notes_of_task = task.resolve_config(config, ranks, data)
             notes += notes_of_task
-        order = make_order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
-        return trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop).train(notes)
+        order = make_order(task, config, ranks, data, saved=saved)
+        run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop, search=found)
+        return run.train(notes)
 
 
 def with_automatic_resume(config: TrainConfig, ranks: Ranks) -> TrainConfig:
@@ -118,19 +130,23 @@ def load_checkpoint(
     if state is None:
         return None, config, notes
     with ranks.agreement():
+        if config.model == AUTO:
+            config = resumed_candidate(config, state)
         config, resume_notes = resume.resumed_config(
             state, config, digest=data.digest, rows=data.sizes[TRAINING], ranks=ranks.world_size
         )
     return state, config, notes + resume_notes
 
 
-def make_order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str, Any] | None) -> BatchOrder:
-    """The global batches of a run on `rows` rows, of the size that `saved` had; without it, of the requested size.
+def make_order(
+    task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, data: DataT, *, saved: dict[str, Any] | None
+) -> BatchOrder:
+    """The global batches of a run on `data`, of the size that `saved` had; without it, of the requested size.
 
     Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.
     """
     global_batch = saved["global_batch"] if saved else config.batch_for(ranks.world_size)
-    order = BatchOrder(rows=rows, global_batch=global_batch, seed=config.seed)
+    order = task.batch_order(data, global_batch, config.seed)
     with ranks.agreement():
         if ranks.world_size > order.size(0):
             more = "" if saved else f"raise --global-batch to at least {ranks.world_size}, or "

@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from torch import Tensor, nn
 
-from trainer.balancing.split import Lengths
+from trainer.balancing.split import Lengths, stratified_rows
 from trainer.clock import StepTimer
 from trainer.computing.gradients import GradientComputer
-from trainer.computing.optimiser import learning_rate
+from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.order import IntArray
+from trainer.order import BatchOrder, IntArray
 from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
@@ -53,6 +53,28 @@ class RunData(Protocol):
 DataT = TypeVar("DataT", bound=RunData)
 
 
+class Traits(NamedTuple):
+    """What a search of settings has to know of labelled rows."""
+
+    ratio: float | None
+    """Negative rows for each positive one; None where there are more than two classes."""
+    rated: bool
+    """Whether there are ratings besides the labels."""
+    words: float
+    """Of a training row, on average."""
+
+
+class BlockScore(NamedTuple):
+    """How good a model is on a block of rows."""
+
+    score: float
+    """By which models are compared."""
+    metric: float
+    """The one of `--metric`."""
+    log_loss: float
+    """Of calibrated probabilities; lower is better."""
+
+
 class Task(ABC, Generic[DataT]):
     """One kind of learning, on the data of one run."""
 
@@ -63,6 +85,8 @@ class Task(ABC, Generic[DataT]):
     sparse_tables: Sequence[Tensor] = ()
     """Parameters (rows, columns) so large that nothing may take as long as all of their rows: their gradients have the
     touched rows alone (computing/row_gradients.py). All parameters in neither have gradients everywhere."""
+    rate_groups: Sequence[tuple[Sequence[Tensor], float]] = ()
+    """Groups of parameters, each with its share of the learning rate; none: tables have --word-rate, others 1."""
     precision: str
     """The precision of the layers."""
 
@@ -92,9 +116,24 @@ class Task(ABC, Generic[DataT]):
         """The optimiser's options for the steps that all ranks take together."""
         return config
 
+    def optimiser(self, config: TrainConfig) -> Optimiser:
+        """A new optimiser for the model."""
+        return Optimiser(
+            self.model,
+            self.tables,
+            self.optimisation(config),
+            sparse_tables=self.sparse_tables,
+            groups=self.rate_groups,
+        )
+
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
         """The learning rate of a step of `size` rows, of `steps` in the whole run; asked before its gradients."""
         return learning_rate(config, step, steps, size)
+
+    def frozen_groups(self, done: float) -> int:  # noqa: ARG002
+        """How many of the `rate_groups`, from the last one on, stand still in a step; `done` is the share of the run's
+        steps before it."""
+        return 0
 
     @abstractmethod
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
@@ -126,6 +165,21 @@ class Task(ABC, Generic[DataT]):
         """The newest state is in a checkpoint; on the first rank."""
         return
 
+    @staticmethod
+    def batch_order(data: DataT, global_batch: int, seed: int) -> BatchOrder:
+        """The global batches of an epoch."""
+        return BatchOrder(rows=data.sizes[TRAINING], global_batch=global_batch, seed=seed)
+
+    def begin_step(self, step: int, split: IntArray) -> None:
+        """Before a step of the run that the ranks share as `split` (ranks,) says; all ranks call it at once."""
+
+    def before_checkpoint(self) -> None:
+        """Before `state` is asked for on the first rank; all ranks call it at once."""
+
+    def share(self, rows: IntArray, split: IntArray, rank: int) -> IntArray:
+        """(split[rank],): which of a global batch's rows (n,) a rank computes."""
+        return stratified_rows(self.lengths(rows), split, rank)
+
     @abstractmethod
     def lengths(self, rows: IntArray) -> Lengths:
         """(n,): the lengths of these training rows (n,); each rank gets short and long ones alike."""
@@ -146,6 +200,22 @@ class Task(ABC, Generic[DataT]):
         `split` (ranks,) sums to the part's size: each rank evaluates so many rows. Returns None, on every rank, once
         `stop` returns True on any of them.
         """
+
+    @staticmethod
+    def traits(data: DataT) -> Traits:
+        """What candidates of a search on `data` depend on."""
+        raise NotImplementedError
+
+    @staticmethod
+    def folds(config: TrainConfig, ranks: Ranks, data: DataT) -> Sequence[DataT]:
+        """Training rows of `data`, split into some to train on and others, as validation rows, to compare models by: a
+        split each trial of a search is made of; none where there are too few rows."""
+        raise NotImplementedError
+
+    def block_scores(self, *, split: IntArray, stop: Callable[[], bool]) -> Sequence[BlockScore] | None:
+        """The scores on the validation rows of a fold, split as in `evaluate`, the same on every rank; None where it
+        was stopped."""
+        raise NotImplementedError
 
     @abstractmethod
     def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from benchmarks.fasttext.piles import Example
+from common.errors import ShoalError
 from trainer.classification.metrics import Confusion, measures
 
 SETTINGS = {"dim": 10, "lr": 0.1, "epoch": 5, "wordNgrams": 2, "bucket": 2_000_000, "loss": "softmax", "verbose": 0}
@@ -49,6 +50,19 @@ def train(file: Path, **settings: Any) -> Trained:
     without = [timed(lambda: fasttext.train_supervised(**{**asked, "epoch": 0}))[1] for _ in range(_REPEATS)]
     model, call = timed(lambda: fasttext.train_supervised(**asked))
     return Trained(model, call, call - Cost(*map(median, zip(*without, strict=True))))
+
+
+def tune(file: Path, held_out: Path, seconds: int, **settings: Any) -> Trained:
+    """Train on a file by the program's own search for the settings, for so many seconds, by the accuracy on a file of
+    rows held out. The cost is that of the search. Raises ShoalError where no model is trained in that time."""
+    import fasttext  # of requirements-bench.txt
+
+    search = {"autotuneValidationFile": str(held_out), "autotuneDuration": seconds, "verbose": 0}
+    try:
+        model, call = timed(lambda: fasttext.train_supervised(input=str(file), **search, **settings))
+    except RuntimeError as error:
+        raise ShoalError(f"fastText's autotune failed: {error}; give it more time by --autotune-seconds") from error
+    return Trained(model, call, call)
 
 
 def classify(model: Any, examples: Sequence[Example]) -> dict[str, float]:

@@ -1,14 +1,17 @@
-"""How well, and at what cost, Shoal's fastText and the C++ program classify: the same rows, several seeds, in turns.
+"""How well, and at what cost, Shoal and other programs classify texts: the same rows, several seeds, in turns.
 
     python -m benchmarks fasttext quality 'NAME=OPTIONS OF shoal train'... [--seeds 5] [--cases CASE...]
+        [--shoal 'CASE=OPTIONS OF shoal train'...]
 
 Each NAME is a pile of texts that is read as OPTIONS say, such as 'imdb=--input FILE --label-field label'. A pile with
 --test-input keeps its test rows, and the seed changes the order and the first weights; of another pile each seed splits
-off a part anew. Both programs learn from the same rows with the same words, without those that Shoal holds out, by
-which the best rate of the C++ program is chosen. Each rank and thread has a core. The columns:
+off a part anew. All programs learn from the same rows with the same words, without those that Shoal holds out, by
+whose accuracy the settings of the others are chosen: the C++ program's rate, or all that its own search (autotune)
+tries; of logistic regression on TF-IDF of words and pairs the strength of the regularisation and the classes' weights.
+Each rank and thread has a core. The columns:
 
 - train, CPU s: of the C++ program, CPU time of the epochs alone, without its dictionary; of Shoal, the seconds of its
-  training steps, times the ranks or threads, which is CPU time where no other program runs.
+  training steps, times the ranks or threads, which is CPU time where no other program runs. Of a search it is all.
 - train, s: the wall time of the same.
 - all, CPU s and all, s: of the C++ program, of its call to train, without Python's start, and without writing the
   model. Of Shoal, of the whole command `shoal train --input`: the start of Python and torch, reading, measuring the
@@ -18,18 +21,21 @@ which the best rate of the C++ program is chosen. Each rank and thread has a cor
 """
 
 import argparse
+import itertools
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median, stdev
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from benchmarks.fasttext import program, shoal
-from benchmarks.fasttext.piles import Parts, Pile, make_parts, read_pile, write_examples
-from benchmarks.fasttext.program import Cost, classify, judged
+from benchmarks.fasttext.piles import Example, Parts, Pile, make_parts, read_pile, write_examples
+from benchmarks.fasttext.program import Cost, classify, judged, timed
 from benchmarks.record import Log
 from bootstrap.demo.reviews import write_reviews
+from common.errors import UsageError
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 
@@ -57,7 +63,10 @@ class _Shoal(NamedTuple):
     """Of each rank."""
 
 
-CASES: Mapping[str, _Program | _Shoal] = {
+_Search = Literal["autotune", "regression"]
+_Case = _Program | _Shoal | _Search
+
+CASES: Mapping[str, _Case] = {
     "fastText, 1 thread": _Program({"thread": 1}),
     "fastText, 2 threads": _Program({"thread": 2}),
     "fastText, best rate": _Program({"thread": 1}, rates=(0.1, 0.5, 1.0)),
@@ -66,15 +75,14 @@ CASES: Mapping[str, _Program | _Shoal] = {
     "Shoal, --model fasttext": _Shoal(("--model=fasttext",)),
     "Shoal, --model fasttext, 2 ranks": _Shoal(("--model=fasttext",), ranks=2),
     "Shoal, --model fasttext, 2 threads": _Shoal(("--model=fasttext",), threads=2),
-    "fastText, 3-6 characters": _Program({"thread": 1, "minn": 3, "maxn": 6}),
-    "Shoal, --preset fasttext, 3-6 characters": _Shoal(("--preset=fasttext", "--char-ngrams=3-6")),
-    "Shoal, --model fasttext, 3-6 characters": _Shoal(("--model=fasttext", "--char-ngrams=3-6")),
-    "fastText, one against all": _Program({"thread": 1, "loss": "ova"}),
-    "Shoal, --preset gluon": _Shoal(("--preset=gluon",)),
-    "Shoal, --model lstm": _Shoal(("--model=lstm",)),
+    "Shoal": _Shoal(()),
+    "fastText, autotune": "autotune",
+    "TF-IDF, logistic regression": "regression",
 }
 _USUAL = tuple(CASES)[:8]
 _BESIDE = "fastText, 1 thread"
+_STRENGTHS, _WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0), (None, "balanced")
+"""Of logistic regression: the inverse of the regularisation's strength, and the weights of the classes."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -97,9 +105,21 @@ def main(arguments: Sequence[str]) -> None:
         metavar="CASE",
         help=f"some of: {'; '.join(CASES)} (default: the first {len(_USUAL)})",
     )
+    parser.add_argument(
+        "--shoal", nargs="+", default=[], metavar="CASE=OPTIONS", help="further cases, by their options of shoal train"
+    )
+    parser.add_argument(
+        "--autotune-seconds",
+        type=int,
+        metavar="N",
+        help="the time of fastText's autotune (default: that of Shoal's first case in the same round)",
+    )
     options = parser.parse_args(arguments)
-    if wrong := [pile for pile in options.piles if not all(pile.partition("="))]:
+    if wrong := [each for each in (*options.piles, *options.shoal) if not all(each.partition("="))]:
         parser.error(f"{wrong[0]} is not NAME=OPTIONS")
+    given = dict(each.split("=", 1) for each in options.shoal)
+    chosen = {case: CASES[case] for case in options.cases}
+    cases = {**{case: _Shoal(tuple(shlex.split(asked))) for case, asked in given.items()}, **chosen}
     log = Log("fasttext-quality")
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -108,7 +128,7 @@ def main(arguments: Sequence[str]) -> None:
         asked = dict(pile.split("=", 1) for pile in options.piles or [f"generated=--input {folder}/reviews.json"])
         piles = {pile: read_pile(how) for pile, how in asked.items()}
         _warm_up(next(iter(piles.values())), folder)
-        found = {pile: _compared(log, pile, texts, folder, options) for pile, texts in piles.items()}
+        found = {pile: _compared(log, pile, texts, folder, cases, options) for pile, texts in piles.items()}
     for pile, runs in found.items():
         _tabulate(log, pile, runs)
     log.keep({"options": vars(options), "runs": found})
@@ -117,25 +137,42 @@ def main(arguments: Sequence[str]) -> None:
 def _warm_up(pile: Pile, folder: Path) -> None:
     """Compile what is compiled once."""
     few = pile.learnt[:: 1 + len(pile.learnt) // 1000]  # of both classes, which may be one after the other
-    _run(CASES["Shoal, --preset fasttext"], make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
+    _shoal(_Shoal(("--preset=fasttext",)), make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
 
 
-def _compared(log: Log, name: str, pile: Pile, folder: Path, options: argparse.Namespace) -> dict[str, list[Figures]]:
+def _compared(
+    log: Log, name: str, pile: Pile, folder: Path, cases: Mapping[str, _Case], options: argparse.Namespace
+) -> dict[str, list[Figures]]:
     """The figures of each case, one for each seed."""
-    found: dict[str, list[Figures]] = {case: [] for case in options.cases}
+    found: dict[str, list[Figures]] = {case: [] for case in cases}
     for seed in range(options.seeds):
         parts = make_parts(pile, folder / f"{name}-{seed}", seed=seed)
         for case, runs in found.items():
-            runs.append(_run(CASES[case], parts, folder, seed=seed))
+            seconds = options.autotune_seconds or _seconds_of_shoal(cases, found)
+            runs.append(_run(cases[case], parts, folder, seed=seed, seconds=seconds))
             log.say(f"{name}, {seed}, {case}: { {figure: round(value, 4) for figure, value in runs[-1].items()} }")
         shutil.rmtree(parts.train.parent)
     return found
 
 
-def _run(case: _Program | _Shoal, parts: Parts, folder: Path, *, seed: int) -> Figures:
+def _seconds_of_shoal(cases: Mapping[str, _Case], found: Mapping[str, Sequence[Figures]]) -> int | None:
+    """The seconds of the newest run of the first of Shoal's cases that has one."""
+    of_shoal = [found[case][-1]["all_wall"] for case, each in cases.items() if isinstance(each, _Shoal) and found[case]]
+    return round(of_shoal[0]) if of_shoal else None
+
+
+def _run(case: _Case, parts: Parts, folder: Path, *, seed: int, seconds: int | None) -> Figures:
     if isinstance(case, _Shoal):
         return _shoal(case, parts, folder, seed)
+    if case == "regression":
+        return _regression(parts)
     file = write_examples(folder / "learnt.txt", parts.learnt)
+    if case == "autotune":
+        if seconds is None:
+            raise UsageError("fastText's autotune has no time; give --autotune-seconds, or a case of Shoal before it")
+        held_out = write_examples(folder / "held_out.txt", parts.held_out)
+        tuned = program.tune(file, held_out, seconds, thread=1, seed=seed)
+        return {**_costs(tuned.epochs, tuned.call), **classify(tuned.model, parts.tested)}
     trained = [program.train(file, **case.settings, lr=rate, seed=seed) for rate in case.rates]
     best = max(trained, key=lambda each: classify(each.model, parts.held_out)["accuracy"])
     return {**_costs(best.epochs, best.call), **classify(best.model, parts.tested)}
@@ -158,6 +195,33 @@ def _shoal(case: _Shoal, parts: Parts, folder: Path, seed: int) -> Figures:
     seconds = summary["times"]["training"]
     costs = _costs(Cost(case.ranks * case.threads * seconds, seconds), Cost(usage.cpu, usage.wall))
     return {**costs, **judged(label, parts.tested)}
+
+
+def _regression(parts: Parts) -> Figures:
+    """Logistic regression on TF-IDF of words and pairs, with the settings that do best on the rows held out."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # of requirements-bench.txt
+    from sklearn.linear_model import LogisticRegression
+
+    tfidf = TfidfVectorizer(
+        ngram_range=(1, 2), analyzer="word", tokenizer=str.split, token_pattern=None, lowercase=False
+    )
+    tfidf.set_params(sublinear_tf=True)
+
+    def search() -> Any:
+        learnt, held_out = tfidf.fit_transform(_texts(parts.learnt)), tfidf.transform(_texts(parts.held_out))
+        labels = [example.label for example in parts.learnt]
+        models = [
+            LogisticRegression(C=strength, class_weight=weight, solver="liblinear").fit(learnt, labels)
+            for strength, weight in itertools.product(_STRENGTHS, _WEIGHTS)
+        ]
+        return max(models, key=lambda model: model.score(held_out, [example.label for example in parts.held_out]))
+
+    best, cost = timed(search)
+    return {**_costs(cost, cost), **judged(lambda texts: best.predict(tfidf.transform(texts)).tolist(), parts.tested)}
+
+
+def _texts(examples: Sequence[Example]) -> list[str]:
+    return [example.text for example in examples]
 
 
 def _costs(epochs: Cost, whole: Cost) -> Figures:

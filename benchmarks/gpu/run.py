@@ -43,6 +43,7 @@ PARTS = {
     "goal": GpuPart("goal", "ten epochs of 21.3 million rows, as far as the time allows", 300),
     "words": GpuPart("words", "words a second of skip-gram, and what a step of it takes", 300),
     "yelp": GpuPart("yelp", "ten epochs of fastText's model on 560,000 texts of Yelp's length", 330),
+    "language": GpuPart("language", "language models: gradients, and tokens a second beside plain torch", 150),
     "rates": GpuPart("rates", "rows trained on a second, beside plain torch", 390),
 }
 """In the order in which they run: those that show most in little time come first."""

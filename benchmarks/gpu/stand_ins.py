@@ -89,7 +89,7 @@ def _add(name: str, **content: type | Callable[..., None] | None) -> None:
     sys.modules[name] = module
 
 
-def _save(state: dict[str, Any], path: Path) -> None:
+def _save(state: dict[str, Any], path: Path, metadata: dict[str, str] | None = None) -> None:  # noqa: ARG001
     import torch
 
     torch.save(state, path)

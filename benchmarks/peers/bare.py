@@ -13,7 +13,7 @@ from struct import Struct
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import REFERENCE
 from corpus.reading.sources import Inputs
 from jobs.preparation import prepare_work
 from jobs.steps import JobStep
@@ -25,7 +25,7 @@ Record = tuple[bytes, bytes]
 
 def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
     """Preprocess a raw file to `output`, by at least so many map tasks."""
-    prepared = prepare_work(Inputs(files=(str(source),)), Settings())
+    prepared = prepare_work(Inputs(files=(str(source),)), REFERENCE)
     with TemporaryDirectory(dir=output) as work:
         plan = prepared.plan(work=work, output=str(output), tasks=tasks)
         for address, content in plan.task_files().items():

@@ -1,10 +1,11 @@
-"""Shoal as its users run it: `python -m benchmarks.peers.shoal RUNNER INPUT OUTPUT`."""
+"""Shoal as its users run it, to the reference's rows: `python -m benchmarks.peers.shoal RUNNER INPUT OUTPUT`."""
 
 import sys
 
+from corpus.dataset_settings import REFERENCE
 from corpus.reading.sources import Inputs
 from jobs.pipeline import preprocess_locally
 
 if __name__ == "__main__":
     runner, source, output = sys.argv[1:]
-    preprocess_locally(Inputs(files=(source,)), output, runner=runner)
+    preprocess_locally(Inputs(files=(source,)), output, settings=REFERENCE, runner=runner)

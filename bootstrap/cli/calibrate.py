@@ -47,11 +47,11 @@ Examples:
     "--data",
     metavar="DATASET",
     help="a dataset whose rows are trained on: a file or, with --deployment, also s3://... (default there: the "
-    "deployment's newest; if there is none: random words, in rows as long as those of reviews)",
+    "deployment's newest; if there is none: random words, in texts as long as reviews)",
 )
 @option("--yes", is_flag=True, help="with --deployment: do not ask")
 @option("--dry-run", is_flag=True, help="with --deployment: show the price, and start nothing")
-@described_options(options_for(words=False), but=_OF_THE_RUNS)
+@described_options(options_for("classes"), but=_OF_THE_RUNS)
 @json_option
 @click.pass_context
 def run(

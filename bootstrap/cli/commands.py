@@ -27,6 +27,7 @@ COMMANDS = (
     "deploy",
     "preprocess",
     "train",
+    "pretrain",
     "embed",
     "attach",
     "stop",

@@ -69,7 +69,7 @@ Examples:
 @word_options
 @described_options(LIMITS[:1], group=GROUP)
 @option("--dry-run", group=GROUP, is_flag=True, help="show how the text is read; read no more than its beginning")
-@described_options(options_for(words=True), but=("data",))
+@described_options(options_for("words"), but=("data",))
 @json_option
 @click.pass_context
 def run(
@@ -86,7 +86,7 @@ def run(
     """Run `shoal embed`."""
     source = _source(typed_options(ctx), options, local=target is None)
     require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
-    config = config_of(ctx, endless=source.endless, **({} if options.get("preset") else {"model": "skipgram"}))
+    config = config_of(ctx, {} if options.get("preset") else {"model": "skipgram"}, endless=source.endless)
     _check_before_reading(config, endless=source.endless)
     place = place_of(target, nodes, wishes)
     if dry_run:

@@ -21,7 +21,7 @@ from bootstrap.cli.output import percent, table
 from common.display import plural
 from common.errors import DataError, UsageError
 from common.options import flag
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
 from jobs.choose import LIMITS
 from jobs.job_settings import RATING_SCALE, read_judging
@@ -67,8 +67,7 @@ def read_extent(ctx: click.Context) -> "Extent":
 
     asked = ctx.params
     try:
-        usual = Settings(ragged=bool(asked["classes"]))  # as rows of so many classes have to be
-        settings = read_judging(Namespace(**asked, test_share=usual.test_share), usual)
+        settings = read_judging(Namespace(**asked, test_share=DEFAULT.test_share), DEFAULT)
         options = read_reading_options(
             asked, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )

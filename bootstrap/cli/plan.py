@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli import plan_words, plan_work
+from bootstrap.cli import plan_language, plan_words, plan_work
 from bootstrap.cli.command import Converted, command, complete_topology, option, typed_options
 from bootstrap.cli.figures import read_size
 from bootstrap.cli.input_options import NOTES, READING
@@ -34,7 +34,8 @@ _DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
     "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
     "what training on so many rows takes and costs, and with --raw-bytes also their preprocessing; with --like it "
     "looks at your reviews for both; with --all it tells which topology to take. With --words it predicts how fast "
-    "word embeddings are learnt in each mode, and from when several GPUs beat one.",
+    "word embeddings are learnt in each mode, and from when several GPUs beat one; with --tokens what pretraining a "
+    "language model takes. It says where one machine is enough.",
     epilog="""\
 \b
 Examples:
@@ -45,6 +46,7 @@ Examples:
   shoal plan starter --rows 21300000 --rates results/starter-rates
   shoal plan --local --rows 200000 --epochs 5 --rates results/rates
   shoal plan embeddings-4x1gpu --words 100000000 --embedding 200
+  shoal plan --all --tokens 250M --preset medium --spot
 
 The exit status is 1 if a deployment would be refused, or nothing fits.
 """,
@@ -68,6 +70,7 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
 @like_options(_DATA)
 @plan_words.word_options
+@plan_language.language_options
 @option("--rows", group=_DATA, type=click.IntRange(min=1), metavar="N", help="rows of the dataset: distinct texts")
 @option(
     "--raw-bytes",
@@ -82,14 +85,14 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     type=click.IntRange(min=1),
     default=10,
     metavar="E",
-    help="passes over the training rows (default: 10, and with --words 5)",
+    help="passes over the training rows (default: 10, with --words 5, and with --tokens the preset's or 6)",
 )
 @option(
     "--global-batch",
     group=_DATA,
     type=click.IntRange(min=1),
     metavar="ROWS",
-    help="rows a step (default: 1024, and with --local 256)",
+    help="rows a step (default: 1024, and with --local 256; with --tokens the preset's, or 128, and with --local 32)",
 )
 @option(
     "--rates",
@@ -98,7 +101,8 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="predict the training by the output of `shoal calibrate`, or by trainings with the same model and ranks; "
-    "without it by the catalogue, for an LSTM as the reference's",
+    "without it by the catalogue, for an LSTM as the reference's. Of a topology those of this machine tell whether it "
+    "is enough",
 )
 @option("--local", group=_HERE, is_flag=True, help="predict a training on this machine, by --rates")
 @option("--spot", group=_DATA, is_flag=True, help="GPU nodes as spot capacity, with the interruptions to expect")
@@ -133,6 +137,7 @@ def run(
 ) -> int:
     """Run `shoal plan`."""
     typed = typed_options(ctx)
+    plan_language.check_options(asked, typed)
     plan_words.check_options(asked, list(typed), topologies)
     if asked["words"] is None:
         plan_work.check_options(ctx, topologies)
@@ -173,8 +178,8 @@ def run(
 
             found = work.on(each.topology)
             early = () if offline else _credentials_note(each.topology.region, found.seconds.middle)
-            texts.append("\n".join([*predicted.lines(found), *work.notes(each.topology), *early]))
-            contents[-1]["prediction"] = predicted.content(found)
+            texts.append("\n".join([*predicted.lines(found), *work.notes(found), *early]))
+            contents[-1]["prediction"] = {**predicted.content(found), **work.compared(each.topology)}
         if words:
             texts.append("\n".join(words.lines(each.topology)))
             contents[-1]["prediction"] = words.content(each.topology)

@@ -1,4 +1,4 @@
-"""The work that `shoal plan` predicts, by --rows or --like: on topologies, on all of them, or on this machine."""
+"""The work that `shoal plan` predicts (--rows, --like, --tokens): on topologies, on all of them, or on this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli import like
+from bootstrap.cli import like, plan_language
+from bootstrap.cli.command import typed_options
 from bootstrap.cli.output import show
 from common.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent
     from experiments.forecast.cluster import ClusterWork, Prediction
+    from experiments.forecast.gpu_rates import GpuModel
+    from experiments.forecast.one_machine import Comparison
+    from experiments.forecast.preprocessing import DatasetCosts
     from experiments.forecast.rates import Rates
     from infra.topology import Topology
 
@@ -23,26 +27,31 @@ class Work:
     """What is to be predicted."""
 
     rows: tuple[int, int, int]
-    """At least, in the middle, and at most."""
+    """At least, in the middle, and at most; of a language model's text the tokens."""
     raw_bytes: tuple[float, float, float] | None
     """None: the dataset is there already."""
     epochs: int
     global_batch: int | None
     spot: bool
-    extent: "Extent | None"
+    extent: "Extent | None" = None
     """What was found out of the reviews of --like."""
     rates: "Rates | None"
+    model: "GpuModel"
+    costs: "DatasetCosts"
+    """Of the dataset."""
+    of_language: bool = False
 
     def on(self, topology: "Topology") -> "Prediction":
         """What it takes on a topology. One without a cluster has the dataset of reviews that were looked at."""
         from experiments.forecast.cluster import predict_between
 
-        works = self._works()
+        works = self.works()
         if self.extent and topology.preprocessing is None:
             works = [replace(work, raw_bytes=None) for work in works]
-        return predict_between(topology, works, self.rates)
+        return predict_between(topology, works, self._of_gpus)
 
-    def _works(self) -> "list[ClusterWork]":
+    def works(self) -> "list[ClusterWork]":
+        """At least, in the middle, and at most."""
         from experiments.forecast.cluster import GLOBAL_BATCH, ClusterWork
 
         return [
@@ -52,20 +61,53 @@ class Work:
                 epochs=self.epochs,
                 global_batch=self.global_batch or GLOBAL_BATCH,
                 spot=self.spot,
+                costs=self.costs,
+                model=self.model,
             )
             for rows, raw_bytes in zip(self.rows, self.raw_bytes or (None, None, None), strict=True)
         ]
 
-    def notes(self, topology: "Topology") -> Iterator[str]:
+    @property
+    def _of_gpus(self) -> "Rates | None":
+        """The rates of a deployment's nodes."""
+        return self.rates if self.rates and self.rates.nodes else None
+
+    def _compare(self, topology: "Topology") -> "Comparison | None":
+        from experiments.forecast.one_machine import compare
+
+        own = self.rates if self.rates and not self.rates.nodes else None
+        return compare(topology, self.works()[1], self._of_gpus, own)
+
+    def compared(self, topology: "Topology") -> dict[str, Any]:
+        """Whether one machine is enough, for a program."""
+        found = self._compare(topology)
+        return {"one_machine": found.content()} if found else {}
+
+    def notes(self, found: "Prediction") -> Iterator[str]:
         """What a person should know of the prediction for a topology."""
+        topology = found.topology
+        if self.of_language and topology.training:
+            yield from self._language_notes(found)
         if self.extent and topology.preprocessing is None:
             yield f"{topology.name} has no cluster to preprocess with, so the dataset is taken to be there already."
         if topology.readers:
             yield f"The readers of {topology.name} do not count: they start for a training on a stream alone."
-        if self.rates is None and topology.training:
+        if compared := self._compare(topology):
+            yield compared.sentence()
+        if self.rates is None and topology.training and not self.of_language:
             yield (
                 "To predict the training by rates of these GPUs, type: shoal calibrate --deployment NAME --output DIR, "
                 "and then this command with --rates DIR."
+            )
+
+    def _language_notes(self, found: "Prediction") -> Iterator[str]:
+        (seconds,) = [stage.seconds.middle for stage in found.stages if stage.name == "train"]
+        yield f"{self.epochs * self.rows[1] / seconds:,.0f} tokens a second, of {self.epochs * self.rows[1]:,}."
+        if self._of_gpus is None:
+            yield (
+                "Measured: what share of its peak one H200 reaches with four models, and prices on demand, which are "
+                "listed. Assumed: the same share of other GPUs' peaks in 16 bits, a sum over the ranks that nothing "
+                "hides, and what is called not measured."
             )
 
     def lines(self) -> Iterator[str]:
@@ -82,33 +124,49 @@ def check_options(ctx: click.Context, topologies: Sequence[str]) -> None:
     """Raise UsageError for options that do not go together, before anything is looked at."""
     asked = ctx.params
     like.check_options(ctx)
-    some = asked["rows"] is not None or bool(asked["like"])
+    some = asked["rows"] is not None or bool(asked["like"]) or plan_language.is_asked(asked)
     needed = "raw_bytes", "global_batch", "rates"
     if not some and (asked["spot"] or any(asked[name] for name in needed)):
         raise UsageError(
-            "--raw-bytes, --global-batch, --rates and --spot go with the work to predict; give its --rows, or --like"
+            "--raw-bytes, --global-batch, --rates and --spot go with the work to predict; give its --rows, --like or "
+            "--tokens"
         )
     if asked["local"] and (topologies or asked["every"] or not (some and asked["rates"])):
         raise UsageError("a training on this machine is predicted by --local --rows N --rates DIR, and no topology")
     if asked["every"] and (topologies or asked["rates"] or not some):
         raise UsageError(
-            "--all compares all topologies for --rows N or --like; give these, no topology, and no --rates"
+            "--all compares all topologies for --rows N, --like or --tokens; give these, no topology, and no --rates"
         )
     if not asked["every"] and (asked["max_price"] is not None or asked["max_hours"] is not None):
         raise UsageError("--max-price and --max-hours go with --all")
     if some and not (topologies or asked["every"] or asked["local"]):
-        raise UsageError("--rows and --like go with topologies; name them, or compare all by --all")
+        raise UsageError("--rows, --like and --tokens go with topologies; name them, or compare all by --all")
 
 
 def read_work(ctx: click.Context) -> Work | None:
     """The work to predict; None where none is named. Raises DataError for reviews that cannot be used, and
     ExperimentError for --rates that cannot."""
     asked = ctx.params
-    if asked["rows"] is None and not asked["like"]:
+    if asked["rows"] is None and not asked["like"] and not plan_language.is_asked(asked):
         return None
+    from experiments.forecast.gpu_rates import LstmClassifier
+    from experiments.forecast.preprocessing import WHOLE_TEXTS, WORD_BYTES
     from experiments.forecast.rates import read_rates
 
     rates = read_rates(asked["rates"]) if asked["rates"] else None
+    if plan_language.is_asked(asked):
+        found = plan_language.read_language_work(asked, typed_options(ctx), rates)
+        return Work(
+            rows=(found.tokens,) * 3,
+            raw_bytes=None,
+            epochs=found.epochs,
+            global_batch=found.global_batch,
+            spot=asked["spot"],
+            rates=rates,
+            model=found.model,
+            costs=replace(WHOLE_TEXTS, row_bytes=WORD_BYTES),
+            of_language=True,
+        )
     extent = like.read_extent(ctx) if asked["like"] else None
     if extent:
         low, middle, high = (max(1, round(rows)) for rows in extent.rows)
@@ -124,16 +182,37 @@ def read_work(ctx: click.Context) -> Work | None:
         spot=asked["spot"],
         extent=extent,
         rates=rates,
+        model=_lstm_on(extent) if extent else LstmClassifier(),
+        costs=_costs_of(extent) if extent else WHOLE_TEXTS,
     )
+
+
+def _lstm_on(extent: "Extent") -> "GpuModel":
+    """The reference's LSTM on reviews that were looked at, of which it reads the beginnings."""
+    from experiments.forecast.gpu_rates import LstmClassifier, reference_operations
+    from trainer.config import TrainConfig
+
+    return LstmClassifier(reference_operations(min(extent.words, TrainConfig.row_length)))
+
+
+def _costs_of(extent: "Extent") -> "DatasetCosts":
+    """Of a dataset whose rows are as long as the reviews that were looked at."""
+    from experiments.forecast.preprocessing import WHOLE_TEXTS, WORD_BYTES
+
+    row_bytes = WORD_BYTES * extent.words
+    merged = row_bytes * extent.rows.middle / extent.raw_bytes.middle
+    return replace(WHOLE_TEXTS, row_bytes=row_bytes, merged=merged)
 
 
 def show_here(work: Work, *, as_json: bool) -> int:
     """Print what a training takes on this machine."""
     from bootstrap.cli import predicted
-    from experiments.forecast.training import predict_training, work_on
+    from experiments.forecast.training import predict_training
+    from trainer.options.presets import GLOBAL_BATCH
 
     assert work.rates is not None
-    times = [predict_training(work_on(rows, work.epochs, work.global_batch), work.rates) for rows in work.rows]
+    here = replace(work, global_batch=work.global_batch or GLOBAL_BATCH)
+    times = [predict_training(each.training, work.rates) for each in here.works()]
     text = "\n".join([*work.lines(), *predicted.lines_here(times, work.rates)])
     show({**predicted.content_here(times, work.rates), **work.content()}, text, as_json=as_json)
     return 0

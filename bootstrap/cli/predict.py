@@ -44,6 +44,8 @@ Examples:
       fields of other names
   shoal predict --model s3://bucket/model new.csv --keep id --output new.tsv
       a model on S3; a field of the input beside each answer, in a file
+  shoal predict --model fasttext.bin cleaned.txt
+      a model of the fastText program, and texts as it was trained on
 """
 
 
@@ -61,15 +63,15 @@ def _probability(text: str) -> float:
     short_help="label texts with a trained model",
     help="""\
 Read texts, and print a line for each: its label, the probability that it is
-positive, and the text. With a model of more than two classes the probability
-is that of the label. A text without a word that counts (it has only
+positive, and the text. With a model of other classes the probability is that
+of the label. A text without a word that counts (it has only
 stopwords, or no word) is 'unknown'.
 
 Files may have all formats that `shoal preprocess` reads, compressed or not:
 JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
 Where files have ratings or labels, the predictions are compared with them:
 accuracy, F1 and confusion matrix, on standard error. A label that is none of
-more than two classes is counted, and not scored. Malformed records get no
+such classes is counted, and not scored. Malformed records get no
 line; they are counted on standard error.
 """,
     epilog=_EXAMPLES,
@@ -80,7 +82,7 @@ line; they are counted on standard error.
     required=True,
     type=click.Path(),
     metavar="DIR_OR_S3",
-    help="the output of `shoal train` or `shoal export`: a folder, or s3://...",
+    help="the output of `shoal train` or `shoal export`, or a .bin of the fastText program; a path or s3://...",
 )
 @click.argument(
     "files",
@@ -94,7 +96,7 @@ line; they are counted on standard error.
     type=Converted(_probability),
     metavar="P",
     help="with two classes: call a text positive above this probability (default: the model's, which is 0.5 unless "
-    "it was trained with --metric macro-f1)",
+    "it was trained with --metric f1-macro)",
 )
 @option("--probabilities", is_flag=True, help="print the probability of every class, in the order of the labels")
 @option(
@@ -136,7 +138,7 @@ def run(
     require_s3(model, *files, output)
     loaded = open_model(model)
     if loaded.classes:
-        _require_no_option_of_two_classes({"threshold": threshold, **options}, len(loaded.classes))
+        _require_no_option_of_two_classes({"threshold": threshold, **options})
     labelled_by = loaded.loss.threshold if threshold is None else threshold
     form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"], as_json=as_json)
     with answer_file(output) as out:
@@ -155,12 +157,14 @@ def _require_files_for(options: dict[str, Any]) -> None:
             raise UsageError(f"--{name.replace('_', '-')} goes with files; in standard input each line is a text")
 
 
-def _require_no_option_of_two_classes(options: dict[str, Any], classes: int) -> None:
-    """Raise UsageError for an option that has no meaning for so many classes: they have no ratings, and none is the
+def _require_no_option_of_two_classes(options: dict[str, Any]) -> None:
+    """Raise UsageError for an option that has no meaning for classes with names: they have no ratings, and none is the
     positive one."""
     for name in ("threshold", "rating_field", "positive_label", *_RATING_NAMES):
         if options[name] not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')} goes with two classes, and this model has {classes}")
+            raise UsageError(
+                f"--{name.replace('_', '-')} goes with a negative and a positive class, and this model has others"
+            )
 
 
 def _label_standard_input(model: "TrainedModel", *, threshold: float, form: AnswerForm, out: TextIO) -> None:

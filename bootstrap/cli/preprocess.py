@@ -18,7 +18,7 @@ from bootstrap.progress import Bars
 from common.errors import DataError, UsageError
 from corpus.reading.formats import class_name
 from jobs.choose import LIMITS
-from jobs.job_settings import SETTINGS, read_settings
+from jobs.job_settings import PRESET, SETTINGS, read_settings
 
 if TYPE_CHECKING:
     from corpus.dataset_settings import Settings
@@ -49,9 +49,9 @@ Examples:
       a test set of its own; columns label, title and text, with or without a
       header
   shoal preprocess --local --input train.txt --test-input test.txt \\
-      --rows ragged --words tokens --keep-duplicates --output results/data
-      lines of __label__NAME and a text, as fastText learns from them: whole
-      texts, digits and punctuation, every line a row
+      --keep-duplicates --output results/data
+      lines of __label__NAME and a text, as fastText learns from them: every
+      line a row
   shoal preprocess --local --input news.csv --test-input news_test.csv \\
       --classes 1 2 3 4 --output results/data
       more than two classes
@@ -111,7 +111,7 @@ class _Request:
 @option("--dry-run", is_flag=True, help="show how the input is read and what it would take; write nothing")
 @option("--detach", is_flag=True, help="with --deployment: end as soon as the cluster has its steps")
 @described_options(LIMITS)
-@described_options(SETTINGS, group="Settings of the dataset")
+@described_options((PRESET, *SETTINGS), group="Settings of the dataset")
 @json_option
 @click.pass_obj
 def run(
@@ -130,7 +130,7 @@ def run(
     if detach and target is None:
         raise UsageError("--detach goes with --deployment")
     try:
-        settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])))
+        settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])), options["preset"])
         inputs = read_inputs(
             options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
@@ -34,12 +35,13 @@ from bootstrap.cli.training_rows import (
 from bootstrap.cli.training_run import config_of, detached_rows, exit_status, place_of, run_training
 from common.errors import DataError, UsageError
 from common.options import flag
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
 from jobs.choose import LIMITS
 from jobs.job_settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
-from trainer.config import TrainConfig, options_for
+from trainer.config import TrainConfig, default_model, options_for
 from trainer.output.run_files import MODEL, finished_model
+from trainer.start_model import Kind, StartModel, find_start_model
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -55,10 +57,11 @@ _NOTES = {
 @command(
     short_help="train a model on a dataset",
     help="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in proportion to their "
-    "measured speed. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: 143); --resume continues. With "
-    "--deployment its GPU nodes are started for the training, and paid for until it ends. There a training needs no "
-    "terminal: with --detach, and when the terminal is closed, it goes on; the same command, or shoal attach, follows "
-    "it again.",
+    "measured speed. Without --model the best model and its settings are searched for first, by training rows that are "
+    "held out; options that are given stay as they are. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: "
+    "143); --resume continues. With --deployment its GPU nodes are started for the training, and paid for until it "
+    "ends. There a training needs no terminal: with --detach, and when the terminal is closed, it goes on; the same "
+    "command, or shoal attach, follows it again.",
     epilog="""\
 \b
 Examples:
@@ -73,6 +76,9 @@ Examples:
       --test-input test.csv --output results/model
       on whole texts, without preprocessing; a second run finds what the first
       one read. With --dry-run: shows how they are read
+  shoal train --local --data results/new/dataset.h5 --from results/model \\
+      --old-data results/data/dataset.h5 --output results/model-2
+      goes on with a classifier on new reviews, beside some of the old ones
   shoal train --deployment fasttext --model fasttext \\
       --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
@@ -104,7 +110,7 @@ Examples:
 @reading_options
 @described_options((*JUDGING, *LIMITS), group=READING)
 @option("--dry-run", group=READING, is_flag=True, help="show how the input is read; read no more than its beginnings")
-@described_options(options_for(words=False), but=("data",))
+@described_options(options_for("classes", auto=True), but=("data",))
 @json_option
 @click.pass_context
 def run(
@@ -121,10 +127,12 @@ def run(
     **options: Any,
 ) -> int:
     """Run `shoal train`."""
-    source = _source(typed_options(ctx), options, data, local=target is None)
+    start = _start_model(ctx, options["start_from"], options["old_data"])
+    source = _source(typed_options(ctx), options, data, start, local=target is None)
     if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
-    config = config_of(ctx)
+    defaults = start.options if start else default_model(typed_options(ctx))
+    config = config_of(ctx, defaults)
     if dry_run:
         with scale_suggested(ctx.obj):
             _show_preview(source, config, as_json=as_json)
@@ -136,7 +144,40 @@ def run(
     return exit_status(result)
 
 
-def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
+def _start_model(ctx: click.Context, address: str | None, old_data: str | None) -> StartModel | None:
+    """The model from which the training starts, if it does: one that is not there, or an old dataset that does not go
+    with it, is told before anything costs money. Raises UsageError for typed options that are its own; a file of
+    options that a run has left has them, too."""
+    if address is None:
+        return None
+    require_s3(address, old_data)
+    start = find_start_model(address)
+    if old_data is not None:
+        _require_old_data(old_data, start)
+    typed = [name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if own := [name for name in start.layers if name in typed]:
+        raise UsageError(f"{flag(own[0])} is that of the {start.kind.value} that --from names; leave it out")
+    if "model" in typed and ctx.params["model"] != start.model:
+        raise UsageError(f"{address} is a {start.kind.value}, which goes with --model {start.model}; leave out --model")
+    return start
+
+
+def _require_old_data(address: str, start: StartModel) -> None:
+    from bootstrap.training.sources.dataset import opened_dataset
+
+    if start.kind is not Kind.CLASSIFIER:
+        raise UsageError(f"--old-data is learnt again by a classifier that goes on, and {start.folder} is none")
+    with opened_dataset(address) as dataset:
+        if dataset.settings.words != start.words:
+            raise UsageError(
+                f"--old-data {address} was made by the rule of words '{dataset.settings.words}', and {start.folder} "
+                f"reads by '{start.words}'; give the dataset that it has learnt from"
+            )
+
+
+def _source(
+    typed: dict[str, Any], options: dict[str, Any], data: str | None, start: StartModel | None, *, local: bool
+) -> "Source":
     """A dataset, or the texts to read, and what their ratings mean. Raises UsageError for options without texts to
     which they belong."""
     if not any(options[name] for name in _FILES):
@@ -158,7 +199,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
             "most frequent ones, and leave out the texts of all others by a higher --max-malformed"
         )
     try:
-        settings = read_judging(Namespace(**options), Settings())
+        settings = read_judging(Namespace(**options), DEFAULT)
         inputs = read_inputs(
             options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )
@@ -172,6 +213,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
         settings=settings,
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
+        **({"words": start.words} if start else {}),
     )
 
 
@@ -182,7 +224,7 @@ def _show_preview(source: "Source", config: TrainConfig, *, as_json: bool) -> No
     from bootstrap.training.sources.texts import TextsSource, settings_of_texts
 
     assert isinstance(source, TextsSource)
-    preview = preview_texts(source.inputs, settings_of_texts(source.settings), str(config.output))
+    preview = preview_texts(source.inputs, settings_of_texts(source.settings, source.words), str(config.output))
     show(content(preview), text(preview), as_json=as_json)
     check_preview(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)
 
@@ -200,6 +242,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
             model,
             ("finished", "before this command; to train anew, type --force instead of --resume"),
         ]
+    searched = [("search", result["search"]["verdict"])] if "search" in result else []
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
         ("rows of each rank", rows_of_ranks(result)),
@@ -210,11 +253,12 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     ]
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
-        return [*speed, *speed_rows(result), *profile_rows(result), stopped, *refused_rows(result)]
+        return [*searched, *speed, *speed_rows(result), *profile_rows(result), stopped, *refused_rows(result)]
     if result.get("slept"):
         return [model, *speed, *speed_rows(result), *profile_rows(result), *refused_rows(result)]
     return [
         model,
+        *searched,
         *speed,
         *speed_rows(result),
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),

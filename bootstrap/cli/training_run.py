@@ -26,7 +26,9 @@ _DATA = Path("dataset")
 """The place of a run says where its data are."""
 
 
-def config_of(ctx: click.Context, *, endless: bool = False, **defaults: str) -> TrainConfig:
+def config_of(
+    ctx: click.Context, defaults: Mapping[str, Any] = MappingProxyType({}), *, endless: bool = False
+) -> TrainConfig:
     """The configuration that was typed; `endless`: for an unbounded stream; `defaults` of this command. Raises
     UsageError for values that cannot be."""
     try:

@@ -34,7 +34,7 @@ from bootstrap.training.train import train
 from common.display import plural
 from common.errors import ShoalError
 from common.files import indented_json
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
 from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
@@ -54,8 +54,8 @@ TOPOLOGY = "demo"
 # With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word
 # matters, so none is dropped.
 _TEXTS = 12_000
-_GENERATED_LEARNING: Mapping[str, Any] = {"epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
-_LEARNING: Mapping[str, Any] = {"epochs": 12}
+_GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
+_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12}
 _MODEL, _MARK, _DATA = "model", ".demo", "data"
 """In the output: the folder of the training, which each demo makes anew, the file that marks it as a demo's, and the
 folder of the dataset's counts."""
@@ -193,7 +193,7 @@ def _preprocess_and_train(
         merged = preprocess_on_deployment(
             deployment,
             Inputs(files=tuple(map(str, files))),
-            settings=Settings(),
+            settings=DEFAULT,
             max_malformed=DEFAULT_MAX_MALFORMED,
             bars=bars,
         )
@@ -211,7 +211,7 @@ def _preprocess_and_train(
         (config.output / _MARK).touch()
         place = OnDeployment(deployment)
         result.summary = train(DatasetSource(merged.dataset), config, place, bars, forecast=forecast_by(None, bars))
-    return _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
+    return _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), DEFAULT), len(_SENTENCES)))
 
 
 def _predict_and_report(result: DemoResult, texts: Sequence[str], output: Path, announce: Callable[[str], Any]) -> None:

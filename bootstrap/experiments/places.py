@@ -92,7 +92,8 @@ class Here:
     def price(self, run: PlannedRun, config: TrainConfig, source: Source, size: DatasetSize | None) -> RunPrice:
         """By the arm's finished runs, by the rates of ranks that sleep, or by runs that were made before."""
         assert run.arm.local is not None
-        took = [seconds for folder in run.folder.parent.glob("*") if (seconds := _launch_seconds(folder))]
+        others = [run.folder] if run.pretrains else run.folder.parent.glob("*")
+        took = [seconds for folder in others if (seconds := _launch_seconds(folder))]
         if took:
             expected = Estimate.about(median(took), _OFF)
             return RunPrice(seconds=expected, dollars=_FREE, basis="the finished runs of this arm")
@@ -165,7 +166,7 @@ class Deployments:
         size: DatasetSize | None,
     ) -> RunPrice:
         """By the price list and what is known of GPUs."""
-        if MODELS[config.model].learns_words:
+        if MODELS[config.model].learns == "words":
             return cannot_tell("shoal plan NAME --words N tells what such a training takes")
         if size is None:
             return cannot_tell("the rows of the deployment's newest dataset are not known here; name it by --data")

@@ -17,7 +17,7 @@ from bootstrap.experiments.places import Deployments, Here
 from bootstrap.progress import Bars
 from common.errors import ExperimentError, explain_full_disk
 from common.files import indented_json
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import REFERENCE
 from corpus.layout import DATASET_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.compression import DamagedArchiveError, compression
@@ -95,7 +95,7 @@ class LocalPreprocessings(_Preprocessings):
         inputs = self._inputs(run.arm)
         with _bound(_workers(run.arm)):
             begin = time.monotonic()
-            made = preprocess_locally(inputs, str(run.folder), progress=bars)
+            made = preprocess_locally(inputs, str(run.folder), settings=REFERENCE, progress=bars)
             seconds = time.monotonic() - begin
         (run.folder / DATASET_NAME).unlink()
         _write(run, inputs, seconds, _workers(run.arm), made.digest, made.counts)
@@ -126,7 +126,7 @@ class DeployedPreprocessings(_Preprocessings):
         deployment = self.where.deployment(run.arm)
         begin = time.monotonic()
         made = preprocess_on_deployment(
-            deployment, inputs, settings=Settings(), max_malformed=DEFAULT_MAX_MALFORMED, bars=bars, say=bars.note
+            deployment, inputs, settings=REFERENCE, max_malformed=DEFAULT_MAX_MALFORMED, bars=bars, say=bars.note
         )
         seconds = time.monotonic() - begin
         run.folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches, read_texts
 from corpus.rules import in_test_set
-from corpus.text import digest, words
+from corpus.text import BY_RULE, digest
 from jobs.job_settings import read_stopwords
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def label_text_files(
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
     """The distinct texts of the files' test rows, as they are written there: no model has learnt from them."""
     stopwords, seen = read_stopwords(settings.stopwords, settings.words), set[bytes]()
+    words, _ = BY_RULE[settings.words]
     for batch in read_text_files(find_text_files(files, ReadingOptions(), settings), Tally()):
         for text in batch.texts:
             cleaned = words(text)

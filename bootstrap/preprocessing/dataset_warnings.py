@@ -4,7 +4,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from common.display import plural
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT, Settings
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _advice(settings: Settings) -> str:
 
 def threshold_warnings(settings: Settings) -> list[str]:
     """A warning where ratings have an unusual range, but the usual threshold divides them into classes."""
-    (low, high), usual = map(settings.in_units, settings.rating_range), Settings()
+    (low, high), usual = map(settings.in_units, settings.rating_range), DEFAULT
     if high == str(usual.rating_range[1]) or settings.in_units(settings.positive_from) != str(usual.positive_from):
         return []
     return [

@@ -88,7 +88,8 @@ def preprocess_on_deployment(
         transfer=lambda sources: _upload_local(deployment, sources, bars),
     )
     if credentials_end(deployment.session):
-        _warn_of_credentials(deployment, cluster.predicted_seconds(prepared.plain_bytes), say)
+        seconds = cluster.predicted_seconds(prepared.plain_bytes, ragged=prepared.settings.ragged)
+        _warn_of_credentials(deployment, seconds, say)
     run = prepared.name
     folder = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
     prepared, beside = prepared.with_stopwords_at(str(folder))

@@ -22,14 +22,13 @@ from bootstrap.training.train import train
 from common.display import plural
 from common.errors import ShoalError
 from corpus.dataset import Dataset, RowBlock, write_dataset
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
 from corpus.layout import DATASET_NAME
 from corpus.rules import VALIDATION_SHARE
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.nodes import NODES_START
 from experiments.forecast.rates import Node
 from trainer.config import TrainConfig
-from trainer.registry import MODELS
 
 _BATCHES, _BATCHES_OF_NODES = (64, 256, 1024), (256, 1024, 4096)
 """Global batches of the runs, on this machine and on nodes: of a smaller step a GPU shows nothing but the fixed
@@ -42,7 +41,7 @@ _SECONDS = 6.0
 """What a run should take, beside its beginning and its end."""
 _MOST_EPOCHS = 60
 _FEWEST_ROWS = 500
-_VOCABULARY, _ROW_LENGTH = 10_000, 100
+_VOCABULARY = 10_000
 
 
 class BriefDataset(NamedTuple):
@@ -73,15 +72,15 @@ def calibration_price(place: Place) -> CalibrationPrice:
 
 def calibrate(config: TrainConfig, place: Place, *, data: str | None, bars: Bars) -> list[Path]:
     """Train briefly at a place, with the model and the ranks of `config`, on rows of the dataset `data`; returns the
-    folders of the runs, in `config.output`. None: the newest dataset of the place, or rows of random words, as long as
-    those of reviews, where it has none.
+    folders of the runs, in `config.output`. None: the newest dataset of the place, or whole texts of random words,
+    as long as reviews, where it has none.
 
     Raises DataError for a dataset that cannot be used, TrainingError, and ShoalError for one with too few rows, and
     where the place is taken. Ctrl-C ends it.
     """
     batches = _BATCHES_OF_NODES if place.ranks is None else _BATCHES
     source = data or place.newest_dataset(bars)
-    with brief_datasets(source, batches, model=config.model) as datasets, place.held(bars) as held:
+    with brief_datasets(source, batches) as datasets, place.held(bars) as held:
         return train_briefly(config, datasets, held, bars)
 
 
@@ -110,9 +109,8 @@ def train_briefly(config: TrainConfig, datasets: Sequence[BriefDataset], place: 
 
 
 @contextmanager
-def brief_datasets(source: str | None, batches: Sequence[int], *, model: str) -> Iterator[list[BriefDataset]]:
-    """A dataset for each global batch, until the end: the first rows of the one at an address, or else random rows, as
-    this model takes them.
+def brief_datasets(source: str | None, batches: Sequence[int]) -> Iterator[list[BriefDataset]]:
+    """A dataset for each global batch, until the end: the first rows of the one at an address, or else random rows.
 
     Raises DataError for a dataset that cannot be used, and ShoalError for one with too few rows.
     """
@@ -123,7 +121,7 @@ def brief_datasets(source: str | None, batches: Sequence[int], *, model: str) ->
             path = Path(name) / str(batch) / DATASET_NAME
             path.parent.mkdir()
             if source is None:
-                _write_random(path, rows, whole_texts=MODELS[model].reads_whole_texts)
+                _write_random(path, rows)
             else:
                 with opened_dataset(source) as dataset:
                     rows = _write_part(path, dataset, rows)
@@ -157,26 +155,16 @@ def _write_part(path: Path, dataset: Dataset, training: int) -> int:
     return rows - max(1, int(rows * VALIDATION_SHARE))
 
 
-def _write_random(path: Path, training: int, *, whole_texts: bool) -> None:
-    """Write rows of random words, as frequent as words are: as many in a row as reviews have without stopwords, or as
-    whole texts of reviews have."""
+def _write_random(path: Path, training: int) -> None:
+    """Write whole texts of random words, as frequent as words are."""
     generator = np.random.default_rng(0)
-    if whole_texts:
-        from corpus.raw_texts import SETTINGS  # numba takes long to load
-
-        settings, random_rows = SETTINGS, _random_texts
-    else:
-        settings, random_rows = Settings(row_length=_ROW_LENGTH, vocabulary_size=_VOCABULARY), _random_rows
-    train, test = random_rows(generator, _whole(training)), random_rows(generator, max(1, training // 10))
-    vocabulary = [f"w{number}" for number in range(_VOCABULARY)]
-    write_dataset(path, train=train, test=test, vocabulary=vocabulary, settings=settings)
-
-
-def _random_rows(generator: np.random.Generator, count: int) -> RowBlock:
-    lengths = np.minimum(1 + generator.lognormal(3.4, 0.9, count), _ROW_LENGTH).astype(np.uint16)
-    words = _random_words(generator, (count, _ROW_LENGTH))
-    tokens = np.where(np.arange(_ROW_LENGTH) < lengths[:, None], words, 0).astype(np.uint16)
-    return RowBlock(tokens, lengths, *_random_labels(generator, count))
+    write_dataset(
+        path,
+        train=_random_texts(generator, _whole(training)),
+        test=_random_texts(generator, max(1, training // 10)),
+        vocabulary=[f"w{number}" for number in range(_VOCABULARY)],
+        settings=DEFAULT,
+    )
 
 
 def _random_texts(generator: np.random.Generator, count: int) -> RowBlock:

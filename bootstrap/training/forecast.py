@@ -17,13 +17,12 @@ from common.display import plural
 from common.errors import DataError, ExperimentError, ShoalError
 from common.options import flag
 from experiments.forecast.estimate import Estimate, total
-from experiments.forecast.gpu_rates import lstm_operations
 from experiments.forecast.nodes import NODES_START, NodeStage, predict_nodes
 from experiments.forecast.rates import Node, Rates
 from experiments.forecast.training import predict_training
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
-from trainer.registry import MODELS
+from trainer.registry import AUTO, MODELS
 
 _REQUEST = Estimate(1.0, 3.0, 15.0)
 """Seconds until AWS has taken a request, and nodes without data to copy have heard of it; not measured."""
@@ -108,6 +107,11 @@ def _on_nodes(place: Place, run: Run, nodes: Sequence[Node], rates: Rates | None
         )
     else:
         try:
+            if config.model == AUTO:
+                raise ExperimentError(
+                    f"--model {AUTO} searches for {config.search_seconds / 60:g} minutes at most, and then trains the "
+                    "model that it finds"
+                )
             work = prepared.work(config, sum(node.gpus for node in nodes))
         except ExperimentError as error:
             hourly = place.dollars(Estimate.exact(3600), nodes)
@@ -117,12 +121,10 @@ def _on_nodes(place: Place, run: Run, nodes: Sequence[Node], rates: Rates | None
             _require_model(config, rates)
         elif not MODELS[config.model].has_known_rates:
             raise ShoalError(
-                f"the catalogue has rates of the LSTM alone; for {config.model} give --rates, the output of `shoal "
+                f"the catalogue has rates of LSTMs alone; for {config.model} give --rates, the output of `shoal "
                 f"calibrate --deployment {place.name} --model {config.model}`"
             )
-        assert config.embedding is not None  # only with --embeddings, which no deployment takes
-        operations = lstm_operations(embedding=config.embedding, hidden=config.hidden, layers=config.layers)
-        stages = predict_nodes(nodes, work, shared=place.shares, operations=operations, rates=rates)
+        stages = predict_nodes(nodes, work, shared=place.shares, model=prepared.model_on_gpus(config), rates=rates)
     stages = (*stages, NodeStage(name="end the nodes", seconds=_REQUEST, basis="not measured"))
 
     def amounts(seconds: Estimate) -> dict[str, Any]:

@@ -14,10 +14,13 @@ from bootstrap.training.tensorboard import TensorBoardWriter
 from common.display import printable
 from corpus.stream.progress import Status
 from trainer.options.presets import ENDLESS
-from trainer.output.lines import End, Epoch, Line, Note, Start, Step, Waiting, parse_line
+from trainer.options.section import shown_options
+from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Trial, Waiting, parse_line
 
 _FIGURES = (
     "waiting",
+    "trials",
+    "best",
     "loss",
     "words read",
     "balanced",
@@ -60,6 +63,7 @@ class RunView:
         self._figures: dict[str, str] = {}
         self._waits_since: float | None = None
         self._told_of_vocabulary = False
+        self._search: Search | None = None
 
     def feed(self, more: bytes) -> None:
         """Take the bytes that were added, and show the newest step; without any, only the time is updated."""
@@ -82,6 +86,9 @@ class RunView:
                 self._told_of_vocabulary = True
         if self._started and (spent := self._spent()) is not None:
             self._figures["cost so far"] = f"${spent:,.2f}"
+        if self._search:  # by the clock: a trial may take long
+            so_far = self._search.spent + time.time() - self._search.time
+            self._bars.at(round(min(max(so_far, 0.0), self._search.limit)))
         self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
         self._bars.tick()
         if self._ended:
@@ -95,7 +102,15 @@ class RunView:
     def _show(self, line: Line) -> None:
         self._board.take(line)
         match line:
+            case Search():
+                self._bars.stage("search", round(line.limit), "s")
+                self._search, self._figures = line, {}
+            case Trial():
+                self._figures["trials"] = str(line.trial)
+                if line.best:
+                    self._figures["best"] = shown_options(line.settings)
             case Start():
+                self._search = None
                 self._start(line)
             case Step():
                 self._step(line)
@@ -106,7 +121,7 @@ class RunView:
             case Note() if line.time >= self._since:
                 self._bars.note(printable(line.text))
             case End():
-                self._waits_since = None
+                self._waits_since = self._search = None
                 self._ended = True  # unless the run is resumed
 
     def _start(self, line: Start) -> None:

@@ -9,7 +9,7 @@ from common.errors import TrainingError
 from common.options import flag
 from trainer.command_line import as_words
 from trainer.config import TrainConfig, options_for
-from trainer.registry import MODELS
+from trainer.registry import COMMANDS, MODELS
 
 _OF_ONE_COMMAND = ("resume", "force", "json")
 """Options that a command which repeats the run does not have."""
@@ -19,8 +19,8 @@ def write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, S
     """Write the file that repeats the run, of the words that its options were given. A run that goes on keeps options
     that were given when it began. Raises TrainingError where the output cannot be written to."""
     path = config.output / OPTIONS
-    learns_words = MODELS[config.model].learns_words
-    own = {each.name for each in options_for(words=learns_words)} - {"data"}
+    learns = MODELS[config.model].learns
+    own = {each.name for each in options_for(learns, auto=learns == "classes")} - {"data"}
     words: dict[str, Sequence[str]] = {flag(name)[2:]: each for name, each in as_words(config).items() if name in own}
     if prepared.here is not None and not {"input", "data"} & {*given}:
         words["data"] = (str(prepared.here),)
@@ -33,7 +33,7 @@ def write_options(config: TrainConfig, prepared: Prepared, given: Mapping[str, S
         config.output.mkdir(parents=True, exist_ok=True)
         write_config(
             path,
-            "embed" if learns_words else "train",
+            COMMANDS[learns],
             {name: each for name, each in words.items() if name not in _OF_ONE_COMMAND},
         )
     except OSError as error:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from common.errors import ExperimentError
 from experiments.forecast.estimate import Estimate, total
-from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS
-from experiments.forecast.nodes import NODES_START, ROW_BYTES, nodes_of, predict_nodes
-from experiments.forecast.preprocessing import Workers, predict_preprocessing
+from experiments.forecast.gpu_rates import REFERENCE_MODEL, GpuModel
+from experiments.forecast.nodes import NODES_START, nodes_of, predict_nodes
+from experiments.forecast.preprocessing import WHOLE_TEXTS, DatasetCosts, Workers, predict_preprocessing
 from experiments.forecast.rates import Rates
-from experiments.forecast.training import work_on
+from experiments.forecast.training import TrainingWork
 from infra import catalog, cost
 from infra.parts import PreprocessingSpec
 from infra.topology import Topology
@@ -40,15 +40,22 @@ class ClusterWork:
     """What is to be done."""
 
     rows: int
-    """Of the dataset: distinct texts."""
+    """Of the dataset: distinct texts; to pretrain a language model the tokens of its text."""
     raw_bytes: float | None
     """Of the raw reviews, unpacked; None: the dataset is there already."""
     epochs: int
     global_batch: int = GLOBAL_BATCH
     spot: bool = False
     """Whether GPU nodes are spot capacity, also where the topology says on demand."""
-    operations: float = REFERENCE_OPERATIONS
-    """Of the model, a row (gpu_rates.py); they count where no rates are given."""
+    costs: DatasetCosts = WHOLE_TEXTS
+    """Of the dataset, for which preprocessing asks by default."""
+    model: GpuModel = REFERENCE_MODEL
+    """What is trained; its rates count where no others are given."""
+
+    @property
+    def training(self) -> TrainingWork:
+        """The rows that are trained on and evaluated."""
+        return self.model.work(self.rows, self.epochs, self.global_batch, self.costs.row_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +113,7 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
             raise ExperimentError(
                 f"{topology.name} has no cluster to preprocess with; leave out --raw-bytes, or take a topology with one"
             )
-        spent = _preprocessing(topology.preprocessing, work.raw_bytes)
+        spent = _preprocessing(topology.preprocessing, work.raw_bytes, work.costs)
         basis = "CPU-seconds measured on another machine; the rest is not measured"
         stages += [
             _stage("start the cluster", _CLUSTER_START, fixed, "not measured"),
@@ -118,9 +125,9 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
         _stage(stage.name, stage.seconds, running_hourly, stage.basis)
         for stage in predict_nodes(
             nodes_of(topology),
-            work_on(work.rows, work.epochs, work.global_batch),
+            work.training,
             shared=topology.share is not None,
-            operations=work.operations,
+            model=work.model,
             rates=rates,
         )
     ]
@@ -167,11 +174,13 @@ def _stage(name: str, seconds: Estimate, hourly: Estimate, basis: str) -> Stage:
     return Stage(name=name, seconds=seconds, dollars=seconds.times(hourly).times(1 / 3600), basis=basis)
 
 
-def _preprocessing(cluster: PreprocessingSpec, raw_bytes: float) -> Estimate:
+def _preprocessing(cluster: PreprocessingSpec, raw_bytes: float, costs: DatasetCosts) -> Estimate:
     """Seconds of preprocessing. A cluster without workers works on its primary node."""
     groups = [Workers(instance_type=group.instance_type, count=group.count) for _, group in cluster.workers]
     primary = cluster.primary.instance_type
-    minutes = predict_preprocessing(primary, groups or [Workers(instance_type=primary, count=1)], raw_bytes / 1e9)
+    minutes = predict_preprocessing(
+        primary, groups or [Workers(instance_type=primary, count=1)], raw_bytes / 1e9, costs
+    )
     return Estimate.about(60 * minutes.all, _OFF_PREPROCESSING)
 
 
@@ -183,4 +192,5 @@ def _by_use(topology: Topology, work: ClusterWork) -> tuple[float, list[str]]:
     written, read = prices.efs_write_gib, prices.efs_read_gib
     if written is None or read is None:
         return 0.0, ["the share, by use"]
-    return ROW_BYTES * work.rows / (1 << 30) * (written + topology.gpu_nodes * read), []
+    trained = work.training
+    return trained.row_bytes * trained.every_row / (1 << 30) * (written + topology.gpu_nodes * read), []

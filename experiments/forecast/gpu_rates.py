@@ -6,10 +6,13 @@ for memory and for the start of kernels: so the range is a factor of two to both
 """
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments import reference
+from experiments.forecast.communication import gradient_bytes
+from experiments.forecast.training import TrainingWork, work_on
 from infra import catalog
 from infra.catalog import Gpu
 from trainer.balancing.speed import TimeModel
@@ -33,13 +36,57 @@ class GpuRate:
     """Where it is from, for the user."""
 
 
+class GpuModel(ABC):
+    """A model whose time on GPUs follows from the catalogue."""
+
+    @abstractmethod
+    def rates(self, gpus: Sequence[Gpu], global_batch: int) -> list[GpuRate]:
+        """Of each GPU, in steps that all of them make together."""
+
+    @abstractmethod
+    def gradient_bytes(self, global_batch: int) -> float:
+        """That a rank sends in a step."""
+
+    @abstractmethod
+    def work(self, rows: int, epochs: int, global_batch: int, row_bytes: float) -> TrainingWork:
+        """The training on `rows` of its data."""
+
+
 def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = _WORDS) -> float:
     """Operations (multiplications and additions) of a step for one row of so many words."""
     widths = [embedding, *[hidden] * (layers - 1)]
     return _STEPS_AND_BACK * words * sum(2 * 4 * hidden * (width + hidden) for width in widths)
 
 
-REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
+def reference_operations(words: float = _WORDS) -> float:
+    """Those of the reference's model."""
+    return lstm_operations(embedding=100, hidden=32, layers=2, words=words)
+
+
+REFERENCE_OPERATIONS = reference_operations()
+
+
+@dataclass(frozen=True)
+class LstmClassifier(GpuModel):
+    """An LSTM that classifies texts; the gradients it sends are taken to be as large as the reference's."""
+
+    operations: float = REFERENCE_OPERATIONS
+    """Of a row."""
+
+    def rates(self, gpus: Sequence[Gpu], global_batch: int) -> list[GpuRate]:  # noqa: ARG002
+        """By the reference's GPUs."""
+        return [rate_by_catalogue(gpu, self.operations) for gpu in gpus]
+
+    def gradient_bytes(self, global_batch: int) -> float:
+        """Those of the reference's model."""
+        return gradient_bytes(global_batch)
+
+    def work(self, rows: int, epochs: int, global_batch: int, row_bytes: float) -> TrainingWork:
+        """On a dataset of `rows` rows."""
+        return work_on(rows, epochs, global_batch, row_bytes)
+
+
+REFERENCE_MODEL = LstmClassifier()
 
 
 def rate_by_catalogue(gpu: Gpu, operations: float) -> GpuRate:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.errors import ExperimentError
-from experiments.forecast.communication import Links, gradient_bytes
+from experiments.forecast.communication import Links
 from experiments.forecast.estimate import Estimate
-from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, rate_by_catalogue
+from experiments.forecast.gpu_rates import REFERENCE_MODEL, GpuModel
 from experiments.forecast.rates import Node, Rates
 from experiments.forecast.training import TrainingWork, predict_training
 from infra import catalog
@@ -25,8 +25,6 @@ NODES_START = Estimate(3 * 60, 5 * 60, 10 * 60)
 """Seconds from the request for GPU nodes to the first command on them; not measured."""
 STEP_SECONDS = 0.001
 """What a step takes besides computing and the sum over the ranks: the host's own work. An assumption."""
-ROW_BYTES = 100
-"""Of a row in the packed dataset: half of 204 bytes, 100 ids and its numbers (docs/benchmarks.md, HDF5)."""
 _COPY_MB = 100.0
 """MB a second at which a dataset comes from S3 to a share, or to a node."""
 _EVALUATION = 1 / 3
@@ -62,21 +60,21 @@ def predict_nodes(
     work: TrainingWork,
     *,
     shared: bool,
-    operations: float = REFERENCE_OPERATIONS,
+    model: GpuModel = REFERENCE_MODEL,
     rates: Rates | None = None,
 ) -> tuple[NodeStage, ...]:
     """The stages of a training on these nodes, which have a `shared` folder or one each.
 
-    `operations`: of the model, a row; they count where no `rates` are given. Raises ExperimentError for rates that were
+    `model`: counts where no `rates` are given. Raises ExperimentError for rates that were
     not measured on such nodes, and TopologyError for an unknown instance type.
     """
     if rates is None:
-        trained, basis = _by_catalogue(nodes, work, operations)
+        trained, basis = _by_catalogue(nodes, work, model)
     else:
         _require_measured_on(nodes, rates)
         trained, basis = Estimate.about(predict_training(work, rates).all, rates.off), rates.source
     copies = 2 if shared else 1  # to the share, and from there; without a share to all nodes at once
-    seconds = copies * ROW_BYTES * work.every_row / (_COPY_MB * 1e6)
+    seconds = copies * work.row_bytes * work.every_row / (_COPY_MB * 1e6)
     return (
         NodeStage(name="start the nodes", seconds=NODES_START, basis="not measured"),
         NodeStage(
@@ -88,17 +86,14 @@ def predict_nodes(
     )
 
 
-def _by_catalogue(nodes: Sequence[Node], work: TrainingWork, operations: float) -> tuple[Estimate, str]:
+def _by_catalogue(nodes: Sequence[Node], work: TrainingWork, model: GpuModel) -> tuple[Estimate, str]:
     """Seconds of training by the rates of the catalogue, and what they follow from."""
-    rates = []
-    for node in nodes:
-        gpu = catalog.find(node.instance_type).gpu
-        assert gpu is not None
-        rates += [rate_by_catalogue(gpu, operations)] * node.gpus
+    gpus = [gpu for node in nodes if (gpu := catalog.find(node.instance_type).gpu) for _ in range(node.gpus)]
+    rates = model.rates(gpus, work.global_batch)
     links = Links(nodes=len(nodes), ranks=len(rates), gbits=slowest_gbits(nodes))
     fixed, per_row = np.array([rate.line for rate in rates], dtype=np.float64).T.copy()
     step = finish_time(equal_finish_split(work.global_batch, fixed, per_row), fixed, per_row)
-    others = links.all_reduce_seconds(gradient_bytes(work.global_batch)) + STEP_SECONDS
+    others = links.all_reduce_seconds(model.gradient_bytes(work.global_batch)) + STEP_SECONDS
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
     evaluated = work.epochs * work.validation + work.test
     seconds = steps * (step + others) + evaluated * _EVALUATION * step / work.global_batch

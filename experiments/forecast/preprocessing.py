@@ -10,26 +10,46 @@ from dataclasses import dataclass
 
 from infra import catalog
 
-CPU_SECONDS_A_GB: Mapping[str, float] = {
-    "deduplicate": 8.46,
-    "count words": 0.13,
-    "choose vocabulary": 0.0,
-    "encode": 0.40,
-    "merge": 0.19,
-}
-"""By step, of raw input."""
-STEPS = tuple(CPU_SECONDS_A_GB)
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetCosts:
+    """What it costs to make a dataset of rows of some kind, and to copy it; all for a GB or a byte of raw input."""
+
+    cpu: Mapping[str, float]
+    """CPU-seconds a GB, by step."""
+    traffic: float
+    """Bytes through the nodes' network a byte: the input is read and shuffled; side files and parts are written and
+    read."""
+    merged: float
+    """Bytes of the dataset a byte; the primary node reads and writes them once."""
+    row_bytes: float
+    """Of a row in the packed dataset."""
+
+
+REFERENCE = DatasetCosts(
+    cpu={"deduplicate": 8.46, "count words": 0.13, "choose vocabulary": 0.0, "encode": 0.40, "merge": 0.19},
+    traffic=1.7,
+    merged=0.14,
+    row_bytes=100,  # half of 204, 100 ids and its numbers (docs/benchmarks.md, HDF5)
+)
+"""Rows of the reference."""
+STEPS = tuple(REFERENCE.cpu)
+WORD_BYTES = 2.0
+"""Of a word of whole texts in the packed dataset: 1.9 of film reviews, 2.2 of 10,000 product reviews."""
+WHOLE_TEXTS = DatasetCosts(
+    cpu={"deduplicate": 11.6, "count words": 1.0, "choose vocabulary": 0.4, "encode": 2.7, "merge": 0.6},
+    traffic=2.9,
+    merged=0.36,
+    row_bytes=WORD_BYTES * 200,  # words as generated reviews have them
+)
+"""Whole texts with all of their words, as `shoal preprocess` makes them by default. The CPU-seconds by their ratio to
+those of the reference's rows in the same run."""
 
 _ON_ONE_NODE = ("choose vocabulary", "merge")
 _STEP_START_S = 30.0
 """From one step's end to the first task of the next: EMR's polling, YARN's application master, a JVM a task."""
 _BUSY = 0.8
 """The share of the vCPUs' time that tasks have: the rest is Hadoop's own, stragglers, and the last wave."""
-_TRAFFIC = 1.7
-"""Bytes through the nodes' network a byte of raw input: it is read and shuffled; side files and parts are written and
-read."""
-_MERGED = 0.14
-"""Bytes of the dataset a byte of raw input; the primary node reads and writes them once."""
 _MB_A_GBIT = 120.0
 """MB a second that a network of 1 Gbit/s carries."""
 
@@ -92,19 +112,19 @@ def speed(instance_type: str) -> float:
     return _SPEEDS.get(instance_type.partition(".")[0], _SLOWEST)
 
 
-def predict_preprocessing(
-    primary: str, workers: Sequence[Workers], gigabytes: float, cpu: Mapping[str, float] = CPU_SECONDS_A_GB
-) -> Minutes:
-    """The minutes for so many GB of raw input; `cpu`: CPU-seconds a GB by step. Raises TopologyError for an unknown
-    type."""
-    seconds = {step: gigabytes * cpu[step] for step in STEPS}
+def predict_preprocessing(primary: str, workers: Sequence[Workers], gigabytes: float, costs: DatasetCosts) -> Minutes:
+    """The minutes for so many GB of raw input. Raises TopologyError for an unknown type."""
+    seconds = {step: gigabytes * costs.cpu[step] for step in STEPS}
     on_one = sum(seconds[step] for step in _ON_ONE_NODE)
     megabytes = 1000 * gigabytes
     alone = Workers(instance_type=primary, count=1)
     return Minutes(
         parallel=(sum(seconds.values()) - on_one) / (sum(each.cores for each in workers) * _BUSY) / 60,
         one_node=on_one / speed(primary) / 60,
-        network=(megabytes * _TRAFFIC / sum(each.network for each in workers) + 2 * megabytes * _MERGED / alone.network)
+        network=(
+            megabytes * costs.traffic / sum(each.network for each in workers)
+            + 2 * megabytes * costs.merged / alone.network
+        )
         / 60,
         start=_STEP_START_S * len(STEPS) / 60,
     )

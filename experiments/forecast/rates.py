@@ -19,6 +19,7 @@ from experiments.records.runs import RunRecord, read_run
 from trainer.balancing.speed import TimeModel, fit_time_model
 from trainer.balancing.split import finish_time
 from trainer.output.lines import Step
+from trainer.registry import LANGUAGE_MODELS
 
 _COLD = 3
 """Steps at a run's beginning that do not count, if there are more."""
@@ -27,6 +28,8 @@ _OFF = 0.1
 
 _OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams", "optimiser", "exchange")
 """Settings on which the time of a step depends."""
+_OF_LANGUAGE = ("vocabulary", "direction", "output_weights", "bptt", "samples", "gradient_bits")
+"""Those of a language model besides."""
 _OF_THE_RANKS = ("slow", "sleep", "threads")
 
 
@@ -81,16 +84,16 @@ def rates_of(runs: Sequence[RunRecord]) -> Rates:
                 "global batch alone"
             )
     ranks = tuple(_line_of_rank(runs, rank) for rank in range(first.latest.world_size))
-    summaries = [_summary(run) for run in runs]
+    summaries, config = [_summary(run) for run in runs], first.latest.config
     evaluated = [
         run.latest.rows.get("validation", 0) * len(run.epochs) + run.latest.rows.get("test", 0) * (run.test is not None)
         for run in runs
     ]
     saved = [len([each for each in run.checkpoints if each.time >= run.latest.time]) for run in runs]
     return Rates(
-        source=f"measured, {first.latest.config.get('model')}: {', '.join(str(run.folder) for run in runs)}",
+        source=f"measured, {config.get('model')}: {', '.join(str(run.folder) for run in runs)}",
         off=_OFF,
-        model={name: first.latest.config[name] for name in _OF_THE_MODEL if name in first.latest.config},
+        model={name: config[name] for name in _of_the_model(config) if name in config},
         nodes=_nodes(first),
         ranks=ranks,
         others=_line([(run.latest.global_batch, _beside(run, ranks)) for run in runs]),
@@ -129,7 +132,11 @@ def _kind(run: RunRecord) -> tuple[Any, ...]:
 
 def _settings(config: Mapping[str, Any]) -> list[str]:
     """The settings that the time of a step depends on."""
-    return [repr(config.get(name)) for name in (*_OF_THE_MODEL, *_OF_THE_RANKS)]
+    return [repr(config.get(name)) for name in (*_of_the_model(config), *_OF_THE_RANKS)]
+
+
+def _of_the_model(config: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*_OF_THE_MODEL, *(_OF_LANGUAGE if config.get("model") in LANGUAGE_MODELS else ()))
 
 
 def _nodes(run: RunRecord) -> tuple[Node, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from common.display import plural
 from common.errors import ExperimentError
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
 from corpus.rules import VALIDATION_SHARE
 from experiments.forecast.rates import Rates
 from trainer.balancing.balancers import parse_balance
@@ -34,6 +34,8 @@ class TrainingWork:
     """As `shoal train` takes it: how the rows of a step are split."""
     checkpoint_minutes: float = 0.0
     """As `shoal train` takes it."""
+    row_bytes: float
+    """Of a row in the dataset's file."""
 
     @property
     def every_row(self) -> int:
@@ -66,9 +68,9 @@ class TrainingTime:
         return self.around + self.loading + self.training + self.evaluation + self.checkpoints
 
 
-def work_on(rows: int, epochs: int, global_batch: int | None) -> TrainingWork:
-    """The training on a dataset of `rows` rows, split as datasets are by default."""
-    test = round(Settings().test_share * rows)
+def work_on(rows: int, epochs: int, global_batch: int | None, row_bytes: float) -> TrainingWork:
+    """The training on a dataset of `rows` rows of so many bytes, split as datasets are by default."""
+    test = round(DEFAULT.test_share * rows)
     validation = max(1, int((rows - test) * VALIDATION_SHARE))
     return TrainingWork(
         rows=max(1, rows - test - validation),
@@ -76,6 +78,7 @@ def work_on(rows: int, epochs: int, global_batch: int | None) -> TrainingWork:
         test=test,
         epochs=epochs,
         global_batch=global_batch or GLOBAL_BATCH,
+        row_bytes=row_bytes,
     )
 
 

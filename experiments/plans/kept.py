@@ -94,7 +94,8 @@ def require_same(before: Kept, now: Kept, output: Path) -> None:
 
 def _essence(experiment: Experiment, arm: Arm) -> tuple[object, ...]:
     """What makes a run of an arm what it is."""
-    return experiment.settings_of(arm), experiment.text, arm.local, arm.topology, arm.share
+    made_of = experiment.settings_of(arm), experiment.pretraining_of(arm), experiment.text
+    return *made_of, arm.local, arm.topology, arm.share
 
 
 def _has_runs(output: Path, arm: Arm, repeats: int) -> bool:

@@ -4,15 +4,16 @@ Do not take what cannot be told for nothing: a limit of dollars cannot be kept w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from common.errors import ExperimentError
 from corpus.rules import VALIDATION_SHARE
 from experiments.forecast.cluster import ClusterWork, predict_cluster
 from experiments.forecast.estimate import Estimate, total
-from experiments.forecast.gpu_rates import lstm_operations
-from experiments.forecast.preprocessing import CPU_SECONDS_A_GB
+from experiments.forecast.gpu_rates import LstmClassifier, lstm_operations
+from experiments.forecast.language import LanguageModel, language_epochs
+from experiments.forecast.preprocessing import REFERENCE, WORD_BYTES
 from experiments.plans.parts import Local
 from infra.topology import Topology
 from infra.topology_error import TopologyError
@@ -20,8 +21,6 @@ from trainer.config import TrainConfig
 from trainer.order import steps_per_epoch
 from trainer.registry import MODELS
 
-_WORDS = 100
-"""Of a row."""
 _AROUND = 10.0
 """Seconds of a run on this machine in which no rank sleeps: starting processes, measuring rates."""
 _OFF_ASLEEP, _OFF_PREPROCESSING = 0.25, 1.0
@@ -32,10 +31,14 @@ class DatasetSize(NamedTuple):
 
     train: int
     test: int
+    words: float = 100.0
+    """Of a row, on average."""
+    unit: str = "letters"
+    """The rule of words, or bytes."""
 
-    def trained(self, share: float) -> int:
-        """The rows that a training with this --train-share learns from."""
-        return max(1, round(share * (self.train - max(1, int(self.train * VALIDATION_SHARE)))))
+    def trained(self, config: TrainConfig) -> int:
+        """The rows that a training learns from."""
+        return config.rows_to_learn(self.train - max(1, int(self.train * VALIDATION_SHARE)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,30 +64,52 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
         return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
     if config.embedding is None:
         return cannot_tell("the size of the vectors in --embeddings is not known")
+    if MODELS[config.model].learns == "language":
+        return _on_topology(topology, _language_work(config, size))
     ranks = sum(group.count * group.gpus for group in topology.trainers)
     batch = config.batch_for(ranks)
     work = ClusterWork(
-        rows=max(1, round(config.train_share * size.train) + size.test),
+        rows=config.rows_to_learn(size.train) + size.test,
         raw_bytes=None,
-        epochs=config.epochs_for(steps_per_epoch(size.trained(config.train_share), batch)),
+        epochs=config.epochs_for(steps_per_epoch(size.trained(config), batch)),
         global_batch=batch,
-        operations=lstm_operations(
-            embedding=config.embedding, hidden=config.hidden, layers=config.layers, words=_WORDS
+        costs=REFERENCE,
+        model=LstmClassifier(
+            lstm_operations(
+                embedding=config.embedding,
+                hidden=config.hidden,
+                layers=config.layers,
+                words=min(size.words, config.row_length),
+            )
         ),
     )
     return _on_topology(topology, work)
+
+
+def _language_work(config: TrainConfig, size: DatasetSize) -> ClusterWork:
+    """Learning a language model from the texts of a dataset."""
+    return ClusterWork(
+        rows=round(size.trained(config) * (1 + size.words)),
+        raw_bytes=None,
+        epochs=language_epochs(config),
+        global_batch=config.requested_batch(1) or MODELS[config.model].rows_of_a_step[1],
+        costs=replace(REFERENCE, row_bytes=WORD_BYTES),
+        model=LanguageModel.of(config, size.unit, text_words=size.words),
+    )
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
     """A preprocessing on a topology's cluster, which is there already."""
     if topology.preprocessing is None:
         return cannot_tell(f"{topology.name} has no cluster to preprocess with")
-    return _on_topology(topology, ClusterWork(rows=1, raw_bytes=raw_bytes, epochs=1), only="preprocess")
+    return _on_topology(
+        topology, ClusterWork(rows=1, raw_bytes=raw_bytes, epochs=1, costs=REFERENCE), only="preprocess"
+    )
 
 
 def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """A training on this machine whose ranks sleep."""
-    rows = size.trained(config.train_share)
+    rows = size.trained(config)
     batch = config.batch_for(local.world_size)
     epochs = config.epochs_for(steps_per_epoch(rows, batch))
     rate = len(local.sleep) * min(local.sleep) if config.balance == "off" else sum(local.sleep)
@@ -97,7 +122,7 @@ def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPri
 
 def price_of_cores(workers: int, raw_bytes: float) -> RunPrice:
     """A preprocessing on so many cores of this machine."""
-    seconds = raw_bytes / 1e9 * sum(CPU_SECONDS_A_GB.values()) / workers
+    seconds = raw_bytes / 1e9 * sum(REFERENCE.cpu.values()) / workers
     return RunPrice(
         seconds=Estimate.about(_AROUND + seconds, _OFF_PREPROCESSING),
         dollars=Estimate.exact(0.0),

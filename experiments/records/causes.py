@@ -21,6 +21,7 @@ CHECKPOINTS = "checkpoints"
 STEPS = "rest of the steps"
 LOADING = "loading the dataset"
 RATES = "measuring rates"
+SEARCH = "search for settings"
 EVALUATION = "evaluation"
 STARTING = "starting and ending"
 MIXED = "not told apart"
@@ -30,7 +31,14 @@ _EARLIER = "earlier: "
 _TRAIN = "train"
 """The stage of a launch (launch.json) in which the ranks run."""
 _LOST = {"imbalance": WAITING, "communication": ALL_REDUCE, "data": DATA, "checkpoints": CHECKPOINTS, "rest": STEPS}
-_TIMES = {"loading": LOADING, "rates": RATES, "waiting": TEXT, "evaluation": EVALUATION, "other": STARTING}
+_TIMES = {
+    "loading": LOADING,
+    "rates": RATES,
+    "waiting": TEXT,
+    "evaluation": EVALUATION,
+    "other": STARTING,
+    "search": SEARCH,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

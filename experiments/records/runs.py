@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from common.display import printable
 from common.errors import ExperimentError, explain_os_error
 from experiments.records.launches import read_launches
-from trainer.output.lines import Checkpoint, End, Epoch, Note, Start, Step, Test, Waiting, parse_line
+from trainer.output.lines import Checkpoint, End, Epoch, Note, Search, Start, Step, Test, Trial, Waiting, parse_line
 from trainer.output.run_files import RECORD, SUMMARY, read_json
 
 _T = TypeVar("_T")
@@ -212,7 +212,7 @@ class _Content:
         """Take in a line; one that is not what it should be is counted."""
         found = parse_line(line)
         if found is None or not (self.starts or isinstance(found, Start)):
-            self.left_out += 1
+            self.left_out += not isinstance(found, Search | Trial)  # of what came before the run
             return
         match found:
             case Start():

@@ -9,10 +9,11 @@ from infra import catalog
 from infra.parts import NodeGroup
 from infra.rules import PreflightInput, group_label
 
-_ROW_BYTES = 204
-"""Bytes that a GPU reads for a row: 100 words of two bytes, a length and a label."""
-_M60_ROWS = 5_930
-"""Rows a second of one M60, by the reference's tables. Other GPUs are estimated from their 32-bit TFLOPS."""
+_WORD_BYTES = 2
+"""That a GPU reads for a word; of longer rows an LSTM trains on fewer a second, but on as many words."""
+_M60_WORDS = 593_000
+"""Words a second of one M60, by the reference's tables, whose rows have 100 each. Other GPUs are estimated from their
+32-bit TFLOPS."""
 _M60 = "g3.4xlarge"
 _EFS_CLIENT = 1_500 * 2**20
 """Bytes a second that one node can read from EFS, by its documentation."""
@@ -67,7 +68,7 @@ def share_too_slow(plan: PreflightInput) -> Iterator[str]:
 def _reading(group: NodeGroup) -> float:
     """Bytes a second that the used GPUs of one node can process, estimated."""
     gpu, m60 = catalog.find(group.instance_type).gpu, catalog.find(_M60).gpu
-    return group.gpus * gpu.tflops / m60.tflops * _M60_ROWS * _ROW_BYTES if gpu and m60 else 0.0
+    return group.gpus * gpu.tflops / m60.tflops * _M60_WORDS * _WORD_BYTES if gpu and m60 else 0.0
 
 
 def _network(group: NodeGroup) -> float:

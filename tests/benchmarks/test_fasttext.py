@@ -15,7 +15,7 @@ from benchmarks.fasttext.files import BYTES_A_TEXT, write_csv, write_plain
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
 from bootstrap.prediction.texts import find_text_files, read_text_files
-from common.errors import ShoalError
+from common.errors import ShoalError, UsageError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import ReadingOptions
@@ -162,6 +162,32 @@ def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
     assert 0 < ours["train_wall"] < ours["all_wall"]
     assert ours["majority"] == theirs["majority"]
     assert "less fastText, 1 thread" in (records / "fasttext-quality.log").read_text()
+
+
+def test_logistic_regression_classifies_the_same_rows(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="requirements-bench.txt is not installed")
+    parts = make_parts(PILE, tmp_path / "parts", seed=0)
+    assert quality._regression(parts)["accuracy"] > 0.95
+
+
+def test_a_search_without_a_time_is_wrong_use(tmp_path: Path) -> None:
+    parts = make_parts(PILE, tmp_path / "parts", seed=0)
+    with pytest.raises(UsageError, match="give --autotune-seconds"):
+        quality._run("autotune", parts, tmp_path, seed=0, seconds=None)
+
+
+@pytest.mark.slow
+def test_quality_compares_with_searches_of_the_settings(records: Path, tmp_path: Path) -> None:
+    for package in ("fasttext", "sklearn"):
+        pytest.importorskip(package, reason="requirements-bench.txt is not installed")
+    reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
+    cases = ["fastText, autotune", "TF-IDF, logistic regression"]
+    ours = "few epochs=--preset=fasttext --epochs 2"
+    quality.main([f"tiny=--input {reviews}", "--seeds", "1", "--cases", *cases, "--shoal", ours])
+    runs = json.loads((records / "fasttext-quality.json").read_text())["runs"]["tiny"]
+    assert {case: len(each) for case, each in runs.items()} == dict.fromkeys(["few epochs", *cases], 1)
+    ((shoal,), (tuned,), _) = runs.values()
+    assert tuned["all_wall"] > shoal["all_wall"] - 1  # that was its time
 
 
 def test_all_models_get_the_first_words_of_each_text(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("part", "sizes"),
     [
-        (checks, checks.Sizes(rows=64, pytest_seconds=0)),
+        pytest.param(checks, checks.Sizes(rows=64, pytest_seconds=0), marks=pytest.mark.slow),
         (evaluation, evaluation.Sizes(rows=200, runs=1)),
         (layouts, layouts.Sizes(batches=(20,), repeats=1)),
         (ideas, ideas.Sizes(batches=(20,), rows=100, repeats=1)),
@@ -93,7 +93,9 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
         (exchanges, exchanges.Sizes(compared=64, steps=2, batches=(50,), runs=1)),
         (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
-        (words, words.Sizes(rows=200, words=500, batches=(50,), sizes=(8,), seconds=3)),
+        pytest.param(
+            words, words.Sizes(rows=200, words=500, batches=(50,), sizes=(8,), seconds=3), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_part_runs_on_a_cpu_in_a_tiny_size(
@@ -318,7 +320,7 @@ def test_without_torch_too_there_is_one_sentence_and_no_failure() -> None:
 def test_help_needs_no_package() -> None:
     done = run_without(ABSENT + " torch numpy", RUN.format(argument="--help"))
     assert done.returncode == 0, done.stderr
-    assert "hdf5, streaming, balance, quality" in done.stdout
+    assert "hdf5, streaming, balance, balance_any, quality" in done.stdout
 
 
 TINY = """

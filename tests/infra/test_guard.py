@@ -300,6 +300,7 @@ def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Callable[...
     assert small.desired() == [0, 0]
 
 
+@pytest.mark.slow
 def test_without_signs_nodes_count_as_at_work(
     deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,7 +158,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "warning",
         "share_too_slow",
-        "share: the other nodes train on about 1,565 MB/s of rows, and the first by name (g5-xlarge), which serves "
+        "share: the other nodes train on about 1,534 MB/s of rows, and the first by name (g5-xlarge), which serves "
         "them, sends 312 MB/s at most; write efs, or give a group with a faster network a name that comes first.",
     ),
 ]

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from corpus.dataset import open_dataset
+from corpus.dataset_settings import REFERENCE
 from corpus.reading.sources import Inputs
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from jobs.pipeline import preprocess_locally as preprocess_inputs
@@ -18,7 +19,8 @@ NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
 
 
 def preprocess(paths: list[Path], output: Path, **options):
-    return preprocess_inputs(Inputs(files=tuple(map(str, paths))), str(output), **options)
+    """By the reference's settings where no others are given."""
+    return preprocess_inputs(Inputs(files=tuple(map(str, paths))), str(output), **{"settings": REFERENCE, **options})
 
 
 def assert_equals_oracle(

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.real_reviews import ABSENT, REVIEWS
+from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from corpus.dataset import open_dataset
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT, FIXED, REFERENCE, Settings
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.pipeline import preprocess_locally as preprocess_inputs
 from tests import oracle
@@ -51,6 +52,16 @@ def test_generated_input_makes_the_oracles_dataset(
         path.write_bytes(content)
     preprocess(paths, folder / "out", runner="inline", max_malformed=1)
     assert_equals_oracle(folder / "out", contents)
+
+
+def test_the_references_dataset_keeps_its_digest(tmp_path: Path) -> None:
+    write_reviews(tmp_path / "reviews.json", texts=3_000)
+    made = preprocess([tmp_path / "reviews.json"], tmp_path / "out", runner="inline", max_malformed=0.2)
+    assert made.digest == "7b6a40ab41b7df212dc518a455ea9ff3"
+    digests = {
+        preprocess([tmp_path / "reviews.json"], tmp_path / "out", settings=kind).digest for kind in (DEFAULT, FIXED)
+    }
+    assert len({made.digest, *digests}) == 3
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
@@ -141,7 +152,7 @@ def pieces(pattern: str, pairs=LABELLED) -> bytes:
 )  # fmt: skip
 def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, options, as_file, rules) -> None:
     (tmp_path / name).write_bytes(content)
-    preprocess_inputs(Inputs(files=(str(tmp_path / name),), options=options), str(tmp_path / "out"))
+    preprocess_inputs(Inputs(files=(str(tmp_path / name),), options=options), str(tmp_path / "out"), settings=REFERENCE)
     assert_equals_oracle(tmp_path / "out", [oracle.File(content, **as_file)], rules=rules)
 
 
@@ -173,7 +184,7 @@ def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
     for name, content in zip(("bad", "good"), contents, strict=True):
         (tmp_path / name).write_bytes(content)
     inputs = Inputs(positive=(str(tmp_path / "good"),), negative=(str(tmp_path / "bad"),))
-    preprocess_inputs(inputs, str(tmp_path / "out"))
+    preprocess_inputs(inputs, str(tmp_path / "out"), settings=REFERENCE)
     files = [oracle.File(text, kind="text", text=(), value=None, label=str(n)) for n, text in enumerate(contents)]
     assert_equals_oracle(tmp_path / "out", files, rules=RULES)
 
@@ -184,7 +195,7 @@ def test_a_test_set_of_its_own_keeps_its_texts_from_training(tmp_path: Path, run
     (tmp_path / "train.json").write_bytes(PLAIN)
     (tmp_path / "test.json").write_bytes(other)
     inputs = Inputs(files=(str(tmp_path / "train.json"),), test=(str(tmp_path / "test.json"),))
-    merged = preprocess_inputs(inputs, str(tmp_path / "out"), runner=runner)
+    merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=REFERENCE, runner=runner)
     assert_equals_oracle(tmp_path / "out", [PLAIN, oracle.File(other, test=True)], test_input=True)
     assert (merged.counts["train"], merged.counts["test"]) == (19, 2)
 

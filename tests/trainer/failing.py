@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import torch
 
-from trainer import loop
+from trainer import task as task_interface
 from trainer.__main__ import main
 from trainer.classification import task
 from trainer.computing import gradients
@@ -20,7 +20,7 @@ how, again, _ = sys.argv.pop(1).partition("-again")
 load, piece, own, at = (
     task.load_data,
     gradients.GradientComputer._piece,
-    loop.stratified_rows,
+    task_interface.stratified_rows,
     failures.note_position,
 )
 reached = ""
@@ -58,11 +58,11 @@ def fewer(*arguments):
 if how == "memory":
     gradients.GradientComputer._piece = small
 elif how == "split":
-    loop.stratified_rows = fewer
+    task_interface.stratified_rows = fewer
 elif how == "late":
     task.load_data, collectives.TIMEOUT = late, timedelta(seconds=2)
 else:
-    failures.note_position, loop.stratified_rows = noting, failing
+    failures.note_position, task_interface.stratified_rows = noting, failing
 status = main()
 if status:
     os._exit(status)

@@ -43,6 +43,7 @@ def test_each_moment_counts_for_one_activity_and_together_they_are_the_whole_tim
         "training": 15,
         "checkpoints": 2,
         "evaluation": 0,
+        "search": 0,
         "other": 1,
     }
     assert sum(spent.times.values()) == now.seconds - 100

@@ -146,8 +146,8 @@ def test_a_model_that_is_added_to_the_registry_is_a_choice_with_its_description(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("trainer.config.MODELS", {**MODELS, "gru": Model(about="a GRU")})
-    (model,) = (each for each in options_for(words=False) if each.name == "model")
-    assert model.choices == ("lstm", "fasttext", "both", "gru")
+    (model,) = (each for each in options_for("classes") if each.name == "model")
+    assert model.choices == ("lstm", "fasttext", "both", "pretrained", "encoder", "gru")
     assert "gru, a GRU" in model.text
-    (model,) = (each for each in options_for(words=True) if each.name == "model")
+    (model,) = (each for each in options_for("words") if each.name == "model")
     assert model.choices == ("skipgram", "char-lstm")

@@ -49,7 +49,7 @@ def test_ddp_changes_neither_what_is_learnt_nor_what_the_balancer_sees(
     [
         (
             {"model": "fasttext"},
-            "--exchange ddp sends whole tables .*; leave it out, or take --model lstm or char-lstm$",
+            "--exchange ddp sends whole tables .*; leave it out, or take --model lstm or encoder or char-lstm$",
         ),
         ({"threads": 2}, "--threads is 2"),
     ],

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
-from trainer import loop, task
+from trainer import task
 from trainer.__main__ import main
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
@@ -119,7 +119,7 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
         (exchange.GradientExchange, "reduce", FULL, " at step 1"),
         (exchange.GradientExchange, "reduce", FULL_FOR_NCCL, " at step 1"),
         (optimiser.Optimiser, "step", FULL, ""),  # which measures its own rate first
-        (loop, "stratified_rows", FULL_FOR_CUBLAS, " at step 1"),
+        (task, "stratified_rows", FULL_FOR_CUBLAS, " at step 1"),
     ],
 )
 def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
@@ -178,13 +178,13 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
-    own, dealt = loop.stratified_rows, []
+    own, dealt = task.stratified_rows, []
 
     def losing(*arguments):
         dealt.append(own(*arguments))
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
-    monkeypatch.setattr(loop, "stratified_rows", losing)
+    monkeypatch.setattr(task, "stratified_rows", losing)
     status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (
@@ -352,7 +352,7 @@ def test_an_error_that_nobody_expects(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(loop, "stratified_rows", fail)
+    monkeypatch.setattr(task, "stratified_rows", fail)
     status, errors = said("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")
@@ -370,7 +370,7 @@ def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None
 def test_a_run_of_which_only_the_test_is_left_is_calibrated_as_one_that_was_not_stopped(
     said, dataset: Path, tmp_path: Path
 ) -> None:
-    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "macro-f1")
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "f1-macro")
     told = []
     for resumed in ((), ("--resume",)):
         assert said(*arguments, *resumed)[0] == 0

@@ -113,10 +113,6 @@ def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused_in
         (("--loss", "bce"), "--loss is bce, a loss of two classes, but three.h5 has 3; take --loss cross-entropy"),
         (("--loss", "mse"), "--loss is mse, a loss of two classes, but three.h5 has 3; take --loss cross-entropy"),
         (
-            ("--metric", "macro-f1"),
-            "--metric is macro-f1, which chooses the threshold of two classes, but three.h5 has 3; leave it out",
-        ),
-        (
             ("--positive-weight", "0.5"),
             "--positive-weight is 0.5, a weight of one of two classes, but three.h5 has 3; leave it out, or take 1",
         ),

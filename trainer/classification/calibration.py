@@ -12,28 +12,29 @@ from torch.nn import functional as F
 
 from trainer.classification.losses import MSE, Loss
 
-MACRO_F1 = "macro-f1"
+ACCURACY, F1_MACRO, BALANCED = "accuracy", "f1-macro", "balanced"
+"""What `--metric` chooses by."""
 MOST_LOGITS = 1 << 24
 """The most numbers of validation rows that are looked at: one scalar needs no more."""
 _LOG_RANGE = 3.5
 """The logarithm of the largest temperature; the smallest is its inverse."""
 _HALVINGS = 40
 _SAME = 1e-12
-"""Values of macro-F1 that differ by less are equal: counts differ by 1."""
+"""Values of a metric that differ by less are equal: counts differ by 1."""
 
 
 def calibrated(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> tuple[Loss, str | None]:
-    """`loss` with the temperature that fits `logits` (n, classes) and `labels` (n,) and, with `metric` macro-f1, the
-    threshold; and a note for the user, where the rows tell neither.
+    """`loss` with the temperature that fits `logits` (n, classes) and `labels` (n,) and, of two classes, the threshold
+    that `metric` asks for; and a note for the user, where the rows tell neither.
 
     The temperature of `mse`, whose outputs are no odds, stays 1.
     """
     if len(labels) == 0 or bool((labels == labels[0]).all()):
         return loss, "the validation rows are not of two classes or more: probabilities are not calibrated"
     fitted = loss if loss.kind == MSE else replace(loss, temperature=fit_temperature(logits, labels))
-    if metric == MACRO_F1:
+    if metric != ACCURACY and loss.classes == 2:
         probabilities = fitted.probabilities_of(logits)[:, 1]
-        return replace(fitted, threshold=best_threshold(probabilities, labels)), None
+        return replace(fitted, threshold=best_threshold(probabilities, labels, metric)), None
     return fitted, None
 
 
@@ -63,20 +64,20 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     return 1 / inverse if log_loss(inverse) < log_loss(1.0) else 1.0
 
 
-def best_threshold(probabilities: Tensor, labels: Tensor) -> float:
-    """The threshold, between 0 and 1, above which `probabilities` (n,) of label 1 give the highest macro-F1 for
-    `labels` (n,) of both classes. It lies in the middle between two of them, or is 0.5 where that is between them; of
-    equally good thresholds it is the nearest to 0.5, and of equally near ones the lower one."""
+def best_threshold(probabilities: Tensor, labels: Tensor, metric: str) -> float:
+    """The threshold, between 0 and 1, above which `probabilities` (n,) of label 1 give the highest macro-F1 or balanced
+    accuracy for `labels` (n,) of both classes. It lies in the middle between two of them, or is 0.5 where that is
+    between them; of equally good thresholds it is the nearest to 0.5, and of equally near ones the lower one."""
     values, groups = torch.unique(probabilities.double(), return_inverse=True)  # (m,) ascending, (n,)
     each = [torch.bincount(groups[labels == label], minlength=len(values)) for label in (0, 1)]
     rows = torch.stack(each).double()  # (2, m)
     called = F.pad(rows.cumsum(1), (1, 0))  # (2, m + 1): rows of each label that are negative below each cut
     right = torch.stack([called[0], called[1, -1] - called[1]])  # (2, m + 1)
-    predicted = torch.stack([called.sum(0), called[:, -1].sum() - called.sum(0)])
-    macro_f1 = (2 * right / (rows.sum(1, keepdim=True) + predicted)).mean(0)
+    there, predicted = rows.sum(1, keepdim=True), torch.stack([called.sum(0), called[:, -1].sum() - called.sum(0)])
+    worth = (right / there if metric == BALANCED else 2 * right / (there + predicted)).mean(0)  # (m + 1,)
     edges = F.pad(values, (1, 1))
     edges[-1] = 1.0
     lower, upper = edges[:-1], edges[1:]
     cuts = torch.where((lower <= 0.5) & (upper > 0.5), 0.5, (lower + upper) / 2)  # (m + 1,)
-    good = cuts[(macro_f1 >= macro_f1[(cuts > 0) & (cuts < 1)].max() - _SAME) & (cuts > 0) & (cuts < 1)]
+    good = cuts[(worth >= worth[(cuts > 0) & (cuts < 1)].max() - _SAME) & (cuts > 0) & (cuts < 1)]
     return float(good[(good - 0.5).abs().argmin()])

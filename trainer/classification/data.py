@@ -8,22 +8,27 @@ only when rows come from a file.
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from common.display import plural
 from common.errors import DataError, TrainingError
 from common.private_folders import make_users_folder
 from corpus.layout import LEAST_ROWS, MOST_WORDS, SPLITS, RowBlock
 from corpus.rules import VALIDATION_SHARE
-from corpus.text import FIRST_WORD
+from corpus.text import DIGEST_BYTES, FIRST_WORD
+from trainer.classification.encoder_files import EncoderFiles
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
@@ -41,6 +46,25 @@ class StartVectors(NamedTuple):
     """(n,)"""
     vectors: npt.NDArray[np.float32]
     """(n, size)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartWeights:
+    """What a classifier has of the model from which it starts."""
+
+    settings: Mapping[str, Any]
+    """The options of a run that its layers are built by."""
+    state: Mapping[str, Tensor]
+    """Weights by the names of the classifier, of the words of TextData; those that it lacks begin at random."""
+    near: int
+    """The words, the first ones, that have a vector of the LSTM's (--vocabulary)."""
+    about: Mapping[str, Any]
+    """For the classifier's `about`: in `pretrained` or `continued` where the model comes from, what it learnt from, and
+    in `test_rows_apart` true where it is known that it has not learnt from the test rows, else None."""
+    note: str
+    """A sentence for the user."""
+    encoder: EncoderFiles | None = None
+    """Of a classifier that starts from an encoder: what it is built from besides its settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,27 +90,55 @@ class TextData:
     """The names of more than two classes, by label; empty where there are two."""
     start: StartVectors | None = None
     """On the first rank of a run that begins with vectors that were learnt before; the other ranks' are replaced."""
+    weights: StartWeights | None = None
+    """Of a run that begins with a model; the words, and the ids of rows, are then those of the model."""
+
+    @property
+    def start_digest(self) -> str:
+        """What stands for the model from which a run begins, and what it is joined with; empty without one."""
+        if self.weights is None:
+            return ""
+        content = json.dumps([self.vocabulary, self.classes, self.weights.about], sort_keys=True)
+        return blake2b(content.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
     @property
     def sizes(self) -> dict[str, int]:
         """The number of rows of each part."""
         return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
 
+    def read_to(self, words: int) -> Self:
+        """The data with whole texts cut to so many words in padded batches; other rows were cut before."""
+        if not isinstance(self.training, RaggedRows):
+            return self
+        parts = {part: replace(getattr(self, part), row_length=words) for part in self.sizes}
+        return replace(self, row_length=words, **parts)
+
     def balancing_weight(self) -> float:
         """The default weight of a positive row: the fourth root of negatives / positives. It lies between unweighted
         classes and classes of equal weight, nearer to the first. Equal weight finds more rows of a rare class, but
         predicts it too often; without weights it is hardly ever predicted."""
+        return math.sqrt(math.sqrt(self.negatives_per_positive()))
+
+    def negatives_per_positive(self) -> float:
+        """Negative training rows for each positive one, of two classes."""
         positive = int(self.training.labels.sum())
-        return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
+        return (len(self.training) - positive) / positive
 
 
 def load_data(
-    path: Path, *, train_share: float = 1.0, rows_in: str = "memory", cache: Path | None = None, memory: int = 0
+    path: Path,
+    *,
+    learnt: Callable[[int], int] = lambda every: every,
+    rows_in: str = "memory",
+    cache: Path | None = None,
+    memory: int = 0,
+    labels: bool = True,
 ) -> TextData:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
-    `train_share`: the share of the training rows to learn from. `rows_in`: `disk`; `auto`, which uses the disk if the
-    rows would fill more than half of `memory`, the free bytes of this rank; `memory` or `device` (see `place_rows`).
+    `learnt`: of so many training rows the number that is learnt from. `rows_in`: `disk`; `auto`, which uses the disk if
+    the rows would fill more than half of `memory`, the free bytes of this rank; `memory` or `device` (`place_rows`).
+    `labels`: whether they are learnt from.
     Raises DataError for a file that is no dataset, and TrainingError for a dataset that nothing can be learnt from: an
     empty split, a class without a row, ids beyond the vocabulary.
     """
@@ -110,10 +162,12 @@ def load_data(
                     "take --rows-in disk, or fewer ranks"
                 ) from None
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
-        learnt = _share(training[held_out:], train_share)
-        _require_classes(dataset, learnt.labels)
+        rows = training[held_out:]
+        rows = some_of(rows, learnt(len(rows)))
+        if labels:
+            _require_classes(dataset, rows.labels)
         return TextData(
-            training=learnt,
+            training=rows,
             validation=training[:held_out],
             test=test,
             vocabulary=dataset.vocabulary,
@@ -153,10 +207,9 @@ def default_cache() -> Path:
         raise DataError(f"cannot make {error.filename}: {error.strerror}; name another folder by --cache") from error
 
 
-def _share(rows: Rows, share: float) -> Rows:
-    """A share of the rows, at least one. Fixed rows are in the order of their digests, so that the first of them are a
-    random sample; ragged rows may be in the order of the input, and are taken at equal distances."""
-    count = max(1, round(share * len(rows)))
+def some_of(rows: Rows, count: int) -> Rows:
+    """So many of the rows. Fixed rows are in the order of their digests, so that the first of them are a random sample;
+    ragged rows may be in the order of the input, and are taken at equal distances."""
     if isinstance(rows, RaggedRows) and count < len(rows):
         return rows.chosen((np.arange(count) * (len(rows) / count)).astype(np.int64))
     return rows[:count]

@@ -4,7 +4,7 @@ Large blocks are fastest: rows of similar length are computed together, and a re
 must not depend on the other texts of its block: padding must not change it. The answers are in the order of the texts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -34,14 +34,14 @@ class Prediction(NamedTuple):
     """
 
     label: int | str | None
-    """Of two classes 1 (positive) or 0; of more the name of the class."""
+    """Of two classes 1 (positive) or 0; of classes with names the name."""
     probabilities: tuple[float, ...]
     """In the order of the labels."""
 
     @property
     def probability(self) -> float:
-        """Of two classes the probability of label 1; of more that of the label."""
-        return self.probabilities[1] if len(self.probabilities) == 2 else max(self.probabilities)
+        """Of a negative and a positive class the probability of label 1; of others that of the label."""
+        return max(self.probabilities) if isinstance(self.label, str) else self.probabilities[-1]
 
 
 class Labeller:
@@ -51,7 +51,7 @@ class Labeller:
         self, model: TrainedModel, threshold: float | None = None, *, expected: int = 0, threads: int = 1
     ) -> None:
         """Of two classes, a text is positive if the probability of that is above `threshold` (default: the model's); of
-        more, it has the most probable class, and of equally probable ones the first.
+        classes with names it has the most probable one, and of equally probable ones the first.
 
         `expected`: about how many letters will come, if known; like `threads`, it affects speed alone. torch itself
         uses one thread from now on.
@@ -61,7 +61,7 @@ class Labeller:
         self._model = model
         self._threshold = model.loss.threshold if threshold is None else threshold
         self._letters = expected
-        self._encode: PlainEncoder | FastEncoder = _encoder(PlainEncoder, model)
+        self._encode: Callable[[Sequence[str]], EncodedRows] = model.encode or _encoder(PlainEncoder, model)
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """The prediction for each text, in their order."""
@@ -74,7 +74,7 @@ class Labeller:
 
     def _encoded(self, texts: Sequence[str]) -> EncodedRows:
         self._letters += sum(map(len, texts))
-        if self._letters >= _FAST_FROM and not isinstance(self._encode, FastEncoder):
+        if self._letters >= _FAST_FROM and isinstance(self._encode, PlainEncoder):
             self._encode = _encoder(FastEncoder, self._model)
         return self._encode(texts)
 

@@ -1,47 +1,49 @@
-"""Finds a trained model by its address and reads it: a model's folder, a run's folder, or `model.pt`, here or on S3.
+"""Finds a trained model by its address and reads it: a model's folder, a run's folder, `model.pt`, or a `.bin` of
+fastText's program, here or on S3.
 
 Do not take what cannot be looked at for absent: a folder without permission is an error of its own.
 """
 
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from common.errors import DataError, TrainingError
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, readable
-from trainer.classification.model_folder import READ, read_config, read_model_folder, require_size
+from trainer.classification.model_folder import READ, read_config, read_model_folder
+from trainer.classification.program_model import read_program_model
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
 from trainer.output import archive
 from trainer.output.archive import DamagedError
-from trainer.output.run_files import CONFIG, MODEL, OLD_MODEL
+from trainer.output.run_files import CONFIG, MODEL, OLD_MODEL, PROGRAM, TOKENIZER_FILES
+from trainer.output.stored_files import local_folder
 
-_ENDING = Path(OLD_MODEL).suffix
+_OF_PROGRAM = (Path(PROGRAM).suffix, ".ftz")
+"""Of models of fastText's program; the second one of quantised ones, which are refused with a sentence of their own."""
+_ENDINGS = (Path(OLD_MODEL).suffix, *_OF_PROGRAM)
 MODEL_FILE_FORMAT = 4
 
 
 def load_model(address: Path | str) -> TrainedModel:
-    """Read the model at an address: a path or s3://..., of a model's folder, of a training's `--output`, or of a
-    `model.pt` that an earlier version has written.
+    """Read the model at an address: a path or s3://..., of a model's folder, of a training's `--output`, of a
+    `model.pt` that an earlier version has written, or of a `.bin` of fastText's program.
 
     Raises TrainingError if there is none, or if this version of Shoal cannot read it; DataError if S3 cannot be read.
     """
     found = _find(str(address))
-    if found.endswith(_ENDING):
+    if found.endswith(_ENDINGS):
         with readable(found) as path:
-            return _read_model_file(path, found)
+            return read_program_model(path, found) if found.endswith(_OF_PROGRAM) else _read_model_file(path, found)
     folder = found.rpartition("/")[0]
-    with _local_folder(folder) as path:
+    with local_folder(folder, (*READ, *TOKENIZER_FILES), read_config) as path:
         return read_model_folder(path, folder)
 
 
 def _find(address: str) -> str:
-    """The address of the `config.json` of a model's folder, or of an old model file."""
-    if address.endswith(_ENDING) and _is_file(address):
+    """The address of the `config.json` of a model's folder, or of a file that is a whole model."""
+    if address.endswith(_ENDINGS) and _is_file(address):
         return address
     places = [join(address, name) for name in (CONFIG, f"{MODEL}/{CONFIG}", OLD_MODEL)]
     for place in places:
@@ -91,22 +93,3 @@ def _read_model_file(path: Path, shown: str) -> TrainedModel:
         reason = " ".join(str(error).split())
         raise TrainingError(f"{shown} is not a model written by `shoal train`, or a damaged one: {reason}") from error
     raise TrainingError(f"{shown} is not a model of format {MODEL_FILE_FORMAT}, which this Shoal reads; train it again")
-
-
-@contextmanager
-def _local_folder(address: str) -> Iterator[Path]:
-    """A path to a model's folder; for S3 a copy of the files that are read, which is deleted afterwards."""
-    if not is_s3(address):
-        yield Path(address)
-        return
-    client = s3.client()
-    with TemporaryDirectory(prefix="shoal-model-") as name:
-        folder = Path(name)
-        for file in (CONFIG, *READ):
-            there = join(address, file)
-            with s3.explained_errors(there, "read"):
-                if file != CONFIG:
-                    size = s3.head(client, s3.place_of(there))["ContentLength"]
-                    require_size(there, size, read_config(folder / CONFIG, address))
-                s3.download(client, s3.place_of(there), folder / file)
-        yield folder

@@ -6,12 +6,15 @@ It is written from the other files alone, and is for people; nothing reads it.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from trainer.classification.program_export import UNKNOWN_WORD
 from trainer.classification.trained_model import TrainedModel
-from trainer.output.run_files import ONNX, VOCABULARY
+from trainer.output.run_files import ONNX, PROGRAM, VOCABULARY
+from trainer.registry import ENCODER
 
 _CLASSES_NAMED = 8
 """More classes are counted in the title, and named below it."""
 _ACCURACY, _MAJORITY = "accuracy", "majority"
+_NO_THRESHOLD = "none: the most probable class counts"
 _SETTINGS = ("temperature", "threshold")
 """Values beside the measures that are not measures."""
 
@@ -20,6 +23,7 @@ _RULES = {
     "and other letters are not read",
     "tokens": "letters a-z in lower case; each of `'.,()!?` is a word of its own; `\"` is not read; `<br />`, `;`, `:` "
     "and white space separate words, of which all other characters are part",
+    "bytes": "the bytes of a text's UTF-8, as they are",
 }
 """What each rule of words reads."""
 
@@ -55,8 +59,28 @@ Its output `probabilities`, float32 (rows, {classes}), has the calibrated probab
 """
 
 
-def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) -> str:
-    """The card of a model with this `config.json`; `onnx`: whether its folder has an ONNX file."""
+_ENCODER = """\
+## For Hugging Face's library
+
+The folder is one of that library, too: `AutoModelForSequenceClassification.from_pretrained("FOLDER")` and
+`AutoTokenizer.from_pretrained("FOLDER")` read it. Give it the words that this model reads, with a space between. Its
+logits are those before the temperature. For an ONNX file take that library's exporter; Shoal writes none.
+"""
+
+
+_PROGRAM = f"""\
+## {PROGRAM}
+
+For the fastText program, which answers as Shoal does if it gets the words that this model reads, with a space between:
+those of the rule above, without the stopwords of `config.json`, as far as the length above, and each one that is not in
+`{VOCABULARY}` as `{UNKNOWN_WORD}`. From Python, `load_model("FOLDER").program_line(text)` makes such a line. The
+program adds 0.00001 to the probabilities that it reports.
+"""
+
+
+def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
+    """The card of a model with this `config.json`."""
+    files = config["files"]
     classes = model.class_names
     weights = sum(tensor.numel() for tensor in model.classifier.state_dict().values())
     length = "all words" if model.row_length is None else f"the first {model.row_length:,} kept words"
@@ -65,6 +89,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) ->
         ("classes", ", ".join(f"{label} {name}" for label, name in enumerate(classes))),
         ("loss", model.loss.kind),
         ("temperature", f"{model.loss.temperature:.4g}, by which the logits are divided before they are probabilities"),
+        ("threshold", _NO_THRESHOLD if model.classes else f"{model.loss.threshold:.4g}"),
         ("label", _label(model)),
         ("weights", f"{weights:,} numbers, float32"),
         ("vocabulary", f"{len(model.ids):,} words; all others count as one unknown word"),
@@ -72,6 +97,8 @@ def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) ->
         ("stopwords", f"{len(model.stopwords):,} words are left out"),
         ("length of a text", "all of it" if model.row_length is None else f"{length}; what follows is not read"),
         ("data", f"dataset `{model.about.get('dataset', 'unknown')}`"),
+        *_pretrained(model.about.get("pretrained")),
+        *_continued(model.about.get("continued")),
         ("epochs", f"{model.about.get('epoch', 'unknown')}"),
         ("written by", f"Shoal {config['shoal']}; digest `{config['digest']}`"),
     ]
@@ -87,11 +114,65 @@ def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) ->
             classes=len(classes),
             label=f"The label is {_label(model)}.",
         )
-        if onnx
+        if ONNX in files
         else "",
+        _PROGRAM if PROGRAM in files else "",
+        _ENCODER if model.name == ENCODER else "",
         _limits(model),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _pretrained(pretrained: Any) -> list[tuple[str, str]]:
+    """From which language model it was made, and what that had learnt from."""
+    if not isinstance(pretrained, dict):
+        return []
+    if "encoder" in pretrained:
+        sizes = ", ".join(f"{name} {pretrained.get(name, 'unknown')}" for name in ("layers", "hidden"))
+        return [
+            (
+                "pretrained",
+                f"as an encoder of Hugging Face's library, {pretrained.get('address', 'unknown')} "
+                f"({pretrained['encoder']}: {sizes}); whether it has learnt from the test rows below is not known",
+            )
+        ]
+    known = {name: pretrained.get(name, "unknown") for name in ("address", "dataset", "tokens", "test_perplexity")}
+    counted = f"{known['tokens']:,}" if type(known["tokens"]) is int else known["tokens"]
+    perplexity = known["test_perplexity"]
+    rounded = f"{perplexity:.1f}" if type(perplexity) is float else perplexity
+    return [
+        (
+            "pretrained",
+            f"as a language model, {known['address']}, on {counted} tokens of the training rows of dataset "
+            f"`{known['dataset']}`; perplexity {rounded} on its test rows" + _apart(pretrained),
+        )
+    ]
+
+
+def _continued(lineage: Any) -> list[tuple[str, str]]:
+    """Which classifiers it was before, and what these had learnt from."""
+    found = []
+    for step in lineage if isinstance(lineage, list) else []:
+        known = {name: step.get(name, "unknown") for name in ("address", "dataset", "epochs")}
+        tested = step.get("test", {}).get(_ACCURACY)
+        again = ""
+        if "old_data" in step:
+            again = f"; {step['old_rows']:,} of the training rows of dataset `{step['old_data']}` were learnt again"
+        found.append(
+            (
+                "continued",
+                f"from the classifier {known['address']}, after {known['epochs']} epochs on dataset "
+                f"`{known['dataset']}`"
+                + (f", with an accuracy of {tested:.4f} on its test rows" if type(tested) is float else "")
+                + again
+                + _apart(step),
+            )
+        )
+    return found
+
+
+def _apart(step: Mapping[str, Any]) -> str:
+    return "" if step.get("test_rows_apart") else "; whether it has learnt from the test rows below is not known"
 
 
 def _measures(tested: Mapping[str, Any]) -> str:

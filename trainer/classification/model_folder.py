@@ -5,15 +5,15 @@
 - `vocabulary.txt`: a word a line, in the order of the ids, which begin with 2
 - `measures.json`: the `epoch`, from 1, and the measures on the `test` rows
 - `README.md`: the model card; nothing reads it
-- `model.onnx`: only where an export was asked for it; nothing of Shoal reads it
+- `model.onnx`, `model.bin`: only where an export was asked for them, for other programs
+- `tokenizer.json`, `tokenizer_config.json`: of an encoder, whose folder Hugging Face's library reads, too; in
+  `config.json` there is then also what that library has there
 
 `config.json` is written last, also to S3. A folder without it is one that was not written to its end. Do not look at a
 file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side.
 """
 
-import json
 from collections.abc import Mapping
-from hashlib import blake2b, file_digest
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -25,32 +25,49 @@ from common.errors import DataError, TrainingError
 from common.files import indented_json
 from common.json_values import parse_json_object
 from common.version import VERSION
+from trainer.classification.encoder_files import read_encoder_files
 from trainer.classification.model_card import model_card
+from trainer.classification.models.encoder import Encoder
+from trainer.classification.program_export import write_program_model
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
+from trainer.encoder_address import require_library
 from trainer.output.archive import DamagedError
-from trainer.output.run_files import CARD, CONFIG, MEASURES, ONNX, VOCABULARY, WEIGHTS, whole_folder
-from trainer.registry import WORD_MODELS
+from trainer.output.run_files import (
+    CARD,
+    CONFIG,
+    MEASURES,
+    ONNX,
+    PROGRAM,
+    TOKENIZER_FILES,
+    VOCABULARY,
+    WEIGHTS,
+    whole_folder,
+)
+from trainer.output.stored_files import check_config, require_stored, stored, with_digest
+from trainer.registry import ENCODER, LANGUAGE_MODELS, WORD_MODELS
 
 FORMAT = 2
 """Format 1 has no temperature and no threshold."""
 _KNOWN = (1, FORMAT)
 READ = (WEIGHTS, VOCABULARY, MEASURES)
-"""The files that are read besides `config.json`."""
+"""The files of every model that are read besides `config.json`."""
 _MOST_CONFIG_BYTES = 16 << 20
-_DIGEST_BYTES = 16
-_ORIGIN = ("dataset", "rating_steps", "rating_fraction")
+_ORIGIN = ("dataset", "rating_steps", "rating_fraction", "pretrained", "continued")
 """What `config.json` has of a model's `about`; `measures.json` has the rest."""
 
 
-def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> None:
-    """Write a model to a folder, in place of an old model's folder; with `onnx` also as an ONNX file.
+def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False, fasttext: bool = False) -> None:
+    """Write a model to a folder, in place of an old model's folder; with `onnx` also as an ONNX file, with `fasttext`
+    as a file of fastText's program.
 
     The folder appears whole or not at all. Raises TrainingError if it cannot be written, or holds something else.
     """
+    if model.encode is not None:
+        raise TrainingError("a model of the fastText program is one file, and has no folder; copy the file")
     try:
         with whole_folder(folder) as new:
             state = {name: tensor.cpu().contiguous() for name, tensor in model.classifier.state_dict().items()}
-            save_file(state, new / WEIGHTS)
+            save_file(state, new / WEIGHTS, metadata={"format": "pt"})
             (new / VOCABULARY).write_text("".join(f"{word}\n" for word in model.ids), "utf-8")
             measures = {name: value for name, value in model.about.items() if name not in _ORIGIN}
             (new / MEASURES).write_bytes(indented_json(measures))
@@ -58,9 +75,12 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
                 from trainer.classification.onnx_file import write_onnx
 
                 write_onnx(new / ONNX, model)
-            files = {path.name: _stored(path) for path in sorted(new.iterdir())}
-            config = _config(model, files)
-            (new / CARD).write_text(model_card(model, config, onnx=onnx), "utf-8")
+            if fasttext:
+                write_program_model(new / PROGRAM, model)
+            library = _library_config(new, model)
+            files = {path.name: stored(path) for path in sorted(new.iterdir())}
+            config = _config(model, files, library)
+            (new / CARD).write_text(model_card(model, config), "utf-8")
             (new / CONFIG).write_bytes(indented_json(config))
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -84,7 +104,7 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
                 f"`shoal evaluate` take it, and `shoal train --embeddings {shown}` starts a classifier from its vectors"
             )
         if config.get("format") in _KNOWN:
-            _check_config(config)
+            check_config(config, _files_of(config))
             return config
     except OSError as error:
         raise TrainingError(f"cannot read {shown}/{CONFIG}: {error.strerror}") from error
@@ -99,24 +119,20 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
     )
 
 
-def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
-    """Raise TrainingError unless a file of this address has the size that `config.json` gives."""
-    expected = config["files"][file.rpartition("/")[2]]["bytes"]
-    if size != expected:
-        raise TrainingError(
-            f"{file} has {size:,} bytes, and {CONFIG} says {expected:,}: the model is being written, or was not copied "
-            "whole; copy or export it again"
-        )
-
-
 def read_model_folder(folder: Path, shown: str) -> TrainedModel:
     """The model in a folder; `shown` is its address for messages.
 
     Raises TrainingError if it cannot be read, is not whole, or is not of this version of Shoal.
     """
     config = read_config(folder / CONFIG, shown)
-    for name in READ:
-        _require_stored(folder / name, f"{shown}/{name}", config)
+    if config.get("model") in LANGUAGE_MODELS:
+        raise TrainingError(
+            f"{shown} is a language model, and labels no texts; `shoal train --from {shown}` makes a classifier of it"
+        )
+    if config.get("model") == ENCODER:
+        require_library()
+    for name in _files_of(config):
+        require_stored(folder / name, f"{shown}/{name}", config)
     try:
         content = {
             **config,
@@ -127,7 +143,8 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
         with safe_open(folder / WEIGHTS, framework="pt") as stored:
             names = stored.keys()
             numbers = sum(prod(stored.get_slice(name).get_shape()) for name in names)
-            model = unfilled(content, numbers)
+            parts = {"files": read_encoder_files(str(folder))} if config.get("model") == ENCODER else {}
+            model = unfilled(content, numbers, parts)
             return fill(model, {name: stored.get_tensor(name) for name in names})
     except OSError as error:
         raise TrainingError(f"cannot read {shown}: {error.strerror or error}") from error
@@ -138,8 +155,26 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
         raise TrainingError(f"{shown} is not a model written by `shoal train`, or a damaged one: {reason}") from error
 
 
-def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _files_of(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that are read besides this `config.json`."""
+    return (*READ, *TOKENIZER_FILES) if config.get("model") == ENCODER else READ
+
+
+def _library_config(folder: Path, model: TrainedModel) -> dict[str, Any]:
+    """What a library besides Shoal's is to find in `config.json`, whose other files are written; nothing for most
+    models."""
+    if not isinstance(model.classifier, Encoder):
+        return {}
+    config = model.classifier.save(folder)
+    if len(model.class_names) == model.loss.outputs:
+        config["id2label"] = {str(label): name for label, name in enumerate(model.class_names)}
+        config["label2id"] = {name: label for label, name in enumerate(model.class_names)}
+    return config
+
+
+def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]], library: Mapping[str, Any]) -> dict[str, Any]:
     config = {
+        **library,
         "format": FORMAT,
         "shoal": VERSION,
         "model": model.name,
@@ -152,47 +187,4 @@ def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]]) -> dict
         "data": {name: model.about[name] for name in _ORIGIN if name in model.about},
         "files": dict(files),
     }
-    return {**config, "digest": _digest(config)}
-
-
-def _digest(config: Mapping[str, Any]) -> str:
-    """The digest of all fields of `config.json` but its own, and so of the model."""
-    content = json.dumps({name: value for name, value in config.items() if name != "digest"}, sort_keys=True)
-    return blake2b(content.encode(), digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def _check_config(config: dict[str, Any]) -> None:
-    if config.get("digest") != _digest(config):
-        raise DamagedError("its digest is not that of its content")
-    files = config.get("files")
-    if not isinstance(files, dict) or not all(
-        isinstance(files.get(name), dict)
-        and type(files[name].get("bytes")) is int
-        and isinstance(files[name].get("digest"), str)
-        for name in READ
-    ):
-        raise DamagedError(f"it does not name {', '.join(READ)}, each with its bytes and digest")
-    if not isinstance(config.get("data"), dict):
-        raise DamagedError("it has no data, or some of another type")
-
-
-def _stored(path: Path) -> dict[str, Any]:
-    """The size and digest of a file."""
-    with path.open("rb") as file:
-        digest = file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
-        return {"bytes": file.tell(), "digest": digest}
-
-
-def _require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
-    """Raise TrainingError unless a file is there as it was written."""
-    try:
-        require_size(shown, path.stat().st_size, config)
-        found = _stored(path)
-    except FileNotFoundError:
-        raise TrainingError(f"{shown} is missing: the model was not copied whole; copy or export it again") from None
-    except OSError as error:
-        raise TrainingError(f"cannot read {shown}: {error.strerror}") from error
-    if found != config["files"][path.name]:
-        raise TrainingError(
-            f"{shown} is not the file that {CONFIG} names, or is damaged; copy or export the model again"
-        )
+    return with_digest(config)

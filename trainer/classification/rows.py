@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from corpus.text import UNKNOWN
 from trainer.balancing.split import Lengths
 from trainer.classification.word_dropout import WordDropout
 from trainer.devices import moved_to
@@ -54,14 +55,17 @@ class Rows(ABC):
     def __len__(self) -> int:
         return len(self.labels)
 
-    @abstractmethod
     def __getitem__(self, part: slice) -> Self:
-        """Some of the rows, without a copy on a device."""
+        return self.chosen(part)
+
+    @abstractmethod
+    def chosen(self, which: IntArray | slice) -> Self:
+        """Rows of some numbers (n,), or a slice of them, without a copy on a device."""
 
     @abstractmethod
     def ids(self, numbers: IntArray, words: int) -> IntArray:
-        """(m,): the ids below `words` that occur in padded batches of these rows (n,), ascending; 0 may be missing,
-        as padding has no gradient."""
+        """(m,): the ids below `words` that occur in padded batches of these rows (n,), ascending, where all larger ones
+        are the unknown word; 0 may be missing, as padding has no gradient."""
 
     def batch(
         self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
@@ -126,10 +130,9 @@ class Rows(ABC):
 class TextRows(Rows):
     """Rows that are cut to L words: `tokens` (N, L), padded with 0."""
 
-    def __getitem__(self, part: slice) -> Self:
-        return type(self)(
-            tokens=self.tokens[part], lengths=self.lengths[part], labels=self.labels[part], ratings=self.ratings[part]
-        )
+    def chosen(self, which: IntArray | slice) -> Self:
+        arrays = {name: getattr(self, name)[which] for name in ("tokens", "lengths", "labels", "ratings")}
+        return type(self)(**arrays)
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         return _distinct(self.tokens[numbers], words)
@@ -169,11 +172,7 @@ class RaggedRows(Rows):
     row_length: int
     """The most words of a row in a padded batch."""
 
-    def __getitem__(self, part: slice) -> Self:
-        return self.chosen(part)
-
     def chosen(self, which: IntArray | slice) -> Self:
-        """Some of the rows, without a copy of their tokens."""
         arrays = {name: getattr(self, name)[which] for name in ("lengths", "labels", "ratings", "ends")}
         return replace(self, device_tokens=None, **arrays)
 
@@ -226,7 +225,8 @@ def _segments_on(starts: IntArray, lengths: IntArray, device: torch.device) -> T
 
 def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
     seen = np.zeros(words, dtype=np.bool_)
-    seen[tokens] = True
+    beyond = tokens >= words
+    seen[np.where(beyond, UNKNOWN, tokens) if beyond.any() else tokens] = True
     return np.flatnonzero(seen)
 
 

@@ -7,6 +7,7 @@ it has a vector.
 """
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -46,19 +47,23 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
 
 def describe_start_vectors(address: str, data: TextData, start: StartVectors) -> str:
     """A sentence on how many words start with a vector, for the user."""
-    rows = data.validation
-    sample = np.arange(min(len(rows), _SAMPLE))
-    tokens = rows.whole_batch(sample, torch.device("cpu")).tokens.numpy()
-    share = np.isin(tokens, start.ids).mean()
+    share = np.isin(sample_tokens(data), start.ids).mean()
     return (
         f"{len(start.ids):,} of {plural(len(data.vocabulary), 'word')} start with the vectors in {address}; they are "
         f"{share:.1%} of the words in the validation rows"
     )
 
 
+def sample_tokens(data: TextData) -> npt.NDArray[np.int32]:
+    """(t,): the ids of some validation rows."""
+    rows = data.validation
+    return rows.whole_batch(np.arange(min(len(rows), _SAMPLE)), torch.device("cpu")).tokens.numpy()
+
+
 def set_start_vectors(table: Tensor, start: StartVectors) -> None:
-    """Replace the rows of these words in a model's table of random vectors."""
-    vectors, ids = torch.from_numpy(start.vectors).to(table), torch.from_numpy(start.ids).to(table.device)
+    """Replace the rows of these words in a model's table of random vectors, which the first words have."""
+    known = start.ids < len(table)
+    vectors, ids = torch.from_numpy(start.vectors[known]).to(table), torch.from_numpy(start.ids[known]).to(table.device)
     vectors = vectors - vectors.mean(0)
     with torch.no_grad():
         table[ids] = vectors * (_length(table[ids]) / _length(vectors).clamp(min=_TINY))

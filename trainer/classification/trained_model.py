@@ -20,6 +20,7 @@ from trainer.classification import models
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
 from trainer.options.classifier_options import ClassifierOptions
+from trainer.options.language_options import LanguageOptions
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.registry import CLASSIFIERS
@@ -36,6 +37,11 @@ _FIELDS = {
     "classes": list,
     "about": dict,
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LayerOptions(ClassifierOptions, LanguageOptions):
+    """The options of which a model file keeps some."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +66,23 @@ class TrainedModel:
     words: str = "letters"
     """The rule of words: one of corpus.dataset_settings.WORD_RULES."""
     classes: tuple[str, ...] = ()
-    """The names of more than two classes, by label; empty for two."""
+    """The names of the classes, by label; empty where there are two, negative and positive."""
+    encode: Callable[[Sequence[str]], Any] | None = None
+    """What gives texts their rows (corpus.encoding.EncodedRows) in place of the rule of words, the vocabulary, the
+    stopwords and the length of a row; only a model of fastText's program has it."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes, by label; of two: negative and positive."""
+        """The names of the classes, by label, also of negative and positive."""
         return self.classes or _TWO
 
 
-def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
+def unfilled(content: Mapping[str, Any], numbers: int, parts: Mapping[str, Any] | None = None) -> TrainedModel:
     """The model that the plain values of a file describe, with weights that are still to be filled.
 
-    `numbers` are those that the file's weights have: nothing is built that has more. Raises DamagedError, DataError and
-    TrainingError, ValueError and TypeError for content that is not of a model.
+    `parts`: what `models.build` needs besides the settings. `numbers` are those that the file's weights have: nothing
+    is built that has more. Raises DamagedError, DataError and TrainingError, ValueError and TypeError for content that
+    is not of a model.
     """
     for name, kind in _FIELDS.items():
         if name not in content or not isinstance(content[name], kind):
@@ -95,12 +105,13 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
         raise DamagedError("the number of its words or its outputs is not that of its settings")
     if (len(classes) or 2) != loss.classes:
         raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
-    if numbers != models.weights(content["name"], settings):
+    built_of = {**settings, **(parts or {})}
+    if numbers != models.weights(content["name"], built_of):
         raise DamagedError("the number of its weights is not that of its settings")
     return TrainedModel(
         name=content["name"],
         settings=settings,
-        classifier=models.build(content["name"], settings),
+        classifier=models.build(content["name"], built_of),
         loss=loss,
         ids=word_ids(vocabulary),
         stopwords=frozenset(stopwords),
@@ -125,11 +136,11 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     if name not in CLASSIFIERS:
         raise DamagedError(f"its model is {name}, but must be one of {', '.join(CLASSIFIERS)}")
     given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
-    require_fields(ClassifierOptions, given)
+    require_fields(_LayerOptions, given)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
         raise DamagedError("its words or its outputs are not numbers")
-    if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
+    if _LayerOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are not those of a model")
     return settings
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -189,6 +189,15 @@ def _machine() -> str:
     name."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text() if boot.exists() else platform.node()
+
+
+class Stop(Protocol):
+    """Whether a run is to stop."""
+
+    @property
+    def made(self) -> bool:
+        """Whether it was asked to."""
+        ...
 
 
 class StopRequest:

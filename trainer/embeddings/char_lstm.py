@@ -55,9 +55,13 @@ class CharacterLoss:
 
     def __init__(self, tokens: Tokens, rules: Sampling, letters: Letters, *, seed: int, pairs_a_row: float) -> None:
         """See `SkipGramGradients`. `letters`: of the words of the vocabulary, with rows for the ids before them."""
-        self._tokens, self._rules, self._letters = tokens, rules, letters
+        self._tokens, self._letters = tokens, letters
         self._seed, self._pairs_a_row = seed, pairs_a_row
         self._pairs = SkipGramGradients(tokens, rules, seed=seed, pairs_a_row=pairs_a_row, steady=False)
+
+    def follow(self, rules: Sampling) -> None:
+        """See `SkipGramGradients`; `letters` has been filled for the words that were added."""
+        self._pairs.follow(rules)
 
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
         """See `LossOf`; it is about that of a pair, for each row."""
@@ -75,7 +79,7 @@ class CharacterLoss:
         if not len(learnt):
             learnt = np.zeros(1, np.int64)  # so that the loss depends on the parameters, if only as 0
         rows, keys = rows[learnt], keys[learnt]
-        _, ids = touched_words(rows, keys, self._rules)
+        _, ids = touched_words(rows, keys, self._pairs.rules)
         states = model(self._letters[ids.numpy()])
 
         def of_tables(tables: _Filled) -> tuple[Tensor, int, list[Means]]:

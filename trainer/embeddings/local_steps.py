@@ -19,7 +19,6 @@ from trainer.clock import BACKWARD, StepTimer
 from trainer.computing import row_updates
 from trainer.computing.gradients import Piece
 from trainer.computing.row_gradients import Means, TouchedRows, computed_by_numba, kernels
-from trainer.embeddings.sampling import Sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients, scaled
 from trainer.order import IntArray
 
@@ -33,9 +32,9 @@ class LocalSteps:
 
     fewest = 1  # one thread makes them, one after the other
 
-    def __init__(self, gradients: SkipGramGradients, rules: Sampling, *, rows: int, clip_norm: float) -> None:
+    def __init__(self, gradients: SkipGramGradients, *, rows: int, clip_norm: float) -> None:
         """`rows` of each of a rank's own steps. `clip_norm`: shorten longer gradients of theirs to this; 0: never."""
-        self._gradients, self._rules, self.rows, self._clip_norm = gradients, rules, rows, clip_norm
+        self._gradients, self.rows, self._clip_norm = gradients, rows, clip_norm
         self.rate = 0.0
         """The learning rate of these steps."""
 
@@ -65,7 +64,7 @@ class LocalSteps:
                 start.put_back()  # the same rows come again, in smaller pieces
             raise
         ways = [start.way_back() for start in starts]
-        factors = self._rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
+        factors = self._gradients.rules.steadiness(of, steady=STEADY, least=len(numbers) / of)
         timer.end_phase(BACKWARD)
         return Piece(loss, (), [[each] for each in (*scaled(ways[:2], factors, 1.0), *ways[2:])])
 

@@ -50,8 +50,11 @@ class Sampling:
         return None if (factors == 1.0).all() else factors
 
 
-def sampling(counts: Counts, *, rows: int, window: int, negatives: int, subsample: float, power: float) -> Sampling:
+def sampling(
+    counts: Counts, *, rows: float, window: int, negatives: int, subsample: float, power: float, reserve: int = 0
+) -> Sampling:
     """The rules for words with these `counts` (V,), all above 0, in so many rows of text; see `EmbeddingOptions`.
+    The ids of a `reserve` behind them, which V counts, too, come nowhere.
 
     An occurrence of a word with the share f of the text is kept with the probability sqrt(s / f) + s / f for a
     `subsample` of s, as the word2vec program does.
@@ -62,11 +65,13 @@ def sampling(counts: Counts, *, rows: int, window: int, negatives: int, subsampl
     ends = np.rint(np.cumsum(weights) * (max(_NOISE_PLACES, len(counts)) / weights.sum())).astype(np.int64)
     ids = np.arange(FIRST_WORD, FIRST_WORD + len(counts), dtype=np.int32)
     as_centres = counts * kept / rows
-    expected = np.zeros((2, FIRST_WORD + len(counts)), np.float32)
-    expected[:, FIRST_WORD:] = as_centres, as_centres + SHARED * weights / weights.sum()
+    first, end = FIRST_WORD, FIRST_WORD + len(counts)
+    keep, expected = np.zeros(end + reserve, np.uint64), np.zeros((2, end + reserve), np.float32)
+    keep[first:end] = kept * (1 << _KEPT_BITS)
+    expected[:, first:end] = as_centres, as_centres + SHARED * weights / weights.sum()
     return Sampling(
         expected=expected,
-        keep=np.concatenate((np.zeros(FIRST_WORD), kept * (1 << _KEPT_BITS))).astype(np.uint64),
+        keep=keep,
         noise=np.repeat(ids, np.diff(ends, prepend=0)),
         window=window,
         negatives=negatives,

@@ -79,8 +79,13 @@ class SkipGramGradients:
         """`tokens` (rows, n): ids, 0 at the end of a line, 1 for a word without a vector. `pairs_a_row`: how many pairs
         a row has, about. `steady`: whether frequent words' gradients are smaller in large batches (sampling.STEADY)."""
         self.tokens = tokens
-        self._rules, self._seed, self._pairs_a_row, self._steady = rules, seed, pairs_a_row, steady
+        self._seed, self._pairs_a_row, self._steady = seed, pairs_a_row, steady
         self._scratch: list[Any] = []
+        self.follow(rules)
+
+    def follow(self, rules: Sampling) -> None:
+        """Take these rules from now on, for tables of as many rows as before."""
+        self.rules = rules
         self._factors: tuple[int, Factors] = 0, None
         self._placed: _Placed | None = None
 
@@ -96,12 +101,12 @@ class SkipGramGradients:
         global batch of `of` rows."""
         loss, _, means = self.sums(model, self.tokens[numbers], hashes(self._seed, step, numbers))
         if self._factors[0] != of:
-            self._factors = of, self._rules.steadiness(of) if self._steady else None
+            self._factors = of, self.rules.steadiness(of) if self._steady else None
         return loss / (of * self._pairs_a_row), scaled(means, self._factors[1], 1.0 / of)
 
     def touched(self, numbers: IntArray, step: int) -> tuple[Tensor, Tensor]:
         """The words (m,) int64 whose centres, and those whose contexts, these training rows (n,) need at a step."""
-        return touched_words(self.tokens[numbers], hashes(self._seed, step, numbers), self._rules)
+        return touched_words(self.tokens[numbers], hashes(self._seed, step, numbers), self.rules)
 
     def sums(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         """The sum of the losses of `rows` (n, tokens) with `keys` (n,), the number of their pairs, and the gradients
@@ -113,8 +118,8 @@ class SkipGramGradients:
     def _by_torch(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         device = model.centres.device
         if self._placed is None or self._placed.keep.device != device:
-            self._placed = _Placed.on(device, self._rules)
-        return _sums_by_torch(model, rows, keys, self._rules, self._placed)
+            self._placed = _Placed.on(device, self.rules)
+        return _sums_by_torch(model, rows, keys, self.rules, self._placed)
 
     def _by_numba(self, model: Tables, rows: Tokens, keys: Keys) -> tuple[Tensor, int, list[Means]]:
         tables = model.centres.detach().numpy(), model.contexts.detach().numpy()
@@ -122,7 +127,7 @@ class SkipGramGradients:
         most = len(rows) * rows.shape[1], len(rows) * (rows.shape[1] + SHARED)
         touched = tuple(np.empty(min(each, len(tables[0])), np.int32) for each in most)
         sums = tuple(np.empty((len(each), tables[0].shape[1]), tables[0].dtype) for each in touched)
-        rules = (self._rules.keep, self._rules.noise, self._rules.window, self._rules.negatives, SHARED)
+        rules = (self.rules.keep, self.rules.noise, self.rules.window, self.rules.negatives, SHARED)
         known, loss, pairs = _kernels().skipgram_gradients(rows, keys, rules, tables, places, touched, sums)
         self._scratch.append(places)  # of a thread; lists are safe to share
         means = [

@@ -12,7 +12,7 @@ from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 from trainer.embeddings.local_steps import LocalSteps
-from trainer.embeddings.sampling import Tokens
+from trainer.embeddings.sampling import Sampling, Tokens
 from trainer.embeddings.skipgram import Keys, SkipGram, SkipGramGradients
 from trainer.embeddings.task import Embedding, rows_of_a_step
 from trainer.embeddings.text_rows import TextData
@@ -30,10 +30,11 @@ class SkipGramEmbedding(Embedding):
         squares = bool(config.local_steps) and config.optimiser == "adagrad"
         self.model = SkipGram(len(self._rules.keep), self._size, squares=squares).to(ranks.device)
         self.sparse_tables = (self.model.centres, self.model.contexts, *self.model.squares)
+        self._learning = self._gradients(data.tokens)
         self._local: LocalSteps | None = None
         if config.local_steps:
             rows = config.rank_batch or config.global_batch or rows_of_a_step(config.model, ranks.device)
-            self._local = LocalSteps(self._gradients(data.tokens), self._rules, rows=rows, clip_norm=config.clip_norm)
+            self._local = LocalSteps(self._learning, rows=rows, clip_norm=config.clip_norm)
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return GradientComputer(
@@ -44,8 +45,11 @@ class SkipGramEmbedding(Embedding):
             device=self._ranks.device,
             timer=timer,
             threads=self._ranks.threads if self._local is None else Threads(1),
-            direct=self._local or self._gradients(self._data.tokens),
+            direct=self._local or self._learning,
         )
+
+    def _follow(self, rules: Sampling) -> None:
+        self._learning.follow(rules)
 
     def optimisation(self, config: TrainConfig) -> TrainConfig:
         return replace(config, optimiser="sgd", momentum=0.0, word_rate=1.0) if self._local else config
@@ -57,7 +61,7 @@ class SkipGramEmbedding(Embedding):
         return 1.0
 
     def touched_sparse_rows(self, rows: IntArray, step: int) -> tuple[Tensor, ...]:
-        return self._gradients(self._data.tokens).touched(rows, step) * (len(self.sparse_tables) // 2)
+        return self._learning.touched(rows, step) * (len(self.sparse_tables) // 2)
 
     def _gradients(self, tokens: Tokens) -> SkipGramGradients:
         return SkipGramGradients(
@@ -73,4 +77,5 @@ class SkipGramEmbedding(Embedding):
         return loss, pairs
 
     def _vectors(self) -> WordVectors:
-        return WordVectors(self._data.vocabulary.words, self.model.vectors()[FIRST_WORD:].cpu().numpy())
+        words = self._data.vocabulary.words
+        return WordVectors(words, self.model.vectors()[FIRST_WORD : FIRST_WORD + len(words)].cpu().numpy())

@@ -6,8 +6,7 @@ line is lost, and none is used twice. Readers learn what is in a checkpoint, and
 checkpoint also has the last part of each reader as it was, by which the stream is restored in another folder
 (stream_place.py).
 
-The vocabulary is made of the first parts, and stays: a table's rows cannot be other words later. Words that become
-frequent afterwards have no vector until a new run.
+The vocabulary is made of the first parts, and words that become frequent later are added to it (growth.py).
 """
 
 import io
@@ -22,12 +21,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from common.display import plural
 from common.errors import DataError, TrainingError
 from corpus.stream.parts import END_OF_LINE, ROW_TOKENS, Part, part_numbers, part_path, read_part
 from corpus.stream.progress import ended, reader_folder, write_taken
 from corpus.stream.stream_settings import StreamSettings
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
+from trainer.embeddings.growth import GrowingVocabulary
 from trainer.embeddings.sampling import Tokens
 from trainer.embeddings.text_rows import TextData, Vocabulary, WordCounts, held_out_rows
 from trainer.options.presets import ENDLESS
@@ -63,12 +64,22 @@ class StreamRows(TextData):
     is_judged_at_intervals = True
     saves_when_stopped = True
 
-    def __init__(self, stream: Path, settings: StreamSettings, start: Start, *, began: float) -> None:
-        """`began`: when the run did, by time.monotonic."""
+    def __init__(
+        self,
+        stream: Path,
+        settings: StreamSettings,
+        start: Start,
+        *,
+        began: float,
+        new_words: int = 0,
+        min_count: int = 1,
+    ) -> None:
+        """`began`: when the run did, by time.monotonic. `new_words`: the most that are added to the vocabulary, words
+        that occur `min_count` times."""
         self.began = began
-        self.vocabulary, self.held_out, self.words = start.vocabulary, start.held_out, start.part_words
-        self.notes = start.notes
-        sources = settings.to_json() + "\n".join(self.vocabulary.words)
+        self._growing = GrowingVocabulary(start.vocabulary, reserve=new_words, min_count=min_count)
+        self.held_out, self.words, self.notes = start.held_out, start.part_words, start.notes
+        sources = settings.to_json() + "\n".join(start.vocabulary.words)
         self.digest = blake2b(sources.encode(), digest_size=16).hexdigest()
         self._stream, self._settings, self._held_of = stream, settings, start.held_of
         self.tokens: Tokens = np.zeros((settings.part_rows, ROW_TOKENS), np.int32)
@@ -79,6 +90,18 @@ class StreamRows(TextData):
         self._chosen: tuple[str, int] | None = None
         self._last: dict[str, bytes] = {}  # the file of the part that was taken last, by reader
         self._words = 0  # running words of the present part
+
+    @property
+    def vocabulary(self) -> Vocabulary:  # type: ignore[override]
+        return self._growing.now
+
+    @property
+    def reserve(self) -> int:  # type: ignore[override]
+        return self._growing.reserve - self._growing.added
+
+    @property
+    def counted_rows(self) -> float:
+        return max(1.0, float(self.vocabulary.counts.sum()) * len(self.tokens) / max(1, self.words))
 
     @property
     def sample(self) -> Tokens:
@@ -142,6 +165,7 @@ class StreamRows(TextData):
         self._last[name] = path.read_bytes()
         if part.tokens.shape != self.tokens.shape:
             raise DataError(f"{path} has {len(part.tokens):,} rows, and not {len(self.tokens):,}; begin a new stream")
+        self._growing.count(part, self._chosen)
         self.tokens[:] = self.vocabulary.ids(part)
         if self._chosen == (self._held_of, 0):
             self.tokens[held_out_rows(len(self.tokens))] = END_OF_LINE
@@ -163,11 +187,12 @@ class StreamRows(TextData):
     def state(self) -> dict[str, Any]:
         """The same for a checkpoint, with the file of the last part of each reader as a tensor of bytes."""
         last = {name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in self._last.items()}
-        return {**self.place(), "last": last}
+        return {**self.place(), "last": last, "vocabulary": self._growing.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.go_to(state)
         self._last = last_parts(state)
+        self._growing.restore(state.get("vocabulary", {}))
 
     def go_to(self, state: Mapping[str, Any]) -> None:
         """Go to a place. Raises DamagedError for one of another stream."""
@@ -189,14 +214,21 @@ class StreamRows(TextData):
         write_taken(self._stream, parts_done(self.place()))
 
     def summary(self) -> dict[str, Any]:
-        return {"words_seen": self.words_seen}
+        return {"words_seen": self.words_seen, "new_words": self._growing.added}
 
     def closing_notes(self, config: TrainConfig) -> list[str]:
+        full = []
+        if self._growing.is_full:
+            full = [
+                f"{plural(self._growing.added, 'word')} were added to the vocabulary, and for others that are as "
+                "frequent by now there was no room; give a new run a higher --new-words"
+            ]
         if config.words is None or self.words_seen >= config.words:
-            return []
+            return full
         return [
+            *full,
             f"the run has ended after {self.words_seen:,} of the {config.words:,} words that --words asks for, because "
-            + ("its minutes (--minutes) have passed" if self._is_over(config) else "no more text comes")
+            + ("its minutes (--minutes) have passed" if self._is_over(config) else "no more text comes"),
         ]
 
     def _any_part(self) -> bool:
@@ -237,7 +269,8 @@ def load_stream(config: TrainConfig, settings: StreamSettings, ranks: Ranks, sto
     if ranks.is_first:
         config.output.mkdir(parents=True, exist_ok=True)
         write_start(kept, start)
-    return StreamRows(config.data, settings, start, began=began)
+    new_words = len(start.vocabulary.words) if config.new_words is None else config.new_words
+    return StreamRows(config.data, settings, start, began=began, new_words=new_words, min_count=config.min_count)
 
 
 def await_first_parts(

@@ -37,7 +37,6 @@ _MOST_HELD_OUT, _HELD_OUT_EVERY = 256, 128
 _EPOCHS, _SOME_ROWS = 5, 256
 
 _MOST_WORDS = 2_000_000
-"""Different words that are counted at once, which take some 300 MB."""
 
 
 class WordCounts:
@@ -47,21 +46,28 @@ class WordCounts:
     (`ReduceVocab`): each time those that occur one time more. What is left depends on the order of the parts alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int | None = None) -> None:
+        """`most`: the most different words that are counted at once, by default 2,000,000, which take some 300 MB."""
         self.counts: Counter[str] = Counter()
         self.total = 0
         """Running words of all parts."""
         self.forgotten = 0
         """How many counts were dropped; of a word perhaps several."""
-        self._least = 0
+        self.least = 0
+        """Words that had occurred so many times, or fewer, may have been forgotten."""
+        self._most = most or _MOST_WORDS
 
     def add(self, part: Part) -> None:
         """Count the words of a part."""
-        self.counts.update(dict(zip(part.words, part.counts.tolist(), strict=True)))
-        self.total += int(part.counts.sum())
-        while (before := len(self.counts)) > _MOST_WORDS:
-            self._least += 1
-            self.counts = Counter({word: count for word, count in self.counts.items() if count > self._least})
+        self.add_counts(dict(zip(part.words, part.counts.tolist(), strict=True)))
+
+    def add_counts(self, counts: Mapping[str, int]) -> None:
+        """Count words that occur so many times each."""
+        self.counts.update(counts)
+        self.total += sum(counts.values())
+        while (before := len(self.counts)) > self._most:
+            self.least += 1
+            self.counts = Counter({word: count for word, count in self.counts.items() if count > self.least})
             self.forgotten += before - len(self.counts)
 
     def notes(self, *, min_count: int) -> list[str]:
@@ -70,7 +76,7 @@ class WordCounts:
             return []
         return [
             f"there are over {_MOST_WORDS:,} different words: {self.forgotten:,} counts of words that had occurred "
-            f"up to {self._least} times were dropped meanwhile, so that some words may lack a vector that occur "
+            f"up to {self.least} times were dropped meanwhile, so that some words may lack a vector that occur "
             f"{min_count:,} times (--min-count); identifiers and numbers in the text are often the cause"
         ]
 
@@ -116,6 +122,8 @@ class TextData(ABC):
     digest: str
     notes: tuple[str, ...]
     """For the user."""
+    reserve: int = 0
+    """Words that may be added to the vocabulary while the run lasts."""
     is_judged_at_intervals = False
     """Whether the model is evaluated at intervals, and not after each epoch."""
     saves_when_stopped = False
@@ -130,6 +138,11 @@ class TextData(ABC):
     @abstractmethod
     def sample(self) -> Tokens:
         """(n, tokens): some rows, by which the others can be estimated before they are there."""
+
+    @property
+    def counted_rows(self) -> float:
+        """Rows of the text in which the words of the vocabulary were counted."""
+        return len(self.tokens)
 
     @abstractmethod
     def usual_epochs(self, words: int | None) -> int:

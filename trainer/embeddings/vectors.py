@@ -7,6 +7,7 @@ none. The order of the words is that of their frequency.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from common.errors import DataError, explain_os_error
 from corpus.reading.s3 import is_s3
-from corpus.reading.storage import exists, join, readable, writable
+from corpus.reading.storage import exists, join, open_range, readable, writable
 from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
 
 Matrix = npt.NDArray[np.float32]
@@ -86,10 +87,23 @@ def open_vectors(address: str) -> WordVectors:
 
     Raises DataError as `read_vectors`, and for a folder with another model.
     """
+    return read_vectors(vectors_file(address))
+
+
+def vectors_file(address: str) -> str:
+    """The address of the file that `open_vectors` reads. Raises DataError for a folder without vectors."""
     folder = vectors_folder(address)
     if folder is None:
-        return read_vectors(address)
-    return read_vectors(next(place for name in _FILES if exists(place := join(folder, name))))
+        return address
+    return next(place for name in _FILES if exists(place := join(folder, name)))
+
+
+def vectors_size(address: str) -> int:
+    """The numbers in a vector of those that `open_vectors` reads, of which only the beginning is read here. Raises
+    DataError for a file that cannot be read, or is another one."""
+    file = vectors_file(address)
+    with closing(open_range(file, 0, _MOST_HEAD_BYTES)) as beginning:
+        return _read_head(beginning, file)[1]
 
 
 def vectors_folder(address: str) -> str | None:

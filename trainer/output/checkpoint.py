@@ -24,7 +24,7 @@ from trainer.output.archive import DamagedError
 from trainer.output.run_files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
-FORMAT = 7
+FORMAT = 8
 """The format of the states. It increases when their names or content change."""
 
 _DIGEST_BYTES = 16
@@ -38,6 +38,7 @@ _KINDS = {
     "model": dict,
     "optimiser": dict,
     "task": dict,
+    "search": dict,
 }
 
 

@@ -67,6 +67,38 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Search(Line):
+    """The beginning of a search of settings (`--model auto`), or where it goes on; its trials follow, and then the run
+    of the settings that it chose."""
+
+    limit: Seconds
+    """All that it may take."""
+    spent: Seconds
+    """What earlier trials have taken."""
+    rows: Count
+    """To train on in each fold."""
+    folds: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial(Line):
+    """A trial of settings: the means over the blocks of the rows that were held out (search/trials.py), null where the
+    model learnt nothing, or the time was over."""
+
+    trial: Count
+    """From 1."""
+    settings: Object
+    """Options that are not the defaults of the model."""
+    measures: Object
+    """`score`, by which trials are compared, the `metric` that was asked for, and `log_loss`."""
+    folds: Count
+    """That were measured; the others were not where it was worse already."""
+    seconds: Seconds
+    best: Annotated[bool, lambda value: isinstance(value, bool)]
+    """Whether it is the best one so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Start(Line):
     """The beginning of a run, or where it was resumed."""
 
@@ -187,9 +219,10 @@ class End(Line):
       async`); of a sum over the ranks what a ring sends; null without a step.
     - `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is
       in `all_reduce`.
-    - `times`, the first rank's seconds, by what they were spent on (`loading`, `rates`, `waiting` for text that is to
-      come, `training` without its `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where
-      the ranks had met.
+    - `times`, the first rank's seconds, by what they were spent on (`loading`, `search` for settings, `rates`,
+      `waiting` for text that is to come, `training` without its `checkpoints`, `evaluation`, `other`), which add up to
+      `wall`, the time from where the ranks had met.
+    - `search`: of a run that began with one, the `verdict`, a sentence, and the `trials` as their lines have them.
 
     `shoal train --deployment` adds `run` (its folder), `nodes`, `cost` (dollars), and, where that was predicted,
     `launch` (what each stage of the command took, and what it was to take).

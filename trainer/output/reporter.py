@@ -28,14 +28,17 @@ from trainer.task import RunData
 class Reporter:
     """Reports on the first rank; on the others it does nothing."""
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
-        """`rows` of all epochs, of which `seen` were seen before; `fresh`: replace the record of an earlier run. All
-        ranks call it at once. Raises TrainingError on all ranks if the output cannot be written."""
-        self.first = ranks.is_first
+    def __init__(
+        self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool, silent: bool = False
+    ) -> None:
+        """`rows` of all epochs, of which `seen` were seen before; `fresh`: replace the record of an earlier run;
+        `silent`: report nothing. All ranks call it at once. Raises TrainingError on all ranks if the output cannot be
+        written."""
+        self.first = ranks.is_first and not silent
         self.names = ranks.gather(failures.rank_name(ranks.rank))
         """The name of each rank for the user."""
         with ranks.agreement():
-            self._record = _opened(config.output, fresh=fresh) if ranks.is_first else Record(None, fresh=fresh)
+            self._record = open_record(config.output, fresh=fresh) if self.first else Record(None, fresh=fresh)
         self._thinning = StepSampling(config.record_every)
         self._apart = False
         self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
@@ -44,7 +47,7 @@ class Reporter:
             initial=seen,
             unit=" rows",
             unit_scale=True,
-            disable=None if ranks.is_first else True,  # None: shown where stderr is a terminal
+            disable=None if self.first else True,  # None: shown where stderr is a terminal
         )
 
     def __enter__(self) -> Self:
@@ -161,7 +164,9 @@ class Reporter:
             self._bar.set_postfix_str(f"loss {report.loss:.3f}, {throughput.balanced:.0%} balanced")
 
 
-def _opened(output: Path, *, fresh: bool) -> Record:
+def open_record(output: Path, *, fresh: bool) -> Record:
+    """The record of a run that begins or goes on; `fresh`: in place of the one, and the checkpoints, of an earlier run.
+    Raises TrainingError if it cannot be written."""
     try:
         (output / SUMMARY).unlink(missing_ok=True)
         if fresh:

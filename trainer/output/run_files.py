@@ -27,16 +27,19 @@ STREAM = "stream.npz"
 """What a run on a stream has made of its first parts, which may be gone later."""
 CHECKPOINT_PATTERN = "step-*.pt"
 """The file names of checkpoints."""
-CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
+CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "measures.json",
     "README.md",
     "model.onnx",
+    "model.bin",
 )
-MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
-"""The file names of a model's folder. Only an export writes the last one."""
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM, *TOKENIZER_FILES)
+"""The file names of a model's folder. Only an export writes those of other programs, only an encoder has a tokenizer.
+"""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
 """The file names of such a folder with word embeddings. Only a character model writes the last one."""

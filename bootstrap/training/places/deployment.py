@@ -35,7 +35,9 @@ from experiments.forecast.rates import Node
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
+from trainer.embeddings.vectors import vectors_size
 from trainer.output.run_files import SUMMARY
+from trainer.registry import ENCODER
 
 
 class OnDeployment(Place):
@@ -116,13 +118,16 @@ class OnDeployment(Place):
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> DeploymentRun:
         """Upload what is here."""
-        if config.embeddings is not None:
+        if config.model == ENCODER:
             raise ShoalError(
-                "--embeddings goes with --local: the nodes of a deployment cannot read those vectors; train here, or "
-                "leave it out"
+                "an encoder goes with --local: the nodes of a deployment do not get the library transformers; train "
+                "here"
             )
         prepared = source.prepare(self, config, bars)
-        for address in filter(is_s3, (*config.similarity, *config.analogy)):
+        starts = (config.start_from or "", config.old_data or "", config.embeddings or "")
+        if config.embeddings is not None and not is_s3(config.embeddings):
+            vectors_size(config.embeddings)  # vectors that are not there are told before anything costs money
+        for address in filter(is_s3, (*config.similarity, *config.analogy, *starts)):
             self.deployment.readable(
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )

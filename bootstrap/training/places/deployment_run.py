@@ -43,8 +43,10 @@ from corpus.text_request import describe_left_out
 from experiments.records.summaries import read_summary
 from infra import parts
 from trainer.config import TrainConfig
+from trainer.embeddings.vectors import vectors_file
 from trainer.output.run_files import SUMMARY
 from trainer.rank_processes import failure_in
+from trainer.start_model import files_here
 
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 """The names of datasets on nodes (bootstrap/agent/machine.py)."""
@@ -160,11 +162,19 @@ class DeploymentRun(Run):
         if wishes.min_nodes > counts[0]:
             trains = plural(counts[0], "node")
             raise ShoalError(f"--min-nodes is {wishes.min_nodes}, but '{self._deployment.name}' trains on {trains}")
-        sets = [each for each in (*self.config.similarity, *self.config.analogy) if not is_s3(each)]
+        old, vectors = self.config.old_data, self.config.embeddings
+        if vectors is not None and not is_s3(vectors):
+            vectors = vectors_file(vectors)
+        single = [each for each in (old, vectors) if each is not None]
+        sets = [each for each in (*self.config.similarity, *self.config.analogy, *single) if not is_s3(each)]
         folder = s3.S3Path(launch.bucket, f"{launch.folder.key}{SETS}")
+        start = files_here(self.config.start_from)
         launch.claim(
             replace(
                 self.config,
+                start_from=_brought_start(start, folder) if start else self.config.start_from,
+                old_data=old and _brought(old, folder),
+                embeddings=vectors and _brought(vectors, folder),
                 similarity=tuple(_brought(each, folder) for each in self.config.similarity),
                 analogy=tuple(_brought(each, folder) for each in self.config.analogy),
             ),
@@ -175,6 +185,8 @@ class DeploymentRun(Run):
             bars=bars,
         )
         if not launch.found:
+            if start:
+                objects.upload(self._s3, start, folder, bars)
             for address in sets:
                 path = Path(address)
                 beside = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
@@ -317,8 +329,13 @@ class DeploymentRun(Run):
         return f"; its log is in {self.launch.folder}{GO_ON}" if error.startswith("reader ") else ""
 
 
+def _brought_start(files: Sequence[Path], folder: s3.S3Path) -> str:
+    """Where nodes find the model from which they start: a file, or the files of a folder."""
+    return _brought(str(files[0]), folder) if len(files) == 1 else str(folder).rstrip("/")
+
+
 def _brought(address: str, folder: s3.S3Path) -> str:
-    """Where nodes find a set of words: one of this machine in a folder of their bucket."""
+    """Where nodes find a set of words, an old dataset, or vectors: one of this machine in a folder of their bucket."""
     return (
         address if is_s3(address) else str(s3.S3Path(folder.bucket, folder.key + objects.safe_name(Path(address).name)))
     )

@@ -15,6 +15,7 @@ from bootstrap.agent.documents import RunRequest
 from bootstrap.progress import Bars
 from corpus.stream.progress import Status
 from experiments.forecast.estimate import Estimate
+from experiments.forecast.gpu_rates import GpuModel, LstmClassifier
 from experiments.forecast.training import TrainingWork
 from experiments.plans.prices import DatasetSize
 from trainer.config import TrainConfig
@@ -90,6 +91,10 @@ class Prepared(ABC):
     @abstractmethod
     def work(self, config: TrainConfig, ranks: int) -> TrainingWork:
         """The work of learning from it. Raises ExperimentError where that cannot be told before it was read."""
+
+    def model_on_gpus(self, config: TrainConfig) -> GpuModel:  # noqa: ARG002
+        """By which the catalogue of GPUs tells how long that takes."""
+        return LstmClassifier()
 
     def lasts(self, config: TrainConfig) -> Estimate | None:  # noqa: ARG002
         """The seconds that a training was told to last; None: as long as its work takes."""

@@ -15,6 +15,7 @@ from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Reach, Source, Staging
 from common.errors import DataError, ExperimentError, ShoalError
 from common.private_folders import temporary_folder
+from corpus.byte_words import NAMES
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
 from corpus.layout import DATASET_NAME
@@ -36,6 +37,8 @@ class TextsSource(Source):
     """What ratings mean, and the share for the test."""
     max_malformed: float
     allow_damaged: bool
+    words: str = "tokens"
+    """The rule of words."""
 
     def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> Prepared:
         """Make their dataset, unless nodes are to read them from S3."""
@@ -81,7 +84,7 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars) -> TextReques
     understanding = understand_inputs(texts.inputs, leave_out=str(output))
     for warning in understanding.warnings:
         bars.note(warning)
-    settings = understanding.settings(settings_of_texts(texts.settings))
+    settings = understanding.settings(settings_of_texts(texts.settings, texts.words))
     understanding.check_values(settings, texts.max_malformed)
     return TextRequest(
         sources=understanding.sources,
@@ -136,12 +139,15 @@ def _explained_write_errors(home: Path) -> Iterator[None]:
         raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --cache") from error
 
 
-def settings_of_texts(settings: Settings) -> Settings:
-    """The settings of such a dataset, with what ratings mean, and the share for the test, of `settings`."""
+def settings_of_texts(settings: Settings, words: str = "tokens") -> Settings:
+    """The settings of such a dataset by a rule of words, with what ratings mean, and the share for the test, of
+    `settings`."""
     from corpus.raw_texts import SETTINGS  # numba takes long to load
 
     of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
-    return replace(SETTINGS, **{name: getattr(settings, name) for name in of_input})
+    known = {name: getattr(settings, name) for name in of_input}
+    size = len(NAMES) if words == "bytes" else SETTINGS.vocabulary_size
+    return replace(SETTINGS, **known, words=words, vocabulary_size=size)
 
 
 def _is_dataset(path: Path) -> bool:

@@ -252,7 +252,7 @@ def test_vectors_that_do_not_fit_a_classifier_are_one_sentence(tmp_path: Path, c
 
     write_reviews(tmp_path / "reviews.json", texts=300)
     (tmp_path / "vectors.txt").write_bytes(content)
-    asked = ("--embedding", "16", "--embeddings", tmp_path / "vectors.txt")
+    asked = ("--model", "lstm", "--embedding", "16", "--embeddings", tmp_path / "vectors.txt")
     done = shoal("train", "--local", "--input", tmp_path / "reviews.json", *asked, "--output", tmp_path / "out")
     assert done.returncode == 1
     assert sentence in " ".join(done.stderr.split())

@@ -74,14 +74,23 @@ def test_a_dry_run_shows_what_was_understood_and_writes_nothing(
         "about 40 records in 2 files",
         "out/dataset.h5",
         "memory",
-        "with --stopwords keep-negations a model distinguishes 'not good' from 'good'",
+        "whole texts as rows, words with digits and punctuation, a vocabulary of 2,000,000, positive from 4 of 1 to 5",
     ):
         assert part in said
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_dry_run_tells_what_the_reference_takes_from_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--local", "--input", "a.json", "--dry-run", "--preset", "reference")
+    said, better = shown(capsys, *asked), "with --stopwords keep-negations a model distinguishes 'not good' from 'good'"
+    assert "rows of 100 words, a vocabulary of 10,000" in said
+    assert better in said
+    assert better not in shown(capsys, *asked, "--stopwords", "none")
+
+
 TOPICS = ("--input", "topics.txt", "--classes", "c", "__label__a", "b")
-WHOLE = (*TOPICS, "--words", "tokens", "--keep-duplicates")
+WHOLE = (*TOPICS, "--keep-duplicates")
 
 
 @pytest.mark.usefixtures("folder")
@@ -92,7 +101,7 @@ def test_whole_texts_and_their_classes_are_shown_before_and_after(capsys: pytest
         "3 classes: c, a, b, 10.0% to test, stopwords: none"
     ) in before
     assert "; 5 words a text" in before
-    assert "; 2 words a text" in shown(capsys, "--local", *TOPICS, "--dry-run")
+    assert "; 2 words a text" in shown(capsys, "--local", *TOPICS, "--words", "letters", "--dry-run")
     after = shown(capsys, "--local", *WHOLE, "--output", "out", "--runner", "inline")
     assert "60, with duplicates" in after
     assert "at the row length" not in after

@@ -26,7 +26,8 @@ def own_temporary_folder(folder: Path) -> str:
 @pytest.mark.slow
 def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
-    command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "10", "--json"]
+    options = ("--local", "--model", "lstm", "--epochs", "10", "--json")
+    command = ["shoal", "train", *options, "--data", dataset, "--output", tmp_path]
     running = subprocess.Popen(
         [*map(os.fspath, command), "--nodes", "2", "--slow", "0:9", "1:9"],
         stdout=subprocess.PIPE,
@@ -101,7 +102,19 @@ def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, 
 def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     running = subprocess.Popen(
-        ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path / "out", "--epochs", "500"],
+        [
+            "shoal",
+            "train",
+            "--local",
+            "--model",
+            "lstm",
+            "--epochs",
+            "500",
+            "--data",
+            dataset,
+            "--output",
+            tmp_path / "out",
+        ],
         env={**os.environ, MARK: mark},
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

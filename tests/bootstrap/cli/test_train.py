@@ -14,6 +14,7 @@ from bootstrap.cli.main import main
 from bootstrap.cli.train import rows
 from bootstrap.interrupt import ENDING_SIGNALS
 from bootstrap.training.places.deployment import OnDeployment
+from trainer.config import TrainConfig
 
 QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
 SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}
@@ -245,6 +246,33 @@ def test_a_stopped_training_has_a_summary_and_the_status_of_its_signal(
     place = ["--local", "--data", "d.h5"] if where == "here" else ["--deployment", "mine", "--region", "us-east-1"]
     assert main(["train", *place, "--output", "out", "--json"]) == status
     assert json.loads(capsys.readouterr().out) == result
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("options", "model", "fixed"),
+    [
+        (["--epochs", "3"], "auto", ("epochs",)),
+        (["--model", "lstm", "--epochs", "3"], "lstm", ()),
+        (["--preset", "reference"], "lstm", ()),
+        (["--preset", "fasttext"], "fasttext", ()),
+    ],
+)
+def test_a_model_is_searched_for_unless_it_or_a_preset_is_named(
+    options: list[str], model: str, fixed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs: list[TrainConfig] = []
+    monkeypatch.setattr(
+        "bootstrap.training.train.train",
+        lambda _source, config, *_, **__: configs.append(config) or summary([QUICK]),
+    )
+    assert main(["train", "--local", "--data", "d.h5", "--output", "out", "--json", *options]) == 0
+    assert [(each.model, each.fixed) for each in configs] == [(model, fixed)]
+
+
+def test_what_a_search_chose_is_told() -> None:
+    found = dict(told(summary([QUICK], model="both", search={"verdict": "--model both is taken"})))
+    assert found["search"] == "--model both is taken"
 
 
 @pytest.mark.usefixtures("signals")

@@ -34,7 +34,7 @@ class Training:
     def __init__(self, hosts: SshHosts, dataset: Path, output: Path, *more: str, where: tuple[str, ...] = ()) -> None:
         place = where or ("--hosts", str(hosts.file))
         options = ["--data", str(dataset), "--output", str(output), "--threads", "1", "--seed", "3", "--json"]
-        command = [sys.executable, "-m", "bootstrap.cli.main", "train", *place, *options, *more]
+        command = [sys.executable, "-m", "bootstrap.cli.main", "train", "--model", "lstm", *place, *options, *more]
         self._hosts = hosts
         self._known = self._runs()
         self.process = subprocess.Popen(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
 from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
@@ -56,14 +57,14 @@ CODE = """
 import sys
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
 from bootstrap.aws.deployment import Deployment
 import boto3, json
 there = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=json.loads(sys.argv[1]))
 with Bars() as bars:
     inputs = Inputs(files=(sys.argv[2],))
-    preprocess_on_deployment(there, inputs, settings=Settings(), max_malformed=0.2, bars=bars, say=print)
+    preprocess_on_deployment(there, inputs, settings=DEFAULT, max_malformed=0.2, bars=bars, say=print)
 """
 
 
@@ -105,7 +106,7 @@ class There:
             return preprocess_on_deployment(
                 self.deployment,
                 Inputs(files=(str(path),)),
-                settings=Settings(**settings),
+                settings=replace(DEFAULT, **settings),
                 max_malformed=limit,
                 allow_damaged=allow_damaged,
                 bars=shown,
@@ -288,14 +289,15 @@ def test_other_settings_are_other_work(there, reviews) -> None:
     with pytest.raises(DataError, match="lines are malformed"):
         there.preprocess(reviews)
     before = len(there.steps())
-    there.preprocess(reviews, row_length=50, max_malformed=0.5)
+    there.preprocess(reviews, vocabulary_size=50, max_malformed=0.5)
     assert there.names()[before:] == STEPS
 
 
 def test_a_file_of_stopwords_reaches_the_tasks(there, reviews, tmp_path) -> None:
     (tmp_path / "words.txt").write_text("\n".join(sorted(load_stopwords())))
-    made = there.preprocess(reviews, stopwords=str(tmp_path / "words.txt"))
-    here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
+    made = there.preprocess(reviews, words="letters", stopwords=str(tmp_path / "words.txt"))
+    listed = replace(DEFAULT, words="letters", stopwords="nltk")
+    here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), settings=listed, max_malformed=0.2)
     assert made.digest == here.digest
 
 

@@ -34,7 +34,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("brief")
 def test_the_slower_of_two_ranks_has_the_steeper_line(tmp_path: Path) -> None:
-    config = TrainConfig(data=Path("none"), output=tmp_path, slow={1: Slowdown(4.0)}, threads=1, hidden=8)
+    config = TrainConfig(data=Path("none"), output=tmp_path, slow={1: Slowdown(12.0)}, threads=1, hidden=8)
     with Bars() as bars:
         folders = calibration.calibrate(config, ThisMachine(2), data=None, bars=bars)
     assert [folder.name for folder in folders] == ["batch-64", "batch-128"]
@@ -58,7 +58,20 @@ def test_shoal_calibrate_shows_what_a_step_takes(tmp_path: Path, capsys: pytest.
     text = capsys.readouterr().out
     assert "us a row" in text
     assert "shoal plan" in text
-    train = ("train", "--local", "--data", str(data), "--hidden", "8", "--threads", "1", "--epochs", "2")
+    train = (
+        "train",
+        "--local",
+        "--model",
+        "lstm",
+        "--data",
+        str(data),
+        "--hidden",
+        "8",
+        "--threads",
+        "1",
+        "--epochs",
+        "2",
+    )
     rates = ("--rates", str(tmp_path / "rates"))
     assert main([*train, "--output", str(tmp_path / "model"), *rates]) == 0
     assert "; it took " in capsys.readouterr().out
@@ -89,7 +102,7 @@ def test_the_rates_of_fasttext_predict_fasttext_alone(tmp_path: Path, capsys: py
     work = PreparedDataset(str(data)).work(config, 1)
     assert (work.global_batch, work.rows, work.validation) == (192, summary["rows"], 100)
     assert summary["launch"]["predicted"]["seconds"]["middle"] == pytest.approx(predict_training(work, rates).all)
-    assert main([*train, "--output", str(tmp_path / "lstm")]) == 1
+    assert main([*train, "--model", "lstm", "--output", str(tmp_path / "lstm")]) == 1
     assert "runs with --model fasttext, and this training has lstm" in " ".join(capsys.readouterr().err.split())
     local = ("plan", "--local", "--rows", "50000", "--global-batch", "64", "--rates", str(tmp_path / "rates"))
     assert main(list(local)) == 0

@@ -219,14 +219,11 @@ class KilledAgents:
 @pytest.mark.slow
 def test_agents_that_are_killed_at_random_moments_change_nothing(aws, tmp_path: Path) -> None:
     two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
-    slow = {0: Slowdown(40.0), 1: Slowdown(40.0)}
-    config = TrainConfig(
-        data=Path("dataset"), output=tmp_path / "one", epochs=12, slow=slow, balance="off", threads=1, seed=3
-    )
+    config = TrainConfig(data=Path("dataset"), output=tmp_path / "one", epochs=12, balance="off", threads=1, seed=3)
 
-    def trained(output: Path) -> tuple[bytes, list[float]]:
+    def trained(output: Path, **slowed: Any) -> tuple[bytes, list[float]]:
         with Bars() as bars:
-            found = train_on(two.deployment, replace(config, output=output), DATASET, bars)
+            found = train_on(two.deployment, replace(config, output=output, **slowed), DATASET, bars)
         assert (found["stopped"], found["rows_seen"]) == (False, 12 * found["rows"])
         record = [json.loads(line) for line in (output / "record.jsonl").open()]
         assert sum(line["kind"] == "start" for line in record) == 1
@@ -235,6 +232,6 @@ def test_agents_that_are_killed_at_random_moments_change_nothing(aws, tmp_path: 
 
     undisturbed = trained(tmp_path / "one")
     with KilledAgents(aws.folder) as agents:
-        disturbed = trained(tmp_path / "other")
+        disturbed = trained(tmp_path / "other", slow={0: Slowdown(40.0), 1: Slowdown(40.0)})
     assert agents.killed == 20
     assert disturbed == undisturbed

@@ -17,7 +17,7 @@ from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.sources.dataset import PreparedDataset
-from common.errors import ShoalError, TrainingError
+from common.errors import DataError, ShoalError, TrainingError
 from corpus.reading.s3 import S3Path
 from experiments.forecast.rates import Node, rates_of, read_rates
 from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
@@ -145,9 +145,13 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
 
 def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
-    config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
-    with Bars() as bars, pytest.raises(ShoalError, match="--embeddings goes with --local"):
-        train_on(one.deployment, config, DATASET, bars)
+    for address, told in (
+        ("vectors.bin", "cannot read vectors.bin"),
+        ("s3://elsewhere/v.bin", "may not read s3://else"),
+    ):
+        config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings=address)
+        with Bars() as bars, pytest.raises((DataError, ShoalError), match=told):
+            train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
@@ -199,7 +203,8 @@ def test_a_calibration_starts_the_nodes_once_and_leaves_nothing_in_the_bucket(
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"model": "fasttext"}, "the catalogue has rates of the LSTM alone"),
+        ({"model": "fasttext"}, "the catalogue has rates of LSTMs alone"),
+        ({"model": "auto", "minutes": 2.0}, "--model auto searches for 2 minutes at most, and then trains"),
         ({"resume": True}, "goes on from where it was stopped"),
     ],
 )

@@ -16,7 +16,7 @@ class Screen:
     def __init__(self) -> None:
         self.shown: list[object] = []
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int, unit: str = "step") -> None:  # noqa: ARG002
         self.shown.append((name, total))
 
     def begin_at(self, done: int) -> None:
@@ -215,3 +215,21 @@ def test_an_interrupt_loses_no_line(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             view.feed(b"")
     assert [step for step, _ in points(tmp_path)["training/loss"]] == [6, 7]
+
+
+def test_a_search_is_shown_by_its_time_until_the_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, now = Screen(), [1000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    view = RunView(screen, NoBoard())
+    search = {"kind": "search", "time": 1000.0, "limit": 300.0, "spent": 20.0, "rows": 900, "folds": 5}
+    trial = {"kind": "trial", "time": 1000.0, "trial": 1, "settings": {"model": "fasttext", "ngrams": 3}}
+    trial |= {"measures": {}, "folds": 5, "seconds": 9.0, "best": True}
+    view.feed(record(search))
+    now[0] = 1030.0
+    view.feed(record(trial, {**trial, "trial": 2, "settings": {}, "best": False}))
+    assert screen.figures == {"trials": "2", "best": "--model fasttext --ngrams 3"}
+    now[0] = 2000.0
+    view.feed(b"")
+    assert screen.shown == [("search", 300), 20, 50, 300]
+    view.feed(record({**START, "from_step": 0}))
+    assert screen.shown[-2:] == [("train", 320), ("from", 0)]

@@ -12,14 +12,16 @@ from tests.corpus.stream.reading import begin
 from tests.corpus.stream.sender import Sender
 from tests.processes import rank_processes
 from tests.trainer.embeddings import made_text
+from trainer.embeddings.stream_rows import load_start
+from trainer.output.run_files import STREAM
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 LINES = [line.encode() for line in made_text.lines(15_000)]
 WORDS = 12 * len(LINES)
-SLOWED = ("--slow", "0:1@1:20")
+SLOWED = ("--slow", "0:1@1:10")
 """Only after the first step, in which functions may be compiled."""
-TWO = ("--nodes", "2", *SLOWED, "1:1@1:20")
+TWO = ("--nodes", "2", *SLOWED, "1:1@1:10")
 
 
 @pytest.fixture
@@ -34,6 +36,9 @@ def has_learnt_all(run: WordRun) -> None:
     parts = -(-(WORDS + len(LINES)) // (128 * 128))
     learnt = run.learnt()
     assert [*learnt.pop("last")] == ["reader-0"]  # the part that it goes on from, where its folder is gone
+    first = load_start(run.output / STREAM)
+    assert first is not None  # words are counted in the first parts, and then once in each part that is learnt from
+    assert int(learnt.pop("vocabulary")["counts"].sum()) == int(first.vocabulary.counts.sum()) + WORDS
     assert learnt == {"taken": {"reader-0": parts}, "chosen": None, "words_seen": WORDS}
     assert run.summary()["rows_seen"] == 128 * parts
     assert run.summary()["steps"] == run.lines("step")[-1]["step"]
@@ -75,8 +80,7 @@ def test_a_rank_that_is_killed_costs_the_steps_since_the_checkpoint(stream: Path
 def test_a_run_whose_ranks_are_all_killed_again_and_again_ends_and_can_be_resumed(
     stream: Path, tmp_path: Path, mode: str
 ) -> None:
-    options = (*TWO, "--mode", mode)
-    with WordRun(stream, tmp_path / "run", *options) as run:
+    with WordRun(stream, tmp_path / "run", *TWO, "--mode", mode) as run:
         for count in range(1, 5):  # the ranks are started again three times
             run.until(lambda: len(run.lines("start")) == count)  # noqa: B023
             begun = len(run.lines("checkpoint"))
@@ -86,7 +90,7 @@ def test_a_run_whose_ranks_are_all_killed_again_and_again_ends_and_can_be_resume
         said = " ".join(run.ends(1).split())
     assert "was ended by signal 9 (SIGKILL)" in said
     assert "restart with --resume" in said
-    with WordRun(stream, tmp_path / "run", *options, "--resume") as run:
+    with WordRun(stream, tmp_path / "run", "--nodes", "2", "--mode", mode, "--resume") as run:
         run.ends()
     has_learnt_all(run)
 

@@ -12,8 +12,8 @@ from experiments.forecast.cluster import ClusterWork, Prediction, Stage, predict
 from experiments.forecast.communication import WHOLE_BYTES, Links, gradient_bytes
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
-from experiments.forecast.nodes import NODES_START, ROW_BYTES, nodes_of, slowest_gbits
-from experiments.forecast.preprocessing import Workers, predict_preprocessing
+from experiments.forecast.nodes import NODES_START, nodes_of, slowest_gbits
+from experiments.forecast.preprocessing import REFERENCE, WHOLE_TEXTS, Workers, predict_preprocessing
 from experiments.forecast.rates import Node
 from infra import catalog, cost, topology
 
@@ -57,7 +57,7 @@ def test_preprocessing_takes_what_its_own_prediction_says_of_so_many_gb() -> Non
     cluster = of("demo").preprocessing
     assert cluster is not None
     workers = [Workers(instance_type=group.instance_type, count=group.count) for _, group in cluster.workers]
-    minutes = predict_preprocessing(cluster.primary.instance_type, workers, 92.45).all
+    minutes = predict_preprocessing(cluster.primary.instance_type, workers, 92.45, WHOLE_TEXTS).all
     (stage,) = [stage for stage in found.stages if stage.name == "preprocess"]
     assert stage.seconds.middle == pytest.approx(60 * minutes)
     assert stage.seconds.middle / 2 < stage.seconds.low < stage.seconds.high < 2 * stage.seconds.middle
@@ -102,7 +102,7 @@ def test_a_share_is_paid_for_by_the_gib_that_are_written_once_and_read_by_each_n
     assert chosen.share == "efs"
     prices = catalog.prices(chosen.region).other
     found = predict_cluster(chosen, ClusterWork(rows=10 << 30, epochs=1, raw_bytes=None))
-    gib = 10 * ROW_BYTES
+    gib = 10 * WHOLE_TEXTS.row_bytes
     assert found.by_use == pytest.approx(gib * (prices.efs_write_gib + chosen.gpu_nodes * prices.efs_read_gib))
     assert found.dollars.middle == pytest.approx(sum(stage.dollars.middle for stage in found.stages) + found.by_use)
 
@@ -178,7 +178,7 @@ def test_larger_batches_touch_more_rows_of_the_word_table_at_most_all(one: int, 
 
 def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:
     few, many = (
-        predict_preprocessing("m4.xlarge", [Workers(instance_type="m4.xlarge", count=count)], 92.45)
+        predict_preprocessing("m4.xlarge", [Workers(instance_type="m4.xlarge", count=count)], 92.45, REFERENCE)
         for count in (8, 800)
     )
     assert many.parallel == pytest.approx(few.parallel / 100)

@@ -73,7 +73,7 @@ def a_run(
 
 
 def work(batch: int, rows: int, **changes: Any) -> TrainingWork:
-    return TrainingWork(rows=rows, validation=50, test=100, epochs=EPOCHS, global_batch=batch, **changes)
+    return TrainingWork(rows=rows, validation=50, test=100, epochs=EPOCHS, global_batch=batch, row_bytes=100, **changes)
 
 
 def test_a_run_predicts_itself(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_training_takes_the_sum_of_its_parts() -> None:
 
 
 def test_a_dataset_is_split_as_by_default() -> None:
-    found = work_on(1_000, 3, None)
+    found = work_on(1_000, 3, None, 100)
     assert (found.rows + found.validation + found.test, found.epochs) == (1_000, 3)
     assert (found.test, found.global_batch) == (round(Settings().test_share * 1_000), GLOBAL_BATCH)
     assert found.validation == int((1_000 - found.test) * VALIDATION_SHARE) > 0

@@ -30,7 +30,7 @@ def written(folder: Path, text: str) -> str:
 
 def test_there_are_the_experiments_of_the_documents() -> None:
     assert set(names()) == {
-        *("losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
+        *("learning-curve", "losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
         *("same-gpus-over-nodes", "strong-scaling", "weak-scaling"),
         *("embeddings-50", "embeddings-200", "embeddings-characters", "embeddings-ways"),
     }
@@ -56,10 +56,11 @@ def test_the_settings_of_an_arm_go_before_the_shared_ones(tmp_path: Path) -> Non
     text = f"{HEAD}settings: {{hidden: 16, epochs: 3, learning_rate: 8e-3}}\n"
     arms = "arms:\n  - {name: A, local: {slow: [1, 2.5]}, settings: {hidden: 8}}\n"
     experiment = load(written(tmp_path, text + arms)).experiment
-    made = config_of(experiment, experiment.arms[0], 2, data=Path("d.h5"), output=Path("out"), local=True)
+    run = planned_runs(experiment.arms, 2, Path("out"))[1]
+    made = config_of(experiment, run, data=Path("d.h5"), local=True)
     assert (made.hidden, made.epochs, made.learning_rate, made.seed) == (8, 3, 0.008, 2)
     assert {rank: each.factor for rank, each in made.slow.items()} == {1: 2.5}
-    there = config_of(experiment, experiment.arms[0], 2, data=Path("d.h5"), output=Path("out"), local=False)
+    there = config_of(experiment, run, data=Path("d.h5"), local=False)
     assert (there.slow, there.sleep) == ({}, ())
 
 

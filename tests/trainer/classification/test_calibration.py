@@ -1,4 +1,4 @@
-"""The temperature lowers the log loss of validation rows, and the threshold is the best one for their macro-F1."""
+"""The temperature lowers the log loss of validation rows, and the threshold is the best one for their metric."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from trainer.classification.calibration import best_threshold, calibrated, fit_temperature
 from trainer.classification.losses import BCE, MSE, SOFTMAX, Loss, Scale
-from trainer.classification.metrics import Confusion, macro_f1
+from trainer.classification.metrics import Confusion, balanced_accuracy, macro_f1
 
 TWO = Loss(kind=BCE, scale=Scale(0, 1, 1), positive_weight=1.0)
 
@@ -53,10 +53,11 @@ def test_rows_that_are_all_right_or_tell_nothing_leave_the_probabilities(log_odd
         st.tuples(st.integers(0, 20).map(lambda step: step / 20) | st.floats(0, 1, width=32), st.integers(0, 1)),
         min_size=2,
         max_size=12,
-    ).filter(lambda rows: len({label for _, label in rows}) == 2)
+    ).filter(lambda rows: len({label for _, label in rows}) == 2),
+    metric=st.sampled_from(("f1-macro", "balanced")),
 )
 def test_the_threshold_is_the_best_of_all_and_of_equally_good_ones_the_nearest_to_a_half(
-    rows: list[tuple[float, int]],
+    rows: list[tuple[float, int]], metric: str
 ) -> None:
     probabilities, labels = np.array([each for each, _ in rows], np.float32).astype(float), [label for _, label in rows]
     edges = sorted({0.0, *probabilities.tolist(), 1.0})
@@ -64,9 +65,10 @@ def test_the_threshold_is_the_best_of_all_and_of_equally_good_ones_the_nearest_t
 
     def worth(threshold: float) -> float:
         cells = [2 * label + int(each > threshold) for each, label in zip(probabilities, labels, strict=True)]
-        return macro_f1(Confusion.of(np.bincount(cells, minlength=4).tolist()))
+        measure = macro_f1 if metric == "f1-macro" else balanced_accuracy
+        return measure(Confusion.of(np.bincount(cells, minlength=4).tolist()))
 
-    found = best_threshold(torch.tensor(probabilities, dtype=torch.float32), torch.tensor(labels))
+    found = best_threshold(torch.tensor(probabilities, dtype=torch.float32), torch.tensor(labels), metric)
     best = max(map(worth, (*middles, 0.5)))
     assert 0 < found < 1
     assert worth(found) == pytest.approx(best)
@@ -77,7 +79,7 @@ def test_the_threshold_is_the_best_of_all_and_of_equally_good_ones_the_nearest_t
 @pytest.mark.parametrize("labels", [[], [1, 1, 1]])
 def test_validation_rows_of_one_class_or_none_calibrate_nothing(labels: list[int]) -> None:
     logits = torch.tensor([[0.0, 4.0]] * len(labels)).reshape(-1, 2)
-    found, note = calibrated(TWO, logits, torch.tensor(labels, dtype=torch.int64), "macro-f1")
+    found, note = calibrated(TWO, logits, torch.tensor(labels, dtype=torch.int64), "f1-macro")
     assert found == TWO
     assert note is not None
     assert "not calibrated" in note
@@ -85,7 +87,7 @@ def test_validation_rows_of_one_class_or_none_calibrate_nothing(labels: list[int
 
 def test_a_loss_of_ratings_gets_a_threshold_and_no_temperature() -> None:
     logits, labels = torch.tensor([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 4.0]]), torch.tensor([1, 0, 0, 1])
-    found, _ = calibrated(replace(TWO, kind=MSE), logits, labels, "macro-f1")
+    found, _ = calibrated(replace(TWO, kind=MSE), logits, labels, "f1-macro")
     assert found.temperature == 1
     assert found.predictions(logits[:, 1:] / (np.pi / np.sqrt(3))).tolist() == labels.tolist()
     assert calibrated(TWO, logits, labels, "accuracy")[0].threshold == 0.5

@@ -22,6 +22,7 @@ from trainer.classification.mapped import map_rows
 from trainer.classification.rows import TextRows
 from trainer.classification.word_dropout import WordDropout
 from trainer.computing.dropout import keys
+from trainer.config import configured
 
 CPU = torch.device("cpu")
 
@@ -48,7 +49,7 @@ def test_the_first_twentieth_of_the_training_rows_is_held_out(dataset: Path) -> 
 
 
 def test_a_share_of_the_training_rows_leaves_validation_and_test_as_they_are(dataset: Path) -> None:
-    whole, part = load_data(dataset), load_data(dataset, train_share=0.25)
+    whole, part = load_data(dataset), load_data(dataset, learnt=lambda every: every // 4)
     assert part.sizes == {**whole.sizes, "training": 475}
     assert np.array_equal(part.training.tokens, whole.training.tokens[:475])
     assert np.array_equal(part.validation.tokens, whole.validation.tokens)
@@ -61,13 +62,36 @@ def test_a_share_of_whole_texts_is_taken_from_all_of_them(tmp_path: Path) -> Non
     settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
     path = tmp_path / "d.h5"
     write_dataset(path, train=train, test=train, vocabulary=VOCABULARY, settings=settings)
-    whole, part = load_data(path).training, load_data(path, train_share=0.1).training
+    whole, part = load_data(path).training, load_data(path, learnt=lambda every: every // 10).training
     assert len(part) == round(0.1 * len(whole))
     assert abs(part.labels.mean() - whole.labels.mean()) < 0.02
     first = part.whole_batch(np.arange(1), CPU)
     assert torch.equal(first.tokens, whole.whole_batch(np.arange(1), CPU).tokens)
     last, there = (np.array([int(number)]) for number in (len(part) - 1, (len(part) - 1) * (len(whole) / len(part))))
     assert torch.equal(part.whole_batch(last, CPU).tokens, whole.whole_batch(there, CPU).tokens)
+
+
+def test_a_number_of_rows_is_that_many_or_all() -> None:
+    few = configured({"train_rows": 100, "data": "d", "output": "o"})
+    assert (few.rows_to_learn(5_000), few.rows_to_learn(60)) == (100, 60)
+    share = configured({"train_share": 0.25, "data": "d", "output": "o"})
+    assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
+    with pytest.raises(TrainingError, match="leave out one of them"):
+        configured({"train_rows": 100, "train_share": 0.5, "data": "d", "output": "o"})
+
+
+def test_whole_texts_are_read_to_a_length_and_rows_that_were_cut_to_their_end(dataset: Path, tmp_path: Path) -> None:
+    cut = load_data(dataset)
+    assert cut.read_to(3) is cut
+    path = tmp_path / "whole.h5"
+    labels = np.arange(6, dtype=np.uint8) % 2
+    rows = Written(np.full(60, 2), np.full(6, 10), labels, labels)
+    settings = Settings(ragged=True, labelled=True, vocabulary_size=5)
+    write_dataset(path, train=rows, test=rows, vocabulary=["word"], settings=settings)
+    data = load_data(path).read_to(4)
+    assert data.row_length == 4
+    for part in (data.training, data.validation, data.test):
+        assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [4]
 
 
 def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:

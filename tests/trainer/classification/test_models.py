@@ -42,6 +42,20 @@ def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
         assert torch.allclose(together[text], alone[0], atol=1e-5)
 
 
+def test_words_beyond_the_vocabulary_are_the_unknown_word() -> None:
+    model, (tokens, lengths) = build(vocabulary=20), some_texts(20)
+    assert len(model.word_vectors) == 22
+    known = torch.where(tokens < 22, tokens, 1)
+    assert not known.equal(tokens)
+    assert model(tokens, lengths).equal(model(known, lengths))
+    settings = TrainConfig(data="d", output="o", vocabulary=20).model_settings("lstm", words=50, outputs=1)
+    assert models.weights("lstm", settings) == sum(
+        each.numel() for each in models.build("lstm", settings).state_dict().values()
+    )
+    enough = TrainConfig(data="d", output="o", vocabulary=48).model_settings("lstm", words=50, outputs=1)
+    assert "vocabulary" not in enough
+
+
 def test_last_takes_the_state_after_the_last_real_word() -> None:
     model, (tokens, lengths) = build("last"), some_texts(20)
     states = torch.nn.utils.rnn.pack_padded_sequence(model.embedding(tokens.t()), lengths)

@@ -2,8 +2,8 @@
 
 Each rank leaves RANK.json in the folder that its first argument names: what it pushed to each row, all rows as they are
 at the end, and the staleness of the pushes to it. With `lost` as its second argument rank 1 is killed half-way, and the
-other one leaves the error that it gets. With `waits` rank 0 leaves the port of the store in `port` before the first
-push, and all wait for a file `go`.
+other one, which pushes until then, leaves the error that it gets. With `waits` rank 0 leaves the port of the store in
+`port` before the first push, and all wait for a file `go`.
 """
 
 import json
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -37,7 +38,7 @@ with join_process_group(1) as ranks:
                     (FOLDER / "port").write_text(os.environ["MASTER_PORT"])
                 while not (FOLDER / "go").exists():
                     time.sleep(0.05)
-            for push in range(PUSHES):
+            for push in count() if IS_LOST else range(PUSHES):
                 if IS_LOST and ranks.rank == 1 and push == PUSHES // 2:
                     os.kill(os.getpid(), signal.SIGKILL)
                 rows = [torch.randperm(len(each), generator=chance)[: 1 + push % 5] for each in tables]

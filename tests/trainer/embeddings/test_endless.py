@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from corpus.stream.reader import read_stream
@@ -14,6 +15,7 @@ from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
 from tests.waiting import until
+from trainer.embeddings.vectors import WordVectors, open_vectors
 
 UNTRAINED = 4.16
 """The loss of a pair of a model that knows nothing: log 2 for the pair, and for each of five drawn words."""
@@ -120,3 +122,35 @@ def _notes(process: int, number: signal.Signals) -> bool:
     """Whether a process has a handler of its own for a signal."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
     return bool(int(status["SigCgt"], 16) >> (number - 1) & 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "mode"), [("skipgram", "sync"), ("skipgram", "average:5"), ("char-lstm", "sync")])
+def test_words_that_come_later_get_embeddings_too(launch: Launch, tmp_path: Path, model: str, mode: str) -> None:
+    later = [line.replace("word", "later") for line in made_text.bursts(4_000, seed=1)]
+    with Sender([line.encode() for line in [*made_text.bursts(4_000), *later]]) as sender:
+        stream = begin(tmp_path / "stream", sender.address, part_rows=64)
+        read_stream(stream, 0, 1)
+    few = ("--vocabulary-words", "20000", "--mode", mode)
+    found = train(launch, 2, stream, tmp_path / "grown", *OPTIONS[model], *few, "--new-words", "2000")
+    kept = train(launch, 2, stream, tmp_path / "kept", *OPTIONS[model], *few, "--new-words", "0")
+    assert found["new_words"] > kept["vocabulary"] > kept["new_words"] == 0
+    assert found["vocabulary"] == kept["vocabulary"] + found["new_words"]
+    vectors = open_vectors(str(tmp_path / "grown"))
+    assert vectors.find("later1") is not None
+    assert len(vectors.words) == found["vocabulary"]
+    assert open_vectors(str(tmp_path / "kept")).find("later1") is None
+    if (model, mode) == ("skipgram", "sync"):
+        assert _likeness(vectors, same=True) > _likeness(vectors, same=False) + 0.08
+
+
+def _likeness(vectors: WordVectors, *, same: bool) -> float:
+    """The mean cosine of words that came later, of one subject or of two."""
+    places = {int(word[len("later") :]): row for row, word in enumerate(vectors.words) if word.startswith("later")}
+    subjects = np.array([number // 10 for number in places if number >= 100])
+    matrix = vectors.matrix[[row for number, row in places.items() if number >= 100]]
+    matrix = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    of_one = subjects[:, None] == subjects
+    np.fill_diagonal(of_one, val=False)
+    chosen = of_one if same else subjects[:, None] != subjects
+    return float((matrix @ matrix.T)[chosen].mean())

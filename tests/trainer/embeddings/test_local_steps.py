@@ -50,7 +50,7 @@ def as_tables(ways: list[list[Means]]) -> list[torch.Tensor]:
 def test_one_step_of_one_rank_is_the_step_that_it_makes_together_with_nobody(text: np.ndarray, rate: float) -> None:
     numbers = np.arange(len(text))
     together = gradients(text)(model(), numbers, len(text), 5, StepTimer())
-    local = LocalSteps(gradients(text), RULES, rows=len(text), clip_norm=0.0)
+    local = LocalSteps(gradients(text), rows=len(text), clip_norm=0.0)
     local.rate = rate
     alone = local(model(), numbers, len(text), 5, StepTimer())
     assert float(alone.loss) == pytest.approx(float(together.loss), rel=1e-5)
@@ -62,7 +62,7 @@ def test_steps_for_which_memory_is_too_small_leave_the_vectors_as_they_were() ->
     text = np.random.default_rng(0).integers(FIRST_WORD, WORDS + FIRST_WORD, (6, TOKENS), dtype=np.int32)
     learnt, computing = model(), gradients(text)
     before = [each.detach().clone() for each in (learnt.centres, learnt.contexts)]
-    local = LocalSteps(computing, RULES, rows=2, clip_norm=0.0)
+    local = LocalSteps(computing, rows=2, clip_norm=0.0)
     local.rate = 1.0
     fitting, of_rows = iter((True, True, False)), computing.of_rows
 
@@ -105,7 +105,7 @@ def by_hand(text: np.ndarray, own: int, rate: float, clip_norm: float, *, square
 def test_several_steps_are_made_one_after_the_other_and_the_vectors_are_put_back(
     text: np.ndarray, own: int, rate: float, clip_norm: float, squares: bool
 ) -> None:
-    learnt, local = model(squares=squares), LocalSteps(gradients(text), RULES, rows=own, clip_norm=clip_norm)
+    learnt, local = model(squares=squares), LocalSteps(gradients(text), rows=own, clip_norm=clip_norm)
     local.rate = rate
     found = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
     for way, expected in zip(as_tables(found.means), by_hand(text, own, rate, clip_norm, squares=squares), strict=True):
@@ -118,7 +118,7 @@ def test_what_ranks_add_to_the_squares_is_added_up_also_of_frequent_words() -> N
     text = np.full((8, TOKENS), FIRST_WORD, np.int32)
     grown = []
     for of in (4, 8):  # alone, and half of the rows of two ranks
-        local = LocalSteps(gradients(text), RULES, rows=4, clip_norm=0.0)
+        local = LocalSteps(gradients(text), rows=4, clip_norm=0.0)
         local.rate = 0.1
         grown.append(as_tables(local(model(squares=True), np.arange(4), of, 5, StepTimer()).means)[2:])
     for alone, of_two in zip(*grown, strict=True):
@@ -132,7 +132,7 @@ def test_ways_by_numba_are_those_by_torch(text: np.ndarray, own: int, rate: floa
     found = []
     for by_numba in (True, False):
         with patch.object(local_steps, "computed_by_numba", return_value=by_numba):
-            learnt, local = model(), LocalSteps(gradients(text), RULES, rows=own, clip_norm=0.0)
+            learnt, local = model(), LocalSteps(gradients(text), rows=own, clip_norm=0.0)
             local.rate = rate
             ways = local(learnt, np.arange(len(text)), len(text), 5, StepTimer())
         assert all(
@@ -157,7 +157,7 @@ def test_of_two_ranks_frequent_words_go_half_the_way_and_rare_ones_all_of_it() -
         with torch.no_grad():
             for each in learnt.parameters():
                 each.normal_()
-        local = LocalSteps(computing, rules, rows=4, clip_norm=0.0)
+        local = LocalSteps(computing, rows=4, clip_norm=0.0)
         local.rate = 0.1
         means = local(learnt, np.arange(4), of, 5, StepTimer()).means[0][0]
         ways.append(torch.zeros(2 + FIRST_WORD, SIZE).index_add_(0, means.ids.long(), means.gradients))

@@ -118,7 +118,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
     launch: Launch, text: Path, alone: Path, tmp_path: Path, mode: str
 ) -> None:
     arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode, "--trust-network"]
-    first = launch(2, *arguments, "--slow", "0:20", "1:20")
+    first = launch(2, *arguments, "--slow", "0:8", "1:8")
     record = tmp_path / "record.jsonl"
     while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 5):
         time.sleep(0.05)

@@ -239,6 +239,7 @@ def saved() -> dict[str, Any]:
     adam.step(0.01)
     return {
         "format": checkpoint.FORMAT,
+        "search": {},
         "config": {"seed": 0},
         "digest": "a" * 32,
         "global_batch": 8,

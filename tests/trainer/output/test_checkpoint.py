@@ -16,6 +16,7 @@ def state(number: int) -> dict[str, Any]:
     """After so many steps."""
     return {
         "format": checkpoint.FORMAT,
+        "search": {},
         "config": {"seed": 0},
         "digest": "a",
         "global_batch": 1,

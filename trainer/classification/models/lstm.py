@@ -8,13 +8,13 @@ reaches the last layers without the LSTM.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from corpus.text import PADDING
+from corpus.text import FIRST_WORD, PADDING, UNKNOWN
 from trainer.classification.models.classifier import Classifier
 from trainer.computing.dropout import Dropout
 
@@ -44,11 +44,14 @@ class LSTMClassifier(Classifier):
         dropout: float,
         embedding_dropout: float,
         outputs: int,
+        vocabulary: int | None = None,
     ) -> None:
-        """`words` counts the ids, with padding and unknown. `embedding_dropout` drops the same dimensions from all
-        words of a text (Gal and Ghahramani 2016, section 4), and so needs few random numbers."""
+        """`words` counts the ids, with padding and unknown. Only the first `vocabulary` words have a vector; None: all.
+        `embedding_dropout` drops the same dimensions from all words of a text (Gal and Ghahramani 2016, section 4), and
+        so needs few random numbers."""
         super().__init__()
-        self.embedding = nn.Embedding(words, embedding, padding_idx=PADDING)
+        self._cuts = vocabulary is not None
+        self.embedding = nn.Embedding(_rows(words, vocabulary), embedding, padding_idx=PADDING)
         with torch.no_grad():
             self.embedding.weight.mul_(_WORD_SCALE)
         self.lstm = nn.ModuleList(nn.LSTM(hidden if layer else embedding, hidden) for layer in range(layers))
@@ -68,14 +71,11 @@ class LSTMClassifier(Classifier):
         return self.embedding.weight
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        if tokens.is_cuda or torch.onnx.is_in_onnx_export():
-            return self._one_group(tokens, lengths, keys)
-        groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
-        some_keys = keys.chunk(groups) if keys is not None else [None] * groups
-        each = zip(tokens.chunk(groups), lengths.chunk(groups), some_keys, strict=True)
-        return torch.cat([self._one_group(some[:, : int(long.max())], long, key) for some, long, key in each])
+        return in_groups(self._one_group, tokens, lengths, keys)
 
     def _one_group(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+        if self._cuts:
+            tokens = tokens.masked_fill(tokens >= self.embedding.num_embeddings, UNKNOWN)
         vectors = states = self.embedding_dropout(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
         for number, layer in enumerate(self.lstm):
             if number:
@@ -98,6 +98,18 @@ class LSTMClassifier(Classifier):
         return outputs
 
 
+def in_groups(
+    classify: Callable[[Tensor, Tensor, Tensor | None], Tensor], tokens: Tensor, lengths: Tensor, keys: Tensor | None
+) -> Tensor:
+    """What `classify` returns of rows, the longest first: on a CPU computed in groups of similar length."""
+    if tokens.is_cuda or torch.onnx.is_in_onnx_export():
+        return classify(tokens, lengths, keys)
+    groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
+    some_keys = keys.chunk(groups) if keys is not None else [None] * groups
+    each = zip(tokens.chunk(groups), lengths.chunk(groups), some_keys, strict=True)
+    return torch.cat([classify(some[:, : int(long.max())], long, key) for some, long, key in each])
+
+
 def build(settings: Mapping[str, Any]) -> LSTMClassifier:
     return LSTMClassifier(**settings)
 
@@ -109,7 +121,12 @@ def weights(settings: Mapping[str, Any]) -> int:
     inputs = embedding + (layers - 1) * hidden
     lstm = 4 * hidden * (inputs + layers * hidden + 2 * layers)
     head = (features + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
-    return int(settings["words"] * embedding + lstm + head)
+    return int(_rows(settings["words"], settings.get("vocabulary")) * embedding + lstm + head)
+
+
+def _rows(words: int, vocabulary: int | None) -> int:
+    """The rows of the table of word vectors, for so many ids."""
+    return words if vocabulary is None else min(words, vocabulary + FIRST_WORD)
 
 
 def _features(embedding: int, hidden: int, pooling: str) -> int:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from corpus.tokens import NGRAM_FACTOR, ngram_buckets
 from trainer.classification.models.vocabulary_rows import WordRows
@@ -54,7 +55,7 @@ def features(
     """
     ends = lengths.cumsum(0)
     if of_words is not None:
-        ends = _row_counts(tokens, of_words).cumsum(0)[ends - 1]
+        ends = pad(_row_counts(tokens, of_words).cumsum(0), (1, 0))[ends]
     for far in range(1, ngrams):
         ends = ends + (lengths - far).clamp(min=0).cumsum(0)  # n-grams that end `far` words after their first
     if computed_by_numba(tokens):

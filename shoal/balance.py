@@ -1,0 +1,273 @@
+"""Data-parallel training over GPUs of unequal speed, for any PyTorch program with `torch.distributed`.
+
+A global batch has the same rows on any number of ranks; how many of them each rank computes follows its measured speed,
+so that no rank waits for another:
+
+    batches = BalancedBatches(len(dataset), global_batch=256)
+    loader = DataLoader(dataset, batch_sampler=batches)
+    model = DistributedDataParallel(model)
+    batches.measure(model)
+    for epoch in range(epochs):
+        for inputs, labels in loader:
+            with batches.step() as step:
+                loss = loss_function(model(inputs), labels)  # the mean over this rank's rows
+                (loss * step.loss_scale).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+
+`loss_scale` makes DDP's mean over the ranks the mean over the rows of the global batch.
+"""
+
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import Sampler
+
+from trainer.balancing.balancers import FIRST_REBALANCES, StepBalancer
+from trainer.balancing.split import FloatArray, proportional_split
+from trainer.order import BatchOrder, IntArray
+
+
+@dataclass(eq=False)
+class Step:
+    """A step of this rank."""
+
+    rows: int
+    """The rows that this rank computes."""
+    of: int
+    """The rows of the global batch."""
+    loss_scale: float
+    """What the mean loss of this rank's rows is to be multiplied by before `backward`."""
+    _began: float = 0.0
+    _seconds: float = 0.0
+    _events: list[Any] = field(default_factory=list)
+
+    def computed(self) -> None:
+        """Note that this rank has computed its own gradients: to be called before a program's own all-reduce. With DDP,
+        `BalancedBatches.measure` does it. The last call of a step counts."""
+        self._seconds = time.perf_counter() - self._began
+        if self._events:
+            self._events[1].record()
+
+    def seconds(self) -> float:
+        """How long the rank computed; 0 while that is not known, because a GPU is not done."""
+        if not self._events or not self._seconds:
+            return self._seconds
+        return self._events[0].elapsed_time(self._events[1]) / 1000 if self._events[1].query() else 0.0
+
+
+class BalancedBatches(Sampler[list[int]]):
+    """The row numbers of this rank in each global batch of an epoch, for the `batch_sampler` of a DataLoader.
+
+    Each iteration is an epoch; the next one begins where an interrupted one, or a loaded state, was.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        *,
+        global_batch: int,
+        seed: int = 0,
+        shuffle: bool = True,
+        rebalance_every: int = 10,
+        max_rows: int | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        """`rows`: of the dataset. `global_batch`: rows of a step over all ranks, at least as many as there are ranks.
+        `rebalance_every`: steps after which the ranks tell each other their times. `max_rows`: the most rows of a step
+        that fit into this rank's memory; each rank may name its own. `device`: where the rank computes (default: the
+        current GPU, if there is one).
+
+        Raises ValueError for numbers that no training can have. Call it on every rank.
+        """
+        world = dist.get_world_size() if dist.is_initialized() else 1
+        if rows < 1 or global_batch < world or rebalance_every < 1 or (max_rows is not None and max_rows < 1):
+            raise ValueError(
+                f"{rows} rows in global batches of {global_batch} for {world} ranks, at most {max_rows} a rank, "
+                f"rebalanced every {rebalance_every} steps: all must be at least 1, and a global batch have a row for "
+                "each rank"
+            )
+        self._order = BatchOrder(rows=rows, global_batch=global_batch, seed=seed, shuffled=shuffle)
+        self._rank, self._world = (dist.get_rank(), world) if world > 1 else (0, 1)
+        self._group = dist.new_group(backend="gloo") if world > 1 and dist.get_backend() != "gloo" else None
+        self._every = rebalance_every
+        cuda = torch.cuda.is_available() if device is None else torch.device(device).type == "cuda"
+        self._makes_events = cuda
+        self._most = self._gathered(max_rows or global_batch).astype(np.int64)
+        if self._most.sum() < global_batch:
+            raise ValueError(
+                f"the ranks have memory for {self._most.tolist()} rows, and a global batch has {global_batch}; make it "
+                "smaller, and accumulate gradients"
+            )
+        self._balancer: StepBalancer | None = None
+        self._done = self._given = 0
+        self._ahead: deque[Step] = deque()
+        self._past: list[Step] = []
+        self._now: Step | None = None
+        self._decisions = [(0, self._splits(np.ones(self._world)))]
+
+    def __len__(self) -> int:
+        """Global batches an epoch."""
+        return self._order.steps
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the next step, from 0."""
+        return self._done // self._order.steps
+
+    def __iter__(self) -> Iterator[list[int]]:
+        self._given = self._done
+        self._ahead.clear()
+        epoch = self.epoch
+        for number in range(self._done, (epoch + 1) * self._order.steps):
+            batch = self._order.batch(epoch, number % self._order.steps)
+            split = self._split(number, len(batch))
+            begin = int(split[: self._rank].sum())
+            rows = int(split[self._rank])
+            self._given = number + 1
+            self._ahead.append(Step(rows, len(batch), self._world * rows / len(batch)))
+            # A rank without rows takes part in each collective all the same, with a row that counts nothing.
+            yield batch[begin : begin + rows].tolist() if rows else batch[:1].tolist()
+
+    @contextmanager
+    def step(self) -> Iterator[Step]:
+        """A step on the next batch of the DataLoader, from its forward pass to the end of its backward pass. Raises
+        RuntimeError where there is no batch left."""
+        if not self._ahead:
+            raise RuntimeError("there is no batch for this step: iterate over the DataLoader, and take a step for each")
+        now = self._now = self._ahead.popleft()
+        if self._makes_events:
+            now._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
+            now._events[0].record()
+        now._began = time.perf_counter()
+        try:
+            yield now
+        finally:
+            self._now = None
+        if not now._seconds:  # nothing was sent: gradients are accumulated, or there is one rank
+            now.computed()
+        self._past.append(now)
+        self._done += 1
+        if self._world > 1 and (self._done in FIRST_REBALANCES or self._done % self._every == 0):
+            self._rebalance()
+
+    def measure(
+        self, model: DistributedDataParallel, hook: Callable[..., Any] | None = None, state: Any = None
+    ) -> None:
+        """Have DDP tell when this rank has computed its own gradients, before it waits for those of the others. `hook`
+        and `state` are those of a communication hook of your own (default: DDP's all-reduce), as DDP takes one alone.
+        """
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+        inner = hook or allreduce_hook
+
+        def timed(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
+            if bucket.is_last() and self._now is not None:
+                self._now.computed()
+            found: torch.futures.Future[Tensor] = inner(state, bucket)
+            return found
+
+        model.register_comm_hook(state, timed)
+        if any(_has_statistics_of_its_rank(each) for each in model.modules()):
+            warnings.warn(
+                "batch normalisation takes its statistics from the rows of each rank, whose numbers differ now; use "
+                "torch.nn.SyncBatchNorm.convert_sync_batchnorm, or layer or group normalisation",
+                stacklevel=2,
+            )
+
+    @property
+    def shares(self) -> list[int]:
+        """The rows of each rank in a whole global batch, as far as it is decided."""
+        found: list[int] = self._decisions[-1][1][self._order.global_batch].tolist()
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the training is: the same on every rank, and of any number of ranks."""
+        return {"done": self._done, **self._identity, "shares": self.shares}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state, also of another number of ranks. Raises ValueError for one of other rows or batches."""
+        if wrong := [name for name, each in self._identity.items() if state.get(name) != each]:
+            raise ValueError(f"the state is of a training with another {wrong[0]}: {state.get(wrong[0])}")
+        self._done = self._given = int(state["done"])
+        self._ahead.clear()
+        self._past.clear()
+        self._balancer = None
+        weights = np.array(state["shares"] if len(state["shares"]) == self._world else [1] * self._world, np.float64)
+        self._decisions = [(0, self._splits(weights))]
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        order = self._order
+        return {"rows": order.rows, "global_batch": order.global_batch, "seed": order.seed, "shuffle": order.shuffled}
+
+    def _split(self, number: int, size: int) -> IntArray:
+        """(ranks,): the rows of each rank in a step."""
+        return next(splits for begin, splits in reversed(self._decisions) if begin <= number)[size]
+
+    def _splits(self, weights: FloatArray) -> dict[int, IntArray]:
+        return {size: bounded(proportional_split(size, weights), self._most) for size in self._sizes}
+
+    @property
+    def _sizes(self) -> set[int]:
+        return {self._order.size(0), self._order.size(self._order.steps - 1), self._order.global_batch}
+
+    def _rebalance(self) -> None:
+        """Exchange the times of the last steps, and decide on the splits from the first step on that no rank has been
+        given yet."""
+        own = [[step.rows, step.seconds()] for step in self._past]
+        self._past.clear()
+        everybody = self._gathered([[self._given, 0.0], *own])  # (ranks, 1 + steps, 2)
+        begin = int(everybody[:, 0, 0].max())
+        for step in range(1, 1 + len(own)):
+            self._observe(everybody[:, step, 0].astype(np.int64), everybody[:, step, 1])
+        if self._balancer is None:
+            return
+        splits = {size: bounded(self._balancer.split(size), self._most) for size in self._sizes}
+        current = max(at for at, (first, _) in enumerate(self._decisions) if first <= self._done)
+        self._decisions = [*self._decisions[current:], (begin, splits)]
+
+    def _observe(self, rows: IntArray, seconds: FloatArray) -> None:
+        """(ranks,) each: take in a step; the first one whose times are all known begins the balancing."""
+        if self._balancer is None:
+            if not (seconds > 0).all() or not (rows > 0).all():
+                return
+            self._balancer = StepBalancer(rates=rows / seconds, every=self._every, total=self._order.global_batch)
+        self._balancer.observe(rows, seconds)
+
+    def _gathered(self, own: Any) -> FloatArray:
+        """(ranks, ...): the numbers of each rank, of which all have as many."""
+        told = torch.tensor(own, dtype=torch.float64)
+        found = [torch.empty_like(told) for _ in range(self._world)]
+        if self._world == 1:
+            found = [told]
+        else:
+            dist.all_gather(found, told, group=self._group)
+        return torch.stack(found).numpy()
+
+
+def bounded(split: IntArray, most: IntArray) -> IntArray:
+    """(ranks,): a split with at least a row for each rank, as far as there are rows, and at most `most` (ranks,), whose
+    sum is not below that of `split`."""
+    total = int(split.sum())
+    found: IntArray = np.clip(split, min(1, total // len(split)), most)
+    while (missing := total - int(found.sum())) > 0:
+        room = most - found
+        found += np.minimum(proportional_split(missing, np.where(room > 0, found + 1.0, 0.0)), room)
+    for _ in range(int(found.sum()) - total):
+        found[np.argmax(found)] -= 1
+    return found
+
+
+def _has_statistics_of_its_rank(module: nn.Module) -> bool:
+    return isinstance(module, nn.modules.batchnorm._BatchNorm) and not isinstance(module, nn.SyncBatchNorm)

@@ -1,0 +1,52 @@
+"""What a dataset's own lengths say of the work of learning from it."""
+
+from pathlib import Path
+
+import pytest
+
+from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
+from corpus.dataset import write_dataset
+from corpus.dataset_settings import Settings
+from experiments.forecast.gpu_rates import LstmClassifier, lstm_operations
+from experiments.forecast.language import LanguageModel
+from tests.trainer.conftest import VOCABULARY, make_rows
+from trainer.config import TrainConfig, configured
+
+
+def config(**given: object) -> TrainConfig:
+    return configured({"data": "d", "output": "o", **given})
+
+
+@pytest.fixture
+def ragged(tmp_path: Path) -> tuple[str, float]:
+    """A dataset of 1,000 whole texts, and the mean number of their words."""
+    made = make_rows(1000, seed=1)
+    rows = made._replace(tokens=made.tokens[made.tokens > 0])
+    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
+    path = tmp_path / "d.h5"
+    write_dataset(path, train=rows, test=rows, vocabulary=VOCABULARY, settings=settings)
+    return str(path), float(rows.lengths.mean())
+
+
+def test_an_lstm_reads_as_many_words_as_the_texts_have_up_to_the_length_of_a_row(ragged: tuple[str, float]) -> None:
+    path, words = ragged
+    layers = {"embedding": 100, "hidden": 32, "layers": 2}
+    whole, cut = (PreparedDataset(path).model_on_gpus(config(**layers, row_length=length)) for length in (400, 5))
+    assert whole == LstmClassifier(lstm_operations(**layers, words=words))
+    assert cut == LstmClassifier(lstm_operations(**layers, words=5))
+    size = DatasetSource(path).size()
+    assert size is not None
+    assert (size.words, size.unit) == (pytest.approx(words), "tokens")
+
+
+def test_a_language_model_learns_from_every_word_and_the_end_of_each_text(ragged: tuple[str, float]) -> None:
+    path, words = ragged
+    asked = config(model="awd-lstm", bptt=10, global_batch=4)
+    work = PreparedDataset(path).work(asked, 1)
+    assert work.rows == round(950 * (1 + words) / 10)
+    assert (work.global_batch, work.epochs) == (4, 6)
+    few = PreparedDataset(path).work(config(model="awd-lstm", bptt=10, train_rows=95), 1)
+    assert few.rows == round(95 * (1 + words) / 10)
+    model = PreparedDataset(path).model_on_gpus(asked)
+    assert isinstance(model, LanguageModel)
+    assert (model.ids, model.bptt, model.tied) == (2 + len(VOCABULARY), 10, True)

@@ -1,0 +1,126 @@
+"""A program of somebody else's, which trains by DDP, or by an all-reduce of its own, with `shoal.balance`.
+
+Its argument is a JSON object of what is done. It writes the losses of all steps, and a state from which it goes on.
+"""
+
+import json
+import os
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+
+from shoal.balance import BalancedBatches, Step
+
+ROWS = 1000
+RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+@dataclass(kw_only=True)
+class Asked:
+    """What the program does."""
+
+    output: str
+    epochs: int = 2
+    slow: list[float] = field(default_factory=list)
+    """Seconds that each rank sleeps for each of its rows."""
+    workers: int = 0
+    own_all_reduce: bool = False
+    accumulate: int = 1
+    clip: float = 0.0
+    resume: str = ""
+    stop_after: int = 10**9
+    max_rows: int | None = None
+
+
+class Program:
+    """The training."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        torch.manual_seed(0)
+        inputs = torch.randn(ROWS, 12)
+        labels = (inputs[:, :3].sum(1, keepdim=True) > 0).float()
+        self.plain = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 1))
+        self.batches = BalancedBatches(ROWS, global_batch=64, seed=3, rebalance_every=5, max_rows=asked.max_rows)
+        self.loader = DataLoader(TensorDataset(inputs, labels), batch_sampler=self.batches, num_workers=asked.workers)
+        self.optimiser = torch.optim.SGD(self.plain.parameters(), lr=0.5, momentum=0.5)
+        self.losses: list[float] = []
+        self.shares: list[list[int]] = []
+        if asked.resume:
+            saved = torch.load(asked.resume)
+            for part, state in saved.items():
+                getattr(self, part).load_state_dict(state)
+        self.model: nn.Module = self.plain
+        if WORLD > 1 and not asked.own_all_reduce:
+            self.model = summed = DistributedDataParallel(self.plain)
+            self.batches.measure(summed)
+
+    def trains(self) -> None:
+        while self.batches.epoch < self.asked.epochs and len(self.losses) < self.asked.stop_after:
+            for number, (inputs, labels) in enumerate(self.loader, 1):
+                sends = number % self.asked.accumulate == 0 or number == len(self.batches)
+                with self.batches.step() as step:
+                    loss = self.computes(step, inputs, labels, sends=sends)
+                self.notes(loss.item() * step.loss_scale / WORLD)
+                if sends:
+                    self.updates()
+                if len(self.losses) == self.asked.stop_after:
+                    return
+
+    def computes(self, step: Step, inputs: Tensor, labels: Tensor, *, sends: bool) -> Tensor:
+        waits = isinstance(self.model, DistributedDataParallel) and not sends
+        with self.model.no_sync() if waits else nullcontext():  # type: ignore[operator]
+            loss = binary_cross_entropy_with_logits(self.model(inputs), labels)
+            time.sleep(self.asked.slow[RANK] * step.rows if self.asked.slow else 0.0)
+            (loss * step.loss_scale / self.asked.accumulate).backward()  # type: ignore[no-untyped-call]
+        if self.asked.own_all_reduce:
+            step.computed()
+            for each in self.plain.parameters():
+                dist.all_reduce(each.grad)
+                each.grad /= WORLD
+        return loss
+
+    def updates(self) -> None:
+        if self.asked.clip:
+            nn.utils.clip_grad_norm_(self.plain.parameters(), self.asked.clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+
+    def notes(self, part: float) -> None:
+        loss = torch.tensor(part)
+        if WORLD > 1:
+            dist.all_reduce(loss)
+        self.losses.append(loss.item())
+        self.shares.append(self.batches.shares)
+
+    def writes(self) -> None:
+        path = Path(self.asked.output)
+        parts = ("plain", "optimiser", "batches")
+        torch.save({part: getattr(self, part).state_dict() for part in parts}, path.with_suffix(".pt"))
+        path.write_text(json.dumps({"losses": self.losses, "shares": self.shares}))
+
+
+def main(asked: dict[str, Any]) -> None:
+    torch.set_num_threads(1)
+    if WORLD > 1:
+        dist.init_process_group("gloo")
+    program = Program(Asked(**asked))
+    program.trains()
+    if RANK == 0:
+        program.writes()
+    if WORLD > 1:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

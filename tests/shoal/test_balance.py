@@ -1,0 +1,182 @@
+"""Somebody else's training, balanced over ranks of unequal speed: it learns what one rank learns, and no rank waits."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch.distributed as dist
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from shoal.balance import BalancedBatches, bounded
+from tests.shoal.balanced_program import ROWS
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "tests.shoal.balanced_program"
+EXAMPLE = ROOT / "examples" / "balance_unequal_gpus.py"
+
+
+def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
+    """What the program has done on so many ranks."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    given = json.dumps({"output": str(output), **what})
+    alone = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    together = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", PROGRAM, given],
+            env=alone if ranks == 1 else {**alone, **together, "RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(ranks)
+    ]
+    for each in started:
+        _, errors = each.communicate(timeout=100)
+        assert each.returncode == 0, errors
+    found: dict[str, Any] = json.loads(output.read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """The losses of one rank."""
+    found: list[float] = run(1, tmp_path_factory.mktemp("alone") / "out.json")["losses"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param({"slow": (1e-4, 1.79e-4)}, id="ddp"),
+        pytest.param({"slow": (1e-4, 1.79e-4), "workers": 2}, id="prefetching", marks=pytest.mark.slow),
+        pytest.param({"slow": (1e-4, 1.79e-4), "own_all_reduce": True}, id="own-all-reduce", marks=pytest.mark.slow),
+    ],
+)
+def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
+    alone: list[float], tmp_path: Path, what: dict[str, Any]
+) -> None:
+    found = run(2, tmp_path / "out.json", **what)
+    assert found["losses"] == pytest.approx(alone, abs=1e-5)
+    assert len(alone) == 2 * 16
+    fast, slow = found["shares"][-1]
+    assert fast + slow == 64
+    assert fast > slow
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", [{"accumulate": 4}, {"clip": 0.05}], ids=["accumulated", "clipped"])
+def test_accumulated_and_clipped_gradients_are_those_of_one_rank(tmp_path: Path, what: dict[str, Any]) -> None:
+    one = run(1, tmp_path / "one.json", **what)
+    two = run(2, tmp_path / "two.json", slow=(1e-4, 3e-4), **what)
+    assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_training_goes_on_with_another_number_of_ranks(alone: list[float], tmp_path: Path, ranks: int) -> None:
+    first = run(2, tmp_path / "first.json", stop_after=21, slow=(1e-4, 3e-4))
+    second = run(ranks, tmp_path / "second.json", resume=str(tmp_path / "first.pt"))
+    assert [*first["losses"], *second["losses"]] == pytest.approx(alone, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_no_rank_has_more_rows_than_its_memory_takes(alone: list[float], tmp_path: Path) -> None:
+    found = run(2, tmp_path / "out.json", slow=(1e-5, 9e-4), max_rows=40)
+    assert found["losses"] == pytest.approx(alone, abs=1e-5)
+    assert found["shares"][-1] == [40, 24]
+
+
+@given(st.integers(1, 6), st.integers(0, 300), st.data())
+def test_a_split_keeps_to_its_bounds_and_its_sum(ranks: int, total: int, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, total), min_size=ranks - 1, max_size=ranks - 1)))
+    split = np.diff([0, *cuts, total])
+    most = np.array(data.draw(st.lists(st.integers(1, 400), min_size=ranks, max_size=ranks)))
+    if most.sum() < total:
+        most += total
+    found = bounded(split, most)
+    assert found.sum() == total
+    assert (found <= most).all()
+    assert total < ranks or (found >= 1).all()
+    if total >= ranks and (split >= 1).all() and (split <= most).all():
+        assert found.tolist() == split.tolist()
+
+
+@pytest.mark.parametrize("stops", [(), (0,), (3, 5), (16, 16)])
+def test_an_epoch_has_each_row_once_wherever_it_was_interrupted(stops: tuple[int, ...]) -> None:
+    batches, seen = BalancedBatches(ROWS, global_batch=64, seed=1), list[int]()
+    for stop in (*stops, 16):
+        for number, rows in enumerate(batches):
+            if number == stop or batches.epoch:
+                break
+            with batches.step() as step:
+                assert (step.rows, step.loss_scale) == (len(rows), 1.0)
+            seen += rows
+    done = batches.state_dict()
+    again = BalancedBatches(ROWS, global_batch=64, seed=1)
+    again.load_state_dict(done)
+    assert again.state_dict() == done
+    assert len(seen) == min(ROWS, 64 * (sum(stops) + 16))
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"rows": 0}, "all must be at least 1"),
+        ({"global_batch": 0}, "all must be at least 1"),
+        ({"max_rows": 63}, "memory for \\[63\\] rows, and a global batch has 64"),
+    ],
+)
+def test_numbers_that_no_training_can_have_are_refused(given: dict[str, int], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        BalancedBatches(**{"rows": 100, "global_batch": 64, **given})
+
+
+def test_a_state_of_another_training_and_a_step_without_a_batch_are_refused() -> None:
+    batches = BalancedBatches(100, global_batch=10)
+    with pytest.raises(ValueError, match="the state is of a training with another seed: 1"):
+        batches.load_state_dict(BalancedBatches(100, global_batch=10, seed=1).state_dict())
+    with pytest.raises(RuntimeError, match="there is no batch for this step"), batches.step():
+        pass
+
+
+def test_batch_normalisation_is_warned_about(tmp_path: Path) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        batches = BalancedBatches(100, global_batch=10)
+        model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+        with pytest.warns(UserWarning, match="batch normalisation takes its statistics from the rows of each rank"):
+            batches.measure(DistributedDataParallel(model))
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_the_example_learns_and_its_slow_rank_gets_fewer_rows() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", EXAMPLE],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "SLOW_RANK": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    found = re.fullmatch(r"epoch 4: loss [\d.]+, accuracy ([\d.]+)%, rows of each rank \[(\d+), (\d+)\]", last)
+    assert found, done.stdout
+    accuracy, fast, slow = map(float, found.groups())
+    assert accuracy > 90
+    assert fast > slow

@@ -1,0 +1,129 @@
+"""A search tries one change after the other of the best settings so far, and changes nothing that was given."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import TrainingError
+from trainer.command_line import as_words, from_words
+from trainer.config import TrainConfig, configured, default_model
+from trainer.options.presets import MODEL_DEFAULTS, SEARCHED
+from trainer.registry import AUTO, CLASSIFIERS
+from trainer.search.candidates import START, Subject, configured_candidate, next_candidate, resumed_candidate
+from trainer.search.trials import Trial
+from trainer.task import BlockScore, Traits
+
+TWO = Traits(ratio=0.125, rated=True, words=200.0)
+PLACES = {"data": Path("d"), "output": Path("o")}
+Worth = Callable[[Mapping[str, Any]], float]
+
+SEARCHED_FOR = tuple(name for name in CLASSIFIERS if name not in ("pretrained", "encoder"))
+"""A search has no language model to start from."""
+
+
+def trial(settings: Mapping[str, Any], worth: float) -> Trial:
+    return Trial(settings=settings, folds=[[BlockScore(worth, worth, -worth)] * 4], seconds=1.0)
+
+
+def searched(traits: Traits, worth: Worth, *fixed: str) -> list[Mapping[str, Any]]:
+    """The settings of all trials of a search in which models are worth what `worth` says."""
+    trials: list[Trial] = []
+    while settings := next_candidate(trials, Subject(traits, 6), fixed):
+        trials.append(trial(settings, worth(settings)))
+    return [each.settings for each in trials]
+
+
+def test_the_best_guess_is_first_and_each_change_is_tried_once_where_none_is_better() -> None:
+    found = searched(TWO, lambda _: 0.5)
+    assert found[0] == START
+    assert len(found) == len({str(sorted(each.items())) for each in found}) == 14
+    assert [each["model"] for each in found[-2:]] == ["both", "lstm"]
+    assert {"model": "fasttext", "positive_weight": 0.125} in found
+
+
+def test_a_change_that_is_better_stays_and_what_follows_changes_it_further() -> None:
+    found = searched(TWO, lambda settings: 0.5 + (settings.get("loss") == "bce") + (settings.get("ngrams") == 3))
+    assert found[1] == {"model": "fasttext", "loss": "bce"}
+    assert all(each.get("loss") == "bce" for each in found[2:])
+    assert found[-2] == {"model": "both", "loss": "bce"}
+    assert {"model": "fasttext", "loss": "bce", "ngrams": 3, "char_ngrams": "3-6"} in found
+
+
+def test_epochs_are_doubled_as_long_as_that_helps() -> None:
+    found = searched(TWO, lambda settings: float(min(settings.get("epochs", 6), 24)))
+    assert [each["epochs"] for each in found if "epochs" in each and len(each) == 2][:3] == [12, 24, 48]
+
+
+def test_a_model_beside_the_lstm_is_tried_early_on_short_texts_alone() -> None:
+    models = [each["model"] for each in searched(TWO._replace(words=9.0), lambda _: 0.5)]
+    assert models.index("both") < 5
+    assert models.count("both") == 1
+
+
+def test_what_depends_on_ratings_or_on_two_classes_is_tried_with_these_alone() -> None:
+    found = searched(Traits(ratio=None, rated=False, words=200.0), lambda _: 0.5)
+    assert not any({"loss", "positive_weight"} & each.keys() for each in found)
+    equal = searched(TWO._replace(ratio=1.5), lambda _: 0.5)
+    assert not any("positive_weight" in each for each in equal)
+
+
+def test_options_that_were_given_are_not_changed() -> None:
+    found = searched(TWO, lambda _: 0.5, "epochs", "learning_rate")
+    assert not any({"epochs", "learning_rate"} & each.keys() for each in found)
+    config = configured({**PLACES, "model": AUTO, "epochs": 3, "word_dropout": 0.1, "seed": 7})
+    assert config.fixed == ("epochs", "word_dropout")
+    both, fasttext = (configured_candidate(config, {"model": model, "ngrams": 3}) for model in ("both", "fasttext"))
+    assert (both.epochs, both.word_dropout, both.seed, both.ngrams, both.fixed) == (3, 0.1, 7, 3, ())
+    assert (fasttext.epochs, fasttext.word_dropout, fasttext.optimiser) == (3, 0.0, "adagrad")
+
+
+@pytest.mark.parametrize("model", SEARCHED_FOR)
+def test_a_candidate_has_the_configuration_of_its_options_as_they_are_typed(model: str) -> None:
+    config = configured({**PLACES, "model": AUTO, "metric": "f1-macro", "minutes": 2.0})
+    assert configured_candidate(config, {"model": model, "epochs": 5}) == configured(
+        {**PLACES, "model": model, "epochs": 5, "metric": "f1-macro"}
+    )
+
+
+def test_what_is_searched_are_the_options_in_which_models_or_candidates_differ() -> None:
+    defaults = {name for model in SEARCHED_FOR for name in MODEL_DEFAULTS[model]}
+    tried = {name for each in searched(TWO, lambda _: 0.5) for name in each}
+    assert set(SEARCHED) == (defaults | tried) - {"model", "char_ngrams"}
+
+
+def test_ranks_are_told_what_was_given_and_nothing_else_that_is_searched() -> None:
+    config = configured({**PLACES, "model": AUTO, "epochs": 3})
+    words = as_words(config)
+    assert set(words) & set(SEARCHED) == {"epochs"}
+    assert from_words(words, endless=False) == config
+
+
+def test_a_run_that_goes_on_has_the_settings_that_the_search_chose() -> None:
+    config = configured({**PLACES, "model": AUTO, "epochs": 3})
+    kept = {"fixed": ["epochs"], "trials": [trial(START, 0.5).plain(), trial({"model": "both"}, 0.7).plain()]}
+    state = {"config": {"model": "both"}, "search": kept}
+    assert resumed_candidate(config, state) == configured_candidate(config, {"model": "both"})
+    assert resumed_candidate(config, {**state, "config": {"model": AUTO}}) == config
+    assert resumed_candidate(config, {**state, "search": {}}).model == AUTO
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"model": "lstm", "minutes": 1.0}, "--minutes is the time of a search, and --model lstm needs none"),
+        ({"model": AUTO, "embeddings": "v.txt"}, "--embeddings is what one model starts from"),
+        ({"model": AUTO, "preset": "reference"}, "--preset reference has a model of its own"),
+        ({"model": AUTO, "char_ngrams": "3-6"}, "but --model auto has none; leave it out, or take --model fasttext"),
+    ],
+)
+def test_what_a_search_cannot_have_is_a_sentence(given: Mapping[str, Any], sentence: str) -> None:
+    with pytest.raises(TrainingError, match=sentence):
+        configured({**PLACES, **given})
+
+
+def test_a_search_is_the_default_where_neither_a_model_nor_a_preset_is_given() -> None:
+    assert default_model({"epochs": 3}) == {"model": AUTO}
+    assert default_model({"preset": "reference"}) == default_model({"model": "lstm"}) == {}
+    assert TrainConfig(**PLACES, model=AUTO).search_seconds == 300

@@ -1,0 +1,76 @@
+"""Trials are compared block by block, by the first measure in which they differ by more than chance."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from trainer.search.trials import Trial, best_of, differences, is_better, is_hopeless
+from trainer.task import BlockScore
+
+HARD = (0.0, -0.1, -0.3, 0.1)
+"""What makes a block hard for every model."""
+
+
+def trial(score: float = 0.8, loss: float = 0.4, *, noise: float = 0.001, folds: int = 2) -> Trial:
+    def block(number: int) -> BlockScore:
+        more = noise * (-1) ** number
+        return BlockScore(score + HARD[number] + more, 0.5, loss - HARD[number] - more)
+
+    blocks = [block(number) for number in range(len(HARD))]
+    return Trial(settings={"model": "fasttext", "epochs": 3}, folds=[blocks] * folds, seconds=2.0)
+
+
+BASE = trial(noise=0.0)
+
+
+@pytest.mark.parametrize(
+    ("challenger", "better"),
+    [
+        (trial(0.81), True),
+        (trial(0.79, 0.41), False),
+        (trial(0.8005, 0.395, noise=0.003), True),
+        (trial(0.7995, 0.405, noise=0.003), False),
+        (trial(0.799, 0.39), True),
+        (trial(loss=0.41), False),
+        (trial(), False),
+        (trial(0.801, noise=0.01), False),
+    ],
+)
+def test_a_trial_wins_that_is_better_by_more_than_chance_in_score_and_log_loss_together(
+    challenger: Trial, better: bool
+) -> None:
+    assert is_better(challenger, BASE) is better
+
+
+def test_of_models_that_weight_classes_the_score_alone_decides() -> None:
+    weighted = replace(trial(0.81, 0.5), settings={"model": "fasttext", "positive_weight": 0.1})
+    assert is_better(weighted, BASE)
+    assert not is_better(BASE, weighted)
+    assert is_better(weighted, replace(BASE, settings=weighted.settings))
+    assert not is_better(trial(0.81, 0.5), BASE)
+
+
+def test_what_makes_a_block_hard_is_no_error_of_the_difference() -> None:
+    score, _ = differences(trial(0.81), BASE)
+    assert score.mean == pytest.approx(0.01)
+    assert score.error < 0.001
+
+
+def test_other_folds_are_needed_unless_a_trial_is_worse() -> None:
+    assert is_hopeless(trial(0.79, folds=1), BASE)
+    assert not is_hopeless(trial(0.81, folds=1), BASE)
+    assert not is_hopeless(trial(0.799, noise=0.008, folds=1), BASE)
+    assert not is_hopeless(Trial(settings={}, folds=(), seconds=0.0), BASE)
+
+
+def test_of_equally_good_trials_the_first_is_taken_and_one_without_a_score_never() -> None:
+    empty = Trial(settings={"model": "both"}, folds=(), seconds=1.0)
+    same, better = trial(), trial(0.81)
+    assert best_of([BASE, same, empty]) is BASE
+    assert best_of([BASE, better, same, empty]) is better
+    assert empty.score is None
+
+
+def test_a_trial_is_the_same_after_json() -> None:
+    assert Trial.of(json.loads(json.dumps(BASE.plain()))).score == BASE.score

@@ -1,0 +1,84 @@
+"""Rows to compare models by: folds of the training rows, and the scores of a model on those that it did not learn from.
+
+Equal texts are in the same fold, whatever their labels: else a model would be measured by what it has learnt by heart.
+Few rows are held out several times, each time others, because a fifth of them would not tell two models apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from trainer.classification.calibration import ACCURACY, BALANCED, F1_MACRO, calibrated
+from trainer.classification.data import TextData, place_rows
+from trainer.classification.losses import Loss
+from trainer.classification.metrics import Confusion, accuracy, balanced_accuracy, macro_f1
+from trainer.classification.rows import Rows
+from trainer.order import IntArray
+from trainer.task import BlockScore
+
+_MOST_ROWS = 100_000
+"""The most rows of all folds together: on more rows a search would take longer, and hardly choose better."""
+_PARTS = 5
+"""A fold is one of so many parts, held out."""
+_ENOUGH = 10_000
+"""Rows held out, in all folds together, where there are as many."""
+_BLOCK_ROWS, _FEWEST_BLOCKS, _MOST_BLOCKS = 150, 5, 20
+_CHUNK = 4096
+
+_METRICS = {ACCURACY: accuracy, F1_MACRO: macro_f1, BALANCED: balanced_accuracy}
+
+
+def folds(data: TextData, device: torch.device, *, rows_in: str) -> Sequence[TextData]:
+    """Splits of the training rows, each with what is held out as validation rows; none where a part of one would have
+    no row of a class of two."""
+    rows = data.training
+    count = min(len(rows), _MOST_ROWS)
+    numbers = (np.arange(count) * (len(rows) / count)).astype(np.int64)  # at equal distances
+    parts = _parts(rows, numbers)
+    needed = min(_PARTS, max(1, -(-_ENOUGH * _PARTS // count)))
+    found = []
+    for part in range(needed):
+        training, held_out = (rows.chosen(numbers[which]) for which in (parts != part, parts == part))
+        if not len(held_out) or (len(data.classes) <= 2 and not 0 < int(training.labels.sum()) < len(training)):
+            return ()
+        training = place_rows(training, device, rows_in=rows_in)
+        found.append(replace(data, training=training, validation=held_out))
+    return found
+
+
+def _parts(rows: Rows, numbers: IntArray) -> npt.NDArray[np.int64]:
+    """(n,): the part, of _PARTS, of each of these rows (n,), by its words."""
+    mixed = np.random.default_rng(0).integers(1 << 63, size=int(rows.tokens.max()) + 1, dtype=np.uint64)
+    found = []
+    for start in range(0, len(numbers), _CHUNK):
+        batch = rows.whole_batch(numbers[start : start + _CHUNK], torch.device("cpu"))
+        lengths = batch.lengths.numpy()
+        found.append(np.add.reduceat(mixed[batch.tokens.numpy()], np.cumsum(lengths) - lengths))
+    return ((np.concatenate(found) >> np.uint64(32)) % np.uint64(_PARTS)).astype(np.int64)
+
+
+def block_scores(loss: Loss, logits: Tensor, labels: Tensor, metric: str) -> Sequence[BlockScore]:
+    """The scores of blocks of rows with these `logits` (n, classes) and `labels` (n,), n > 0, calibrated on all.
+
+    By the accuracy alone models that find rows of a rare class would look no better than one that finds none. So their
+    score is two thirds of the accuracy and one third of the macro-F1, which are nearly the same where classes are
+    equally frequent."""
+    loss, _ = calibrated(loss, logits, labels, metric)
+    probabilities = loss.probabilities_of(logits)  # (n, classes)
+    predictions = (probabilities[:, 1] > loss.threshold).long() if loss.classes == 2 else probabilities.argmax(1)
+    cells = loss.classes * labels + predictions
+    losses = F.nll_loss(probabilities.clamp(min=1e-12).log(), labels, reduction="none")
+    blocks = max(1, min(len(labels), max(_FEWEST_BLOCKS, min(_MOST_BLOCKS, len(labels) // _BLOCK_ROWS))))
+    found = []
+    for block in range(blocks):  # rows may be in the order of their labels
+        counts = torch.bincount(cells[block::blocks], minlength=loss.classes**2)
+        confusion = Confusion.of(counts.tolist())
+        worth = _METRICS[metric](confusion)
+        score = (2 * worth + macro_f1(confusion)) / 3 if metric == ACCURACY else worth
+        found.append(BlockScore(score, worth, float(losses[block::blocks].mean())))
+    return found

@@ -1,0 +1,101 @@
+"""Which settings a search tries, and in which order: first the best guess, then one change after the other of the best
+so far, as fastText's autotune and other coordinate searches do.
+
+Everything here follows from the trials alone, so that a resumed search goes on as it would have.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from trainer.config import TrainConfig
+from trainer.options.presets import MODEL_DEFAULTS
+from trainer.registry import MODELS
+from trainer.search.trials import Trial, best_of
+from trainer.task import Traits
+
+Settings = Mapping[str, Any]
+
+START: Settings = {"model": "fasttext"}
+"""The best guess: the quickest model, and on long texts and unequal classes the most accurate one."""
+_UNTRIED = Trial(settings=START, folds=(), seconds=0.0)
+_UNEQUAL = 2.0
+"""How many times more rows than the other one of two classes has, from which its weight is tried."""
+_SLOW = ("both", "lstm")
+_SHORT = 100.0
+"""Words of short texts: those that an LSTM beside fastText's model often helps."""
+_SHARED = ("loss", "positive_weight")
+"""Settings that another model takes over."""
+_OF_FASTTEXT: Sequence[Settings] = (
+    {"ngrams": 3},
+    {"char_ngrams": "3-6"},
+    {"embedding": 50, "dropout": 0.8},
+    {"ngrams": 1},
+)
+
+
+class Subject(NamedTuple):
+    """What candidates depend on, besides the trials."""
+
+    traits: Traits
+    epochs: int
+    """The passes over the rows that a model has by default."""
+
+
+def configured_candidate(config: TrainConfig, settings: Settings) -> TrainConfig:
+    """The configuration of a candidate in a run of `config`, whose fixed options it keeps."""
+    kept = {name: getattr(config, name) for name in config.fixed}
+    values = {**MODEL_DEFAULTS[settings["model"]], **settings, **kept}
+    if MODELS[settings["model"]].reads_whole_texts:
+        values["word_dropout"] = 0.0
+    return replace(config, **values, fixed=(), minutes=None)
+
+
+def resumed_candidate(config: TrainConfig, state: Mapping[str, Any]) -> TrainConfig:
+    """The configuration of a run of `config` that goes on from `state` (output/checkpoint.py): that of the search, or
+    of the settings that it chose. Options that were fixed stay so."""
+    found = state["search"]
+    config = replace(config, fixed=tuple(found.get("fixed", ())))
+    if state["config"]["model"] == config.model or not found:
+        return config
+    return configured_candidate(config, best_of([Trial.of(trial) for trial in found["trials"]] or [_UNTRIED]).settings)
+
+
+def next_candidate(trials: Sequence[Trial], subject: Subject, fixed: Sequence[str]) -> Settings | None:
+    """The settings to try after these trials; None where nothing is left that may be better. Options that are `fixed`
+    do not change."""
+    if not trials:
+        return START
+    best, tried = best_of(trials).settings, [trial.settings for trial in trials]
+    for candidate in _neighbours(best, subject):
+        changed = {name for name in {*candidate, *best} if candidate.get(name) != best.get(name)}
+        if candidate not in tried and changed.isdisjoint(fixed):
+            return candidate
+    return None
+
+
+def _neighbours(best: Settings, subject: Subject) -> Iterator[Settings]:
+    """The best settings so far with one change, those that help most often first."""
+    fast, short = best["model"] not in _SLOW, subject.traits.words < _SHORT
+    others = [{name: best[name] for name in _SHARED if name in best} | {"model": model} for model in _SLOW if fast]
+    yield from ({**best, **change} for change in _of_the_loss(subject.traits))
+    yield from others[: 1 if short else 0]
+    yield from ({**best, **change} for change in (*(_OF_FASTTEXT if fast else ()), *_of_the_steps(best, subject)))
+    yield from others
+
+
+def _of_the_loss(traits: Traits) -> Iterator[Settings]:
+    if traits.rated:
+        yield {"loss": "bce"}
+    if traits.ratio is not None and max(traits.ratio, 1 / traits.ratio) > _UNEQUAL:
+        yield {"positive_weight": traits.ratio}
+        yield {"positive_weight": traits.ratio**0.5}
+
+
+def _of_the_steps(best: Settings, subject: Subject) -> Iterator[Settings]:
+    epochs = best.get("epochs", subject.epochs)
+    rate = best.get("learning_rate", MODEL_DEFAULTS[best["model"]].get("learning_rate", TrainConfig.learning_rate))
+    yield {"epochs": 2 * epochs}
+    yield {"epochs": max(1, epochs // 2)}
+    yield {"learning_rate": rate / 2}
+    yield {"learning_rate": 2 * rate}

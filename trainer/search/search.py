@@ -1,0 +1,207 @@
+"""The search of `--model auto`, on all ranks together: trials one after the other, until the time is over or nothing is
+left to try.
+
+A trial trains a model by the same loop as any run, on the same ranks, but on a part of the training rows, and is
+measured on the rest of them. Validation and test rows are not touched: the model that is chosen is then trained and
+calibrated as if its settings had been given. Only the first rank looks at the clock, and its decisions are broadcast.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from common.errors import TrainingError
+from common.files import indented_json
+from trainer.clock import Clock
+from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks, Stop
+from trainer.loop import Trainer
+from trainer.order import BatchOrder
+from trainer.output import checkpoint
+from trainer.output.checkpoint import RunProgress
+from trainer.output.lines import End, Line, Note
+from trainer.output.lines import Search as SearchLine
+from trainer.output.record import Record, print_notice
+from trainer.output.reporter import open_record
+from trainer.output.run_files import CHECKPOINTS, SUMMARY, write_whole
+from trainer.rank_errors import DivergedError
+from trainer.search.candidates import Settings, Subject, configured_candidate, next_candidate
+from trainer.search.told import told, trial_line
+from trainer.search.trials import Trial, best_of, is_hopeless
+from trainer.task import TRAINING, VALIDATION, BlockScore, RunData, task_class
+
+
+class Search:
+    """A search on this rank. All ranks call each method at once."""
+
+    def __init__(
+        self, config: TrainConfig, ranks: Ranks, data: RunData, *, trials: Sequence[Mapping[str, Any]], stop: Stop
+    ) -> None:
+        """`trials`: those of the search that goes on, as a checkpoint has them. Raises TrainingError on all ranks if
+        the output cannot be written."""
+        self._config, self._ranks, self._data, self._stop = config, ranks, data, stop
+        self._trials = [Trial.of(trial) for trial in trials]
+        self._task = task_class(config.model)
+        self._folds = self._task.folds(config, ranks, data)
+        steps = BatchOrder(
+            rows=data.sizes[TRAINING], global_batch=config.batch_for(ranks.world_size), seed=config.seed
+        ).steps
+        self._subject = Subject(self._task.traits(data), config.epochs_for(steps))
+        self._until = time.monotonic() + config.search_seconds - self._spent
+        self._stopped: Trainer | None = None
+        with ranks.agreement():
+            self._record = open_record(config.output, fresh=not trials) if ranks.is_first else Record(None, fresh=False)
+
+    @property
+    def _spent(self) -> float:
+        """Seconds of all trials."""
+        return sum(trial.seconds for trial in self._trials)
+
+    def run(self) -> dict[str, Any] | None:
+        """Make trials; returns the content of summary.json if the run was asked to stop meanwhile, else None. Raises
+        TrainingError on all ranks if the first trial cannot be made."""
+        with self._record:
+            rows = self._folds[0].sizes[TRAINING] if self._folds else 0
+            limit = self._config.search_seconds
+            self._write(SearchLine(limit=limit, spent=self._spent, rows=rows, folds=len(self._folds)))
+            while (settings := self._ranks.broadcast(self._next())) is not None:
+                trial = self._try(settings)
+                if self._stopped:
+                    return self._stop_summary(self._stopped)
+                self._trials.append(Trial.of(self._ranks.broadcast(trial.plain())))
+                self._write(trial_line(self._trials))
+                self._save()
+        return None
+
+    def chosen(self) -> tuple[TrainConfig, dict[str, Any]]:
+        """The configuration of the run that follows, and what its checkpoints and its summary have of the search."""
+        best = best_of(self._trials).settings if self._trials else self._first()
+        return configured_candidate(self._config, best), {
+            **self._kept(),
+            "told": told(self._config, self._trials, best),
+        }
+
+    def _first(self) -> Settings:
+        first = next_candidate((), self._subject, self._config.fixed)
+        assert first is not None
+        return first
+
+    def _next(self) -> Settings | None:
+        """What the first rank would try next."""
+        if not self._folds or (self._trials and time.monotonic() > self._until):
+            return None
+        return next_candidate(self._trials, self._subject, self._config.fixed)
+
+    def _try(self, settings: Settings) -> Trial:
+        """Train and measure on one fold after the other, as long as the model may still be the best. Folds for which
+        the time does not suffice are left out, but for the very first one."""
+        began, folds = time.monotonic(), list[Sequence[BlockScore]]()
+        for data in self._folds:
+            limited = _Limited(self._stop, self._until if self._trials or folds else None)
+            trainer = self._trainer(settings, data, limited)
+            try:
+                scores = trainer.measure()
+            except DivergedError:
+                if not self._trials:
+                    raise
+                break
+            if scores is None:
+                if any(self._ranks.gather(self._stop.made)):
+                    self._stopped = trainer
+                break
+            folds.append([BlockScore(*block) for block in self._ranks.broadcast([tuple(block) for block in scores])])
+            trial = Trial(settings=settings, folds=folds, seconds=0.0)
+            if self._trials and is_hopeless(trial, best_of(self._trials)):
+                break
+        return Trial(settings=settings, folds=folds, seconds=time.monotonic() - began)
+
+    def _trainer(self, settings: Settings, data: RunData, stop: "_Limited") -> "TrialTrainer":
+        config, data, _ = self._task.resolve_config(configured_candidate(self._config, settings), self._ranks, data)
+        batch = config.batch_for(self._ranks.world_size)
+        order = BatchOrder(rows=data.sizes[TRAINING], global_batch=batch, seed=config.seed)
+        return TrialTrainer(
+            config,
+            self._ranks,
+            data,
+            order,
+            saved=None,
+            clock=Clock(),
+            stop=stop if self._ranks.is_first else self._stop,
+        )
+
+    def _kept(self) -> dict[str, Any]:
+        """What a resumed run has to know of the search."""
+        return {"fixed": list(self._config.fixed), "trials": [trial.plain() for trial in self._trials]}
+
+    def _save(self) -> None:
+        """Write a checkpoint, which has no model yet; the first rank reports what it cannot write."""
+        if not self._ranks.is_first:
+            return
+        state = {
+            "format": checkpoint.FORMAT,
+            "config": self._config.plain(),
+            "digest": self._data.digest,
+            "global_batch": self._config.batch_for(self._ranks.world_size),
+            "launchers": sorted(self._ranks.launchers),
+            "progress": vars(RunProgress()),
+            "model": {},
+            "optimiser": {},
+            "task": {},
+            "search": self._kept(),
+        }
+        try:
+            checkpoint.save(self._config.output / CHECKPOINTS, state, steps=0)
+        except TrainingError as error:
+            text = f"no checkpoint of the search: {error}"
+            print_notice(text)
+            self._write(Note(text=text))
+
+    def _stop_summary(self, trainer: Trainer) -> dict[str, Any]:
+        """Report that the search was stopped in a trial, for which a checkpoint is written; returns the content of
+        summary.json."""
+        self._save()
+        best = best_of(self._trials).settings if self._trials else self._first()
+        found = told(self._config, self._trials, best)
+        found["verdict"] = f"stopped in trial {len(self._trials) + 1}"
+        summary = {**trainer.summary(None), "search": found}
+        if self._ranks.is_first:
+            write_whole(self._config.output / SUMMARY, indented_json(summary))
+        self._write(End(summary=summary))
+        return summary
+
+    def _write(self, line: Line) -> None:
+        self._record.write(line)
+
+
+class _Limited:
+    """A stop that is also made when the time is over."""
+
+    def __init__(self, stop: Stop, until: float | None) -> None:
+        """`until`: a moment of time.monotonic(); None: there is no limit."""
+        self._stop, self._until = stop, until
+
+    @property
+    def made(self) -> bool:
+        """Whether the run was asked to stop, or the time is over."""
+        return self._stop.made or (self._until is not None and time.monotonic() > self._until)
+
+
+class TrialTrainer(Trainer):
+    """A training run that nothing is kept of but how good its model is."""
+
+    silent = True
+
+    def initial_rates(self) -> list[float]:
+        """Rows per second of every rank; one rank alone needs no rate, which takes as long as a short trial."""
+        return super().initial_rates() if self.ranks.world_size > 1 else [1.0]
+
+    def validate(self) -> None:
+        """Its rows are measured at its end alone."""
+
+    def measure(self) -> Sequence[BlockScore] | None:
+        """Train, and return the scores on the rows held out; None if it was asked to stop."""
+        self.learn()
+        if self.stopped:
+            return None
+        split = self.balancer.split(self.data.sizes[VALIDATION])
+        return self.task.block_scores(split=split, stop=lambda: self.stop.made)
