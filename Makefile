@@ -37,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup inputs demo test test-slow test-all lint format hooks lock bench gpu prices clean
+.PHONY: help setup inputs demo test test-slow test-all lint reference format hooks lock bench gpu prices clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -59,14 +59,18 @@ test-slow: .venv/.ready-bench $(INPUTS) ## the slow tests
 test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## all tests, and which lines none of them runs
 	$(PYTEST) --cov --cov-report=term
 
-lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, scripts, rules for the templates
+lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, the reference, scripts, templates
 	ruff format --check .
 	ruff check .
 	mypy
 	mypy app.py examples
 	lint-imports
+	mkdocs build --quiet
 	shellcheck .ci/run $(wildcard bootstrap/*/*/*.sh)
 	pytest --quiet -m lint
+
+reference: .venv/.ready-dev ## make the reference of the package shoal, build/reference/index.html
+	mkdocs build --quiet
 
 format: .venv/.ready-dev ## bring the code into ruff's form, and mend what ruff can mend
 	ruff check --fix .

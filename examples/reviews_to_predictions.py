@@ -7,8 +7,7 @@ the dataset and the model. docs/python.md explains each step.
 import sys
 from pathlib import Path
 
-from jobs import preprocess
-from trainer import load_model, train
+from shoal import load_model, preprocess, train
 
 TEXTS = ("It broke after a week.", "The best lamp that I ever had!")
 

@@ -17,12 +17,18 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from shoal.balance import BalancedBatches, bounded
+from shoal.balance import BalancedBatches
+from shoal.balance.batches import bounded
 from tests.shoal.balanced_program import ROWS
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "tests.shoal.balanced_program"
 EXAMPLE = ROOT / "examples" / "balance_unequal_gpus.py"
+
+
+def without_gpus() -> dict[str, str]:
+    """The environment of a program that finds this project from anywhere."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
 
 
 def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     given = json.dumps({"output": str(output), **what})
-    alone = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    alone = without_gpus()
     together = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     started = [
         subprocess.Popen(

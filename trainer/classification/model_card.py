@@ -37,7 +37,7 @@ shoal predict --model FOLDER reviews.csv
 `FOLDER` is this folder, or its copy on S3 (`s3://bucket/prefix`). From Python:
 
 ```python
-from trainer import load_model
+from shoal import load_model
 
 model = load_model("FOLDER")
 predictions = model.predict(["It broke after a week."])

@@ -12,11 +12,11 @@ from corpus.reading import s3
 from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CutConnection, Denied, Throttled
+from shoal import Model
 from tests.trainer.classification import made_encoder
 from tests.trainer.classification.made_models import random_model, write_old_file
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
-from trainer.interface import Model
 
 BUCKET = "models"
 FILES = ["README.md", "config.json", "measures.json", "model.safetensors", "vocabulary.txt"]

@@ -11,8 +11,8 @@ from bootstrap.cli.main import main
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
+from shoal import Model
 from tests.bootstrap.cli.known_model import TOPICS, save_topics
-from trainer.interface import Model
 from trainer.output.program_file import SOFTMAX, ProgramFile, write_program_file
 
 LABELLED = "__label__ham Good day\n__label__spam good day\n__label__ham day\n"

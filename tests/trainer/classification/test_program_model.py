@@ -17,6 +17,7 @@ from benchmarks.real_reviews import ABSENT, REVIEWS
 from common.errors import TrainingError
 from corpus.text import word_ids
 from corpus.tokens import END_OF_LINE, char_ngrams, line_words, ngram_buckets, token_hash
+from shoal import Model
 from tests.trainer.classification.made_models import random_fasttext, random_model
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
@@ -25,7 +26,6 @@ from trainer.classification.model_folder import write_model
 from trainer.classification.program_export import UNKNOWN_WORD, program_line
 from trainer.classification.program_model import ProgramRows
 from trainer.classification.trained_model import TrainedModel
-from trainer.interface import Model
 from trainer.output.program_file import ProgramFile
 
 KNOWN = ("good", "bad", "not", "caf\u00e9", "\u65e5\u672c\u8a9e", "!", "x" * 30, "<b>", "GOOD")

@@ -1,22 +1,4 @@
-"""Data-parallel training over GPUs of unequal speed, for any PyTorch program with `torch.distributed`.
-
-A global batch has the same rows on any number of ranks; how many of them each rank computes follows its measured speed,
-so that no rank waits for another:
-
-    batches = BalancedBatches(len(dataset), global_batch=256)
-    loader = DataLoader(dataset, batch_sampler=batches)
-    model = DistributedDataParallel(model)
-    batches.measure(model)
-    for epoch in range(epochs):
-        for inputs, labels in loader:
-            with batches.step() as step:
-                loss = loss_function(model(inputs), labels)  # the mean over this rank's rows
-                (loss * step.loss_scale).backward()
-            optimiser.step()
-            optimiser.zero_grad()
-
-`loss_scale` makes DDP's mean over the ranks the mean over the rows of the global batch.
-"""
+"""The batch sampler, and the step on each of its batches."""
 
 import time
 import warnings
@@ -42,6 +24,8 @@ from trainer.order import BatchOrder, IntArray
 class Step:
     """A step of this rank."""
 
+    number: int
+    """Steps before it, over all epochs."""
     rows: int
     """The rows that this rank computes."""
     of: int
@@ -121,6 +105,11 @@ class BalancedBatches(Sampler[list[int]]):
         return self._order.steps
 
     @property
+    def ranks(self) -> int:
+        """The number of ranks."""
+        return self._world
+
+    @property
     def epoch(self) -> int:
         """The epoch of the next step, from 0."""
         return self._done // self._order.steps
@@ -135,7 +124,7 @@ class BalancedBatches(Sampler[list[int]]):
             begin = int(split[: self._rank].sum())
             rows = int(split[self._rank])
             self._given = number + 1
-            self._ahead.append(Step(rows, len(batch), self._world * rows / len(batch)))
+            self._ahead.append(Step(number, rows, len(batch), self._world * rows / len(batch)))
             # A rank without rows takes part in each collective all the same, with a row that counts nothing.
             yield batch[begin : begin + rows].tolist() if rows else batch[:1].tolist()
 
@@ -160,6 +149,16 @@ class BalancedBatches(Sampler[list[int]]):
         self._done += 1
         if self._world > 1 and (self._done in FIRST_REBALANCES or self._done % self._every == 0):
             self._rebalance()
+
+    def skip_to(self, number: int) -> None:
+        """Go on at the step of this number, within the epoch: batches before it that were handed out have no steps. For
+        programs that resume by drawing batches and dropping them. Raises ValueError for a number of another epoch.
+        """
+        if number < self._done or number // self._order.steps != self.epoch:
+            raise ValueError(f"step {number} is not one to come of the epoch of step {self._done}")
+        while self._ahead and self._ahead[0].number < number:
+            self._ahead.popleft()
+        self._done = number
 
     def measure(
         self, model: DistributedDataParallel, hook: Callable[..., Any] | None = None, state: Any = None

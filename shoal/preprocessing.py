@@ -1,14 +1,13 @@
-"""Preprocessing for programs: what `from jobs import ...` gives. See docs/python.md."""
+"""Preprocessing."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.dataset_settings import DEFAULT as DEFAULT
-from corpus.dataset_settings import Settings as Settings
+from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from jobs.merge import MergeResult as MergeResult
+from jobs.merge import MergeResult
 from jobs.pipeline import Progress, preprocess_locally
 
 Files = str | Path | Sequence[str | Path]
@@ -27,9 +26,22 @@ def preprocess(
 ) -> MergeResult:
     """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine; returns what was made and counted.
 
-    `settings` are those of the dataset, such as `replace(DEFAULT, test_share=0.2)`. `reading` has fields of
-    `corpus.reading.sources.ReadingOptions`, such as `label="sentiment"`, for files whose format is not detected. Raises
-    DataError for input that cannot be used, JobError for a job that failed.
+    Args:
+        files: Paths of files and folders, patterns, or addresses s3://...
+        output: The folder of the results.
+        test_files: Files whose rows are the test rows; without any, a share of the others is.
+        exclude: Files among those that are not read.
+        settings: Those of the dataset (default: `DEFAULT`), such as `replace(DEFAULT, test_share=0.2)`.
+        progress: Called with the name of a stage, and what is done of it.
+        reading: How files are read whose format is not detected, such as `label="sentiment"`, `text=("title", "body")`,
+            `kind="csv"`.
+
+    Returns:
+        The path of the dataset, its counts and its digest, and how many lines were malformed.
+
+    Raises:
+        DataError: The input cannot be used.
+        JobError: A job failed.
     """
     settings = settings or DEFAULT
     options = ReadingOptions(

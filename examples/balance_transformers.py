@@ -1,0 +1,80 @@
+"""A small Transformer that is fine-tuned by the Trainer of Hugging Face's library over GPUs of unequal speed.
+
+    torchrun --nproc-per-node 2 examples/balance_transformers.py OUTPUT
+
+Its sentences are made up, and its first weights are random: with texts of your own, and `from_pretrained`, nothing else
+would differ. `pip install transformers accelerate` first. Without GPUs the ranks compute on the machine's cores;
+`SLOW_RANK=1` makes rank 1 compute about twice as much for each of its rows.
+"""
+
+import os
+import random
+import sys
+from typing import Any
+
+import torch
+from transformers import BertConfig, BertForSequenceClassification, TrainingArguments
+
+from shoal.balance.transformers import BalancedTrainer
+
+WORDS = ("the", "lamp", "book", "was", "very", "quite", "good", "fine", "poor", "broken")
+LENGTH, TEXTS = 8, 1600
+
+
+def made_texts(seed: int) -> list[dict[str, Any]]:
+    """Texts of words by chance, positive where more of them are good than poor."""
+    chance, found = random.Random(seed), list[dict[str, Any]]()  # noqa: S311
+    while len(found) < TEXTS:
+        words = chance.choices(range(len(WORDS)), k=LENGTH)
+        good, poor = (sum(word in pair for word in words) for pair in ((6, 7), (8, 9)))
+        if good != poor:
+            found.append({"input_ids": words, "labels": int(good > poor)})
+    return found
+
+
+def main(output: str) -> None:
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(
+        BertConfig(
+            vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64
+        )
+    )
+    if os.environ.get("SLOW_RANK") == os.environ.get("RANK", "0"):
+        slow_down(model)
+    test = made_texts(seed=1)
+    arguments = TrainingArguments(
+        output_dir=output,
+        per_device_train_batch_size=32,
+        num_train_epochs=3,
+        learning_rate=2e-3,
+        save_strategy="no",
+        use_cpu=not torch.cuda.is_available(),
+        report_to=[],
+        disable_tqdm=True,
+    )
+    trainer = BalancedTrainer(
+        model=model, args=arguments, train_dataset=made_texts(seed=0), eval_dataset=test, compute_metrics=accuracy
+    )
+    trainer.train()
+    found = trainer.evaluate()
+    if trainer.is_world_process_zero() and trainer.batches is not None:
+        print(f"accuracy {found['eval_accuracy']:.1%}, rows of each rank {trainer.batches.shares}")
+
+
+def accuracy(found: Any) -> dict[str, float]:
+    return {"accuracy": float((found.predictions.argmax(1) == found.label_ids).mean())}
+
+
+def slow_down(model: BertForSequenceClassification) -> None:
+    """Have a model compute each layer of its encoder once more."""
+
+    def again(layer: torch.nn.Module, given: tuple[Any, ...], _: Any) -> None:
+        with torch.no_grad():
+            layer.forward(*given)
+
+    for each in model.bert.encoder.layer:
+        each.register_forward_hook(again)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

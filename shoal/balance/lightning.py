@@ -1,0 +1,70 @@
+"""`shoal.balance` for the Trainer of Lightning: GPUs of unequal speed, by its DDP strategy.
+
+def train_dataloader(self):  # of the module, or of its data module
+    return DataLoader(dataset, batch_sampler=BalancedBatches(len(dataset), global_batch=256))
+
+trainer = Trainer(strategy="ddp", use_distributed_sampler=False, callbacks=[Balance()])
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from shoal.balance.batches import BalancedBatches, Step
+
+
+class Balance(Callback):  # type: ignore[misc]
+    """Measures the ranks, scales their losses, and keeps in checkpoints where the training is. `training_step` returns
+    the mean loss over its rows, as always."""
+
+    def __init__(self) -> None:
+        self._batches: BalancedBatches | None = None
+        self._state: Mapping[str, Any] | None = None
+        self._open = ExitStack()
+        self._step: Step | None = None
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Find the sampler. Raises TypeError where the DataLoader has another, or ranks train by another strategy than
+        DDP."""
+        found = getattr(trainer.train_dataloader, "batch_sampler", None)
+        if not isinstance(found, BalancedBatches):
+            raise TypeError(
+                "the training DataLoader has no BalancedBatches as its batch_sampler; give it one, and "
+                "use_distributed_sampler=False to the Trainer"
+            )
+        self._batches = found
+        if isinstance(trainer.strategy.model, DistributedDataParallel):
+            found.measure(trainer.strategy.model)
+        elif found.ranks > 1:
+            raise TypeError(f"{type(trainer.strategy).__name__} cannot be balanced; give strategy='ddp' to the Trainer")
+        if self._state is not None:
+            found.load_state_dict(self._state)
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        """Begin a step."""
+        assert self._batches is not None
+        self._step = self._open.enter_context(self._batches.step())
+
+    def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
+        """Scale the loss, in place."""
+        if self._step is not None:
+            loss.mul_(self._step.loss_scale)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """End the step."""
+        self._step = None
+        self._open.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the training is."""
+        return self._batches.state_dict() if self._batches else {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on there once the training begins."""
+        self._state = state_dict or None

@@ -1,0 +1,146 @@
+"""Programs of somebody else's that train by the Trainer of Hugging Face's library, or of Lightning's.
+
+The argument is a JSON object of what is done: which `kind`, where the `output` goes. It writes the losses of all steps.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
+
+from shoal.balance import BalancedBatches
+
+ROWS, GLOBAL_BATCH, WORDS, LENGTH = 121, 16, 40, 6
+RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def sleeping(model: nn.Module, slow: list[float], argument: str = "") -> None:
+    """Have a model sleep for each of its rows, as long as its rank is slow."""
+
+    def wait(_: nn.Module, given: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
+        rows = len(named[argument] if argument else given[0])
+        time.sleep(slow[RANK] * rows if slow else 0.0)
+
+    model.register_forward_pre_hook(wait, with_kwargs=True)
+
+
+def words() -> tuple[Tensor, Tensor]:
+    """(rows, words), and (rows,): 1 where the first word is of the upper half."""
+    found = torch.randint(WORDS, (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
+    return found, (found[:, 0] >= WORDS // 2).long()
+
+
+def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
+    from transformers import BertConfig, BertForSequenceClassification, GPT2Config, GPT2LMHeadModel, TrainingArguments
+
+    from shoal.balance.transformers import BalancedTrainer
+
+    texts, labels = words()
+    torch.manual_seed(0)
+    if asked["of"] == "classes":
+        still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        model = BertForSequenceClassification(BertConfig(vocab_size=WORDS, **size, **still))
+        rows = [{"input_ids": text, "labels": label} for text, label in zip(texts, labels, strict=True)]
+    else:
+        still = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+        model = GPT2LMHeadModel(
+            GPT2Config(vocab_size=WORDS, n_positions=LENGTH, n_embd=16, n_layer=1, n_head=2, **still)
+        )
+        padded = torch.arange(LENGTH) >= 2 + torch.arange(ROWS)[:, None] % 5  # rows have unequal numbers of tokens
+        rows = [
+            {"input_ids": text, "labels": text.masked_fill(no, -100)} for text, no in zip(texts, padded, strict=True)
+        ]
+    sleeping(model, asked.get("slow", []), "input_ids")
+    arguments = TrainingArguments(
+        output_dir=asked["output"],
+        per_device_train_batch_size=asked.get("batch", GLOBAL_BATCH) // WORLD,
+        gradient_accumulation_steps=asked.get("accumulate", 1),
+        num_train_epochs=asked.get("epochs", 2),
+        max_steps=asked.get("stop_after", -1),
+        learning_rate=1e-2,
+        lr_scheduler_type="constant",
+        max_grad_norm=0.3,
+        logging_steps=1,
+        save_steps=asked.get("stop_after", 1000),
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    trainer = BalancedTrainer(model=model, args=arguments, train_dataset=rows, rebalance_every=4)
+    trainer.train(resume_from_checkpoint=asked.get("resume"))
+    assert trainer.batches is not None
+    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    return {"losses": losses, "shares": trainer.batches.shares}
+
+
+def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
+    import lightning.pytorch as pl
+    from lightning.pytorch.callbacks import ModelCheckpoint
+
+    from shoal.balance.lightning import Balance
+
+    class Module(pl.LightningModule):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(nn.EmbeddingBag(WORDS, 16), nn.Linear(16, 2))
+            self.lengths: list[float] = []
+
+        def train_dataloader(self) -> DataLoader[Any]:
+            self.batches = BalancedBatches(ROWS, global_batch=GLOBAL_BATCH, rebalance_every=4)
+            return DataLoader(TensorDataset(*words()), batch_sampler=self.batches)
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), lr=0.5)
+
+        def training_step(self, batch: list[Tensor], _: int) -> Tensor:
+            texts, labels = batch
+            time.sleep(asked["slow"][RANK] * len(texts) if asked.get("slow") else 0.0)
+            return cross_entropy(self.layers(texts), labels)
+
+        def on_before_optimizer_step(self, _: torch.optim.Optimizer) -> None:
+            """The length of the gradients is noted, which are those of all ranks; not the loss, which is this one's."""
+            self.lengths.append(sum(float(each.grad.norm()) for each in self.parameters() if each.grad is not None))
+
+    torch.manual_seed(0)
+    module = Module()
+    saves = ModelCheckpoint(asked["output"], "{step}", every_n_train_steps=asked.get("stop_after", 1000))
+    trainer = pl.Trainer(
+        accelerator="cpu",
+        strategy="ddp" if WORLD > 1 else "auto",
+        devices=WORLD,
+        use_distributed_sampler=False,
+        callbacks=[Balance(), saves],
+        max_epochs=2,
+        max_steps=asked.get("stop_after", -1),
+        accumulate_grad_batches=asked.get("accumulate", 1),
+        gradient_clip_val=0.3,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(module, ckpt_path=asked.get("resume"))
+    return {"losses": module.lengths, "shares": module.batches.shares}
+
+
+def main(asked: dict[str, Any]) -> None:
+    torch.set_num_threads(1)
+    output = Path(asked["output"])
+    output.mkdir(exist_ok=True, parents=True)
+    found = {"transformers": by_transformers, "lightning": by_lightning}[asked["by"]](asked)
+    if RANK == 0:
+        (output / "found.json").write_text(json.dumps(found))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,100 @@
+"""The Trainers of Hugging Face's library and of Lightning, balanced over ranks of unequal speed, learn what one rank
+learns."""
+
+import functools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.shoal.test_balance import ROOT, without_gpus
+
+pytestmark = pytest.mark.slow  # each rank imports a library for seconds
+
+SLOW = [1e-3, 4e-3]
+KINDS = {
+    "classes": {"by": "transformers", "of": "classes"},
+    "tokens": {"by": "transformers", "of": "tokens"},
+    "lightning": {"by": "lightning"},
+}
+
+
+def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
+    """What the program has done on so many ranks."""
+    start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
+    command = (*start, "-m", "tests.shoal.framework_program", json.dumps({"output": str(output), **what}))
+    done = subprocess.run(command, env=without_gpus(), cwd=output.parent, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((output / "found.json").read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[float]]:
+    """What one rank learns, of a kind."""
+
+    @functools.cache
+    def losses(kind: str) -> list[float]:
+        found: list[float] = run(1, tmp_path_factory.mktemp("alone") / "one", **KINDS[kind])["losses"]
+        return found
+
+    return losses
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
+    alone: Callable[[str], list[float]], kind: str, tmp_path: Path
+) -> None:
+    found = run(2, tmp_path / "two", slow=SLOW, **KINDS[kind])
+    assert found["losses"] == pytest.approx(alone(kind), abs=1e-5)
+    assert len(found["losses"]) == 16
+    fast, slow = found["shares"]
+    assert (fast + slow, fast > slow) == (16, True)
+
+
+@pytest.mark.parametrize("kind", ["tokens", "lightning"])
+def test_accumulated_gradients_are_those_of_one_rank(kind: str, tmp_path: Path) -> None:
+    one = run(1, tmp_path / "one", accumulate=3, **KINDS[kind])
+    two = run(2, tmp_path / "two", accumulate=3, slow=SLOW, **KINDS[kind])
+    assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "checkpoint", "ranks"), [("classes", "checkpoint-11", 1), ("lightning", "step=11.ckpt", 2)]
+)
+def test_a_training_goes_on_within_an_epoch(
+    alone: Callable[[str], list[float]], kind: str, checkpoint: str, ranks: int, tmp_path: Path
+) -> None:
+    first = run(2, tmp_path / "first", slow=SLOW, stop_after=11, **KINDS[kind])
+    second = run(ranks, tmp_path / "second", resume=str(tmp_path / "first" / checkpoint), **KINDS[kind])
+    assert len(first["losses"]) == 11
+    assert second["losses"][-5:] == pytest.approx(alone(kind)[-5:], abs=1e-5)
+
+
+def test_a_last_batch_with_fewer_rows_than_ranks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"the last of the batches of 20 has 1 of 121 rows, and 2 ranks need one"):
+        run(2, tmp_path / "two", batch=20, **KINDS["classes"])
+
+
+def test_the_example_learns_and_its_slow_rank_gets_fewer_rows(tmp_path: Path) -> None:
+    start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    done = subprocess.run(
+        [*start, ROOT / "examples" / "balance_transformers.py", "results"],
+        env={**without_gpus(), "SLOW_RANK": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.fullmatch(r"accuracy ([\d.]+)%, rows of each rank \[(\d+), (\d+)\]", done.stdout.splitlines()[-1])
+    assert found, done.stdout
+    accuracy, fast, slow = map(float, found.groups())
+    assert accuracy > 90
+    assert fast > slow

@@ -1,0 +1,112 @@
+"""The interface for programs: reviews to predictions, by the example that the documents show, and its errors."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import shoal
+from bootstrap.demo.reviews import write_reviews
+from common.errors import DataError
+from tests.trainer.embeddings.made_text import lines
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_example(name: str, *arguments: str, folder: Path) -> str:
+    """What an example prints that is run in another folder."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / name, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of the example's results, and what it printed."""
+    folder = tmp_path_factory.mktemp("example")
+    write_reviews(folder / "reviews.json", texts=1_500)
+    printed = run_example("reviews_to_predictions.py", "reviews.json", "results", folder=folder)
+    return folder / "results", printed
+
+
+@pytest.mark.slow
+def test_the_example_makes_a_model_and_predicts(made: tuple[Path, str]) -> None:
+    _, printed = made
+    first, second, *predictions = printed.splitlines()
+    assert first.startswith("1,500 distinct texts in ")
+    assert second.startswith("accuracy ")
+    assert [line[4:6] for line in predictions] == ["  ", "  "]
+
+
+@pytest.mark.slow
+def test_a_finished_training_that_is_resumed_returns_its_summary(made: tuple[Path, str]) -> None:
+    folder, _ = made
+    summary = shoal.train(folder / "data" / "dataset.h5", folder / "model", resume=True)
+    assert summary["model"] == summary["search"]["settings"]["model"]
+    with pytest.raises(shoal.TrainingError, match="is a finished model"):
+        shoal.train(folder / "data" / "dataset.h5", folder / "model")
+
+
+@pytest.mark.slow
+def test_predictions_come_in_the_order_of_the_texts(made: tuple[Path, str]) -> None:
+    model = shoal.load_model(made[0] / "model")
+    texts = ["good", "", "bad", "good"]
+    found = model.predict(texts)
+    assert [each.label is None for each in found] == [False, True, False, False]
+    assert found[0] == found[3]
+    assert model.classes == ("negative", "positive")
+    assert [each.probabilities[1] for each in found] == [each.probability for each in found]
+    assert model.predict(texts, threshold=0.0)[2].label == 1
+    assert model.predict([]) == []
+
+
+def test_what_cannot_be_is_an_exception_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.json: no such file"):
+        shoal.preprocess(tmp_path / "absent.json", tmp_path / "data")
+    with pytest.raises(shoal.TrainingError, match="--epochs is 0, but must be at least 1"):
+        shoal.train(tmp_path / "dataset.h5", tmp_path / "model", epochs=0)
+    with pytest.raises(shoal.TrainingError, match="there is no model at "):
+        shoal.load_model(tmp_path)
+    with pytest.raises(TypeError, match="epoch"):
+        shoal.train(tmp_path / "dataset.h5", tmp_path / "model", epoch=1)
+
+
+def test_files_are_read_as_the_caller_says(tmp_path: Path) -> None:
+    rows = [f"{'good' if number % 2 else 'poor'};a lamp named {'la' * number + 'lu'}" for number in range(60)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["mood;words", *rows]))
+    made = shoal.preprocess(
+        tmp_path / "reviews.csv", tmp_path / "data", label="mood", text=("words",), positive_label="good"
+    )
+    assert made.counts["labels"]["after"] == {"0": 30, "1": 30}
+
+
+def test_the_package_is_light_until_a_name_is_asked_for() -> None:
+    program = "import sys, shoal; assert not {'torch', 'mrjob', 'numpy', 'h5py'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = shoal.nonsense
+    assert {name for names in shoal._OF.values() for name in names} == set(shoal.__all__)
+
+
+@pytest.mark.slow
+def test_the_example_of_word_embeddings_finds_words_that_stand_together(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("\n".join(lines(3000)))
+    printed = run_example("word_embeddings.py", "text.txt", "results", "seaa", folder=tmp_path)
+    assert [word[:3] for word in printed.split()[-5:]] == 5 * ["sea"]
+
+
+def test_words_are_learnt_from_text_that_is_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.txt"):
+        shoal.embed(tmp_path / "absent.txt", tmp_path / "words")
+    with pytest.raises(DataError, match="'runes' is not a tokeniser"):
+        shoal.embed(tmp_path / "absent.txt", tmp_path / "words", tokeniser="runes")
