@@ -97,8 +97,9 @@ def test_a_search_that_is_stopped_goes_on_without_the_trials_that_it_made(
 def test_the_run_that_follows_is_stopped_and_goes_on_with_what_was_chosen(
     launch: Launch, texts: Path, tmp_path: Path
 ) -> None:
-    command = (*SEARCH, "--data", texts, "--output", tmp_path, "--minutes", "0.05", "--record-every", "1")
-    slowed = ("--slow", "0:1@8:3000")  # after as many steps as a fold has
+    command = (*SEARCH, "--data", texts, "--output", tmp_path, "--minutes", "0.05", "--epochs", "20")
+    command = (*command, "--record-every", "1")
+    slowed = ("--slow", "0:1@80:3000")  # after as many steps as a fold has: the last 20
     process, end = launch(0, *command, *slowed), time.monotonic() + 100
     while not ((tmp_path / "record.jsonl").exists() and '"step", ' in (tmp_path / "record.jsonl").read_text()):
         assert process.poll() is None
