@@ -2,32 +2,29 @@
 
 A process group does not contain them all: torchrun gives every worker a session of its own, and a worker whose agent
 died has no parent. But all descendants keep their environment. So an emulated process is marked by a variable (its
-node's folder, its command's id, its emulator's folder), and all processes with the mark are ended. Linux only, because
-it reads `/proc`.
+node's folder, its command's id, its emulator's folder), and all processes with the mark are ended.
 """
 
 import os
 import signal
 import time
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
-_PROCESSES = Path("/proc")
+import psutil
 
 
 def marked_processes(name: str, value: str) -> list[int]:
     """Ids of the processes that were started with `name=value` in their environment, except this process."""
-    mark = b"\0" + f"{name}={value}".encode() + b"\0"
-    found = []
-    for entry in _PROCESSES.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            environment = (entry / "environ").read_bytes()
-        except OSError:  # ended meanwhile, or another user's
-            continue
-        if mark in b"\0" + environment:
-            found.append(int(entry.name))
-    return found
+    return [number for number, environment in _environments() if environment.get(name) == value]
+
+
+def _environments() -> Iterator[tuple[int, Mapping[str, str]]]:
+    """The processes of this user, without this one, and what they were started with."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # ended meanwhile, or another user's
+            if process.pid != os.getpid():
+                yield process.pid, process.environ()
 
 
 def kill_marked(name: str, value: str, *, deadline: float = 10.0) -> None:

@@ -11,7 +11,8 @@ import sys
 from embedded.processes import kill_marked
 
 MARK = "EMBEDDED_AWS"
-_POLL_SECONDS = 0.5  # seconds between checks of the parent: after its end, a fork of it may keep the pipe open
+_POLL_SECONDS = 0.5
+"""Between looks at both: after the parent's end, a fork of it may keep the pipe open."""
 
 
 def main() -> int:
@@ -23,10 +24,9 @@ def main() -> int:
         env=os.environ | {MARK: folder},
         start_new_session=True,
     )
-    ended = os.pidfd_open(server.pid)
     try:
-        while os.getppid() == parent:
-            if select.select([sys.stdin, ended], [], [], _POLL_SECONDS)[0]:
+        while os.getppid() == parent and server.poll() is None:
+            if select.select([sys.stdin], [], [], _POLL_SECONDS)[0]:
                 break
     finally:
         kill_marked(MARK, folder)

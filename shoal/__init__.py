@@ -7,6 +7,7 @@ change in any version.
 | `train`, `load_model` | a dataset to a classifier, and its predictions |
 | `embed` | text to word embeddings |
 | `shoal.balance` | data-parallel training of any PyTorch model over GPUs of unequal speed |
+| `shoal.testing` | AWS on this machine: steps on EMR and CDK apps really run in a test |
 
 Importing the package is cheap: a library is loaded when what needs it is asked for.
 """

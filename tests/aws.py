@@ -8,10 +8,10 @@ from typing import Any
 from uuid import uuid4
 
 import boto3
-import pytest
 
 from embedded.aws import EmbeddedAws
 from embedded.permissions.record import ALLOWED, read_checks
+from shoal.testing import local_aws
 
 
 def keys_of(aws: EmbeddedAws) -> dict[str, str]:
@@ -58,9 +58,6 @@ def session_with(document: dict[str, Any]) -> boto3.Session:
 @contextmanager
 def asked_aws(folder: Path) -> Iterator[EmbeddedAws]:
     """An embedded AWS until the end of the block, to which alone this process and its commands then talk."""
-    with EmbeddedAws(folder) as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        patch.setattr(boto3, "DEFAULT_SESSION", None)
+    with local_aws(folder) as running:
         make_roles(boto3.client("iam"))
         yield running

@@ -108,6 +108,7 @@ def _keep_attributes(record: Record, request: Record) -> None:
     for name in ("ServiceAccessSecurityGroup", "AdditionalMasterSecurityGroups", "AdditionalSlaveSecurityGroups"):
         if name in instances:
             record["Ec2InstanceAttributes"][name] = instances[name]
+    record["Applications"] = releases.applications(request.get("ReleaseLabel", ""), request.get("Applications") or [])
     for name in ("SecurityConfiguration", "CustomAmiId", "EbsRootVolumeSize", "OSReleaseLabel", "Configurations"):
         if name in request:
             record[name] = request[name]

@@ -31,6 +31,9 @@ from embedded.service import Record, acting_as, client
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
 _GRACE_SECONDS = 30.0
+_FIRST_STEP_SECONDS = 20.0
+"""How long a cluster that ends without steps waits for its first one: AWS's machines take minutes to start, in which
+steps are added."""
 _BUSY = "emr/metricscollector/isbusy"
 _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
 
@@ -185,7 +188,8 @@ class EmulatedCluster:
                         idle_since = time.monotonic()
                     busy = bool(yarn.applications(self.machine.root))
                     idle_since = time.monotonic() if busy else idle_since
-                    if self.record["AutoTerminate"]:
+                    waits = not self._steps and time.monotonic() - idle_since < _FIRST_STEP_SECONDS
+                    if self.record["AutoTerminate"] and not waits:
                         self._ending = ("ALL_STEPS_COMPLETED", "Steps completed")
                     elif not busy and self._is_over(time.monotonic() - idle_since):
                         self._ending = _IDLE

@@ -16,6 +16,17 @@ LABELS = tuple(
 _APPLICATIONS = ("Hadoop", "Hive", "Spark", "Tez", "ZooKeeper")
 
 
+_HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
+"""The version of Hadoop in the newest release of each series."""
+
+
+def applications(label: str, asked: list[Record]) -> list[Record]:
+    """The applications of a cluster, of which Hadoop is always one, with its version."""
+    version = _HADOOP.get(label.partition(".")[0], "")
+    others = [each for each in asked if each.get("Name") != "Hadoop"]
+    return [{"Name": "Hadoop", "Version": version}, *others]
+
+
 def require(label: str) -> None:
     """Raise RefusedError when there is no such release."""
     if label not in LABELS:

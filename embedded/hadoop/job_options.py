@@ -32,6 +32,8 @@ class StreamingJob:
     properties: dict[str, str] = field(default_factory=dict)
     shipped: dict[str, str] = field(default_factory=dict)
     mapper: str = ""
+    combiner: str = ""
+    """Run on the sorted output of each map task; Hadoop may run it any number of times."""
     reducer: str = ""
     inputs: list[str] = field(default_factory=list)
     output: str = ""
@@ -91,7 +93,7 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _read_streaming(job: StreamingJob, option: str, value: str) -> None:
     if option == "-input":
         job.inputs.append(value)
-    elif option in ("-mapper", "-reducer", "-output"):
+    elif option in ("-mapper", "-combiner", "-reducer", "-output"):
         setattr(job, option[1:], value)
     else:
         raise EmulatorError(f"The embedded Hadoop does not support streaming option {option}.")

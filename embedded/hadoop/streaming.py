@@ -156,7 +156,12 @@ class StreamingRun:
             this = replace(task, environment={**task.environment, **named})
             log = self._logs / name / "stderr"
             try:
-                run_attempt(this, folder, log, source(self._attempts.chance(name)), outputs(name), control)
+                chance = self._attempts.chance(name)
+                run_attempt(this, folder, log, source(chance), outputs(name), control)
+                if kind == "map" and self._job.combiner and self._job.reduces:
+                    combiner = replace(this, command=self._job.combiner)
+                    for path in outputs(name):
+                        self._combine(combiner, folder, log, path, chance, control)
             except BaseException:
                 for path in outputs(name):
                     path.unlink(missing_ok=True)
@@ -165,6 +170,18 @@ class StreamingRun:
                 shutil.rmtree(folder, ignore_errors=True)
 
         return outputs(self._attempts.run_until_success(task, kind, once))
+
+    def _combine(
+        self, task: HadoopTask, folder: Path, log: Path, path: Path, chance: random.Random, control: AttemptControl
+    ) -> None:
+        """Put what the combiner makes of a map task's records for one reducer in their place."""
+        if path.stat().st_size:
+            combined = path.with_name(f"{path.name}.combined")
+            try:
+                run_attempt(task, folder, log, merge_sorted([path], self._scratch, chance), [combined], control)
+                combined.replace(path)
+            finally:
+                combined.unlink(missing_ok=True)
 
     def _commit(self, results: list[Path]) -> None:
         """Move the output to its place, `_SUCCESS` last; a failed commit leaves nothing."""

@@ -22,12 +22,21 @@ MARK = "YARN_APPLICATION_ID"
 
 def programs() -> dict[str, str]:
     """The bodies of the shell scripts by the commands' names."""
-    python = f"env PYTHONPATH={shlex.quote(str(_PACKAGES))} {shlex.quote(sys.executable)} -P -m"
+    python = _python()
     return {
         "yarn": f'exec {python} embedded.hadoop.yarn "$@"',
         "mapred": f'exec {python} embedded.hadoop.mapred "$@"',
-        "hadoop-streaming": _SUBMIT.format(folder=_FOLDER, mark=MARK, python=python),
+        "hadoop-streaming": _submit("embedded.hadoop.streaming", "MAPREDUCE"),
+        "spark-submit": _submit("embedded.hadoop.spark", "SPARK"),
     }
+
+
+def _submit(module: str, kind: str) -> str:
+    return _SUBMIT.format(folder=_FOLDER, mark=MARK, python=_python(), module=module, kind=kind)
+
+
+def _python() -> str:
+    return f"env PYTHONPATH={shlex.quote(str(_PACKAGES))} {shlex.quote(sys.executable)} -P -m"
 
 
 # EMR ends the processes that have the id of the step. The application has none.
@@ -38,9 +47,9 @@ for word in "$@"; do
   case "$word" in mapreduce.job.name=*) name=${{word#*=}} ;; esac
 done
 mkdir -p "$folder"
-printf '%s\\t%s\\tMAPREDUCE\\n' "$id" "${{name:-streamjob}}" >"$folder/$id"
+printf '%s\\t%s\\t{kind}\\n' "$id" "${{name:-streamjob}}" >"$folder/$id"
 {mark}=$id setsid env -u EMR_STEP_ID sh -c 'file=$1; shift; "$@"; code=$?; rm -f "$file"; exit $code' application \\
-  "$folder/$id" {python} embedded.hadoop.streaming "$@" &
+  "$folder/$id" {python} {module} "$@" &
 wait $!"""
 
 

@@ -142,7 +142,7 @@ class InstanceRunner:
 
 def _core(number: int) -> int:
     """The core of an instance by its number. If all instances used all cores, their ranks would wait for each other."""
-    cores = sorted(os.sched_getaffinity(0))
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     return cores[number % len(cores)]
 
 

@@ -57,7 +57,7 @@ class Machine:
         program = shutil.which(command[0], path=environment["PATH"])
         if program is None:
             raise FileNotFoundError(f"{command[0]}: command not found")
-        pinned = [] if self.core is None else ["taskset", "--cpu-list", str(self.core)]
+        pinned = [] if self.core is None or not shutil.which("taskset") else ["taskset", "--cpu-list", str(self.core)]
         return subprocess.Popen(
             [*pinned, program, *command[1:]],
             stdin=subprocess.DEVNULL,

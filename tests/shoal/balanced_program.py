@@ -37,6 +37,8 @@ class Asked:
     own_all_reduce: bool = False
     accumulate: int = 1
     clip: float = 0.0
+    scaled: bool = False
+    """By a GradScaler, as mixed precision needs it; the third step's gradients overflow on the last rank."""
     resume: str = ""
     stop_after: int = 10**9
     max_rows: int | None = None
@@ -54,6 +56,7 @@ class Program:
         self.batches = BalancedBatches(ROWS, global_batch=64, seed=3, rebalance_every=5, max_rows=asked.max_rows)
         self.loader = DataLoader(TensorDataset(inputs, labels), batch_sampler=self.batches, num_workers=asked.workers)
         self.optimiser = torch.optim.SGD(self.plain.parameters(), lr=0.5, momentum=0.5)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, enabled=asked.scaled)
         self.losses: list[float] = []
         self.shares: list[list[int]] = []
         if asked.resume:
@@ -82,7 +85,9 @@ class Program:
         with self.model.no_sync() if waits else nullcontext():  # type: ignore[operator]
             loss = binary_cross_entropy_with_logits(self.model(inputs), labels)
             time.sleep(self.asked.slow[RANK] * step.rows if self.asked.slow else 0.0)
-            (loss * step.loss_scale / self.asked.accumulate).backward()  # type: ignore[no-untyped-call]
+            scaled = self.scaler.scale(loss * step.loss_scale / self.asked.accumulate)
+            overflows = self.asked.scaled and step.number == 2 and RANK == WORLD - 1
+            (scaled * float("inf") if overflows else scaled).backward()  # type: ignore[no-untyped-call]
         if self.asked.own_all_reduce:
             step.computed()
             for each in self.plain.parameters():
@@ -91,9 +96,11 @@ class Program:
         return loss
 
     def updates(self) -> None:
+        self.scaler.unscale_(self.optimiser)
         if self.asked.clip:
             nn.utils.clip_grad_norm_(self.plain.parameters(), self.asked.clip)
-        self.optimiser.step()
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
         self.optimiser.zero_grad()
 
     def notes(self, part: float) -> None:

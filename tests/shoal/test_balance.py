@@ -82,8 +82,12 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [{"accumulate": 4}, {"clip": 0.05}], ids=["accumulated", "clipped"])
-def test_accumulated_and_clipped_gradients_are_those_of_one_rank(tmp_path: Path, what: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "what",
+    [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}],
+    ids=["accumulated", "clipped", "scaled"],
+)
+def test_accumulated_clipped_and_scaled_gradients_are_those_of_one_rank(tmp_path: Path, what: dict[str, Any]) -> None:
     one = run(1, tmp_path / "one.json", **what)
     two = run(2, tmp_path / "two.json", slow=(1e-4, 3e-4), **what)
     assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)

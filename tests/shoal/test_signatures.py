@@ -7,6 +7,7 @@ import pytest
 
 import shoal
 import shoal.balance
+import shoal.testing
 from common.errors import UsageError
 from tools.signatures import ROOT, Announced, announce, announced, changed, signatures
 
@@ -21,7 +22,8 @@ def test_a_signature_changes_with_a_line_in_the_changelog_alone() -> None:
 
 
 def test_all_that_is_offered_is_on_the_page() -> None:
-    offered = {f"{package.__name__}.{name}" for package in (shoal, shoal.balance) for name in package.__all__}
+    packages = (shoal, shoal.balance, shoal.testing)
+    offered = {f"{package.__name__}.{name}" for package in packages for name in package.__all__}
     assert offered - NOW.keys() == set()
 
 

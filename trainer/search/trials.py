@@ -56,14 +56,15 @@ class Difference(NamedTuple):
 
 
 def differences(one: Trial, other: Trial) -> Sequence[Difference]:
-    """How much better one trial is in its score and in its log loss, on the blocks that both have; empty where there
-    are none."""
+    """How much better one trial is in its score, in its log loss and in the metric, on the blocks that both have; empty
+    where there are none."""
     pairs = [pair for folds in zip(one.folds, other.folds, strict=False) for pair in zip(*folds, strict=True)]
     if len(pairs) < 2:
         return ()
     scores = [mine.score - theirs.score for mine, theirs in pairs]
     losses = [theirs.log_loss - mine.log_loss for mine, theirs in pairs]
-    return [Difference(fmean(better), stdev(better) / sqrt(len(better))) for better in (scores, losses)]
+    metrics = [mine.metric - theirs.metric for mine, theirs in pairs]
+    return [Difference(fmean(better), stdev(better) / sqrt(len(better))) for better in (scores, losses, metrics)]
 
 
 def advantage(one: Trial, other: Trial) -> float:
@@ -72,15 +73,19 @@ def advantage(one: Trial, other: Trial) -> float:
     The log loss tells more of few rows than the score, so both count alike. Of a model that weights the classes
     otherwise than by default it says mostly how far its probabilities are from their shares: then the score decides.
     """
-    found = [each.mean / max(each.error, _TINY) for each in differences(one, other)]
+    found = [each.mean / max(each.error, _TINY) for each in differences(one, other)[:2]]
     if "positive_weight" in {**one.settings, **other.settings}:
         found = found[:1]
     return sum(found) / sqrt(max(1, len(found)))
 
 
 def is_better(challenger: Trial, holder: Trial) -> bool:
-    """Whether a trial is better by more than chance."""
-    return advantage(challenger, holder) > _CLEAR
+    """Whether a trial is better by more than chance, and does not pay for that with the metric that was asked for:
+    weights of classes can trade points of accuracy for a better score."""
+    if advantage(challenger, holder) <= _CLEAR:
+        return False
+    metric = differences(challenger, holder)[2]
+    return metric.mean >= -max(metric.error, _TINY)
 
 
 def is_hopeless(challenger: Trial, holder: Trial) -> bool:

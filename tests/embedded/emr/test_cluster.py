@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from embedded.emr import cluster as cluster_module
 from embedded.emr.cluster import EmulatedCluster
 from embedded.nodes.machine import Machine
 from embedded.seams import identity
@@ -46,6 +47,28 @@ def test_an_idle_cluster_ends_itself(make):
     cluster.wait_until_terminated()
     assert cluster.state == "TERMINATED"
     assert "auto-termination" in cluster.record["Status"]["StateChangeReason"]["Message"]
+
+
+def test_a_cluster_that_ends_after_its_steps_waits_a_while_for_the_first(make, monkeypatch):
+    step: dict[str, Any] = {
+        "Id": "s-late",
+        "Config": {"Jar": "command-runner.jar", "Args": ["true"]},
+        "ActionOnFailure": "CONTINUE",
+        "Status": {"State": "PENDING", "Timeline": {}},
+    }
+    late = make(idle_seconds=None)
+    late.record["AutoTerminate"] = True
+    late.start()
+    late.wait_until_ready()
+    late.add([step])
+    late.wait_until_terminated()
+    assert step["Status"]["State"] == "COMPLETED"
+    monkeypatch.setattr(cluster_module, "_FIRST_STEP_SECONDS", 0.1)
+    never = make(idle_seconds=None)
+    never.record["AutoTerminate"] = True
+    never.start()
+    never.wait_until_terminated()
+    assert never.record["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
 
 
 def test_a_cluster_is_not_idle_while_an_application_of_yarn_runs(make, tmp_path):

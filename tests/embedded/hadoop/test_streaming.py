@@ -138,6 +138,32 @@ def test_words_are_counted_whatever_the_splits_and_reducers(hadoop, words, maps,
     assert (hadoop.output / "_SUCCESS").exists()
 
 
+def test_a_combiner_shortens_what_each_map_task_sends(hadoop, words):
+    (hadoop.root / "input.txt").write_bytes(lines_of(words))
+    done = hadoop.run(
+        *["-files", f"{hadoop.root}/mapper.py,{hadoop.root}/reducer.py#sum.py"],
+        *["-mapper", hadoop.program("mapper.py"), "-combiner", hadoop.program("sum.py")],
+        *["-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt"],
+        mapreduce_job_maps="3",
+        mapreduce_job_reduces="2",
+    )
+    assert done.returncode == 0, done.stderr
+    found = Counter[str]()
+    for key, value in hadoop.records():
+        found[key] += int(value)
+    assert found == Counter(words)
+    assert len(hadoop.records()) <= 3 * len(found)
+
+
+def test_a_combiner_that_fails_fails_the_job(hadoop):
+    (hadoop.root / "input.txt").write_text("a b\n")
+    done = hadoop.run(
+        *["-mapper", "cat", "-combiner", "false", "-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt"]
+    )
+    assert done.returncode == 1
+    assert "failed 4 times" in done.stderr
+
+
 def test_words_are_counted_in_a_folder_of_plain_and_compressed_files(hadoop, words):
     source = hadoop.root / "input"
     source.mkdir()

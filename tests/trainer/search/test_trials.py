@@ -51,8 +51,23 @@ def test_of_models_that_weight_classes_the_score_alone_decides() -> None:
     assert not is_better(trial(0.81, 0.5), BASE)
 
 
+def with_metric(found: Trial, metric: float, noise: float = 0.0) -> Trial:
+    folds = [
+        [each._replace(metric=metric + noise * (-1) ** number) for number, each in enumerate(fold)]
+        for fold in found.folds
+    ]
+    return replace(found, folds=folds)
+
+
+def test_a_better_score_is_not_paid_for_with_the_metric() -> None:
+    weighted = replace(trial(0.81), settings={"model": "fasttext", "positive_weight": 0.1})
+    assert not is_better(with_metric(weighted, 0.49, noise=0.005), BASE)
+    assert is_better(with_metric(weighted, 0.499, noise=0.005), BASE)
+    assert is_better(with_metric(weighted, 0.51), BASE)
+
+
 def test_what_makes_a_block_hard_is_no_error_of_the_difference() -> None:
-    score, _ = differences(trial(0.81), BASE)
+    score, *_ = differences(trial(0.81), BASE)
     assert score.mean == pytest.approx(0.01)
     assert score.error < 0.001
 

@@ -1,0 +1,116 @@
+"""Emulates `spark-submit` on the primary node: a PySpark program is run by the Spark of this machine, `pip install
+pyspark`, in one process.
+
+Spark reads S3 there by EMR's own file system, which nobody else has. So the addresses s3://... among the arguments of
+the program become folders of this machine, with what is at the address; what the program has written to them is
+uploaded when it has succeeded. A program that has such addresses in its own text is not emulated.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+
+from embedded.emulator_error import EmulatorError
+from embedded.hadoop.paths import Files
+
+_VALUED = (
+    *("--conf", "--deploy-mode", "--driver-memory", "--executor-cores", "--executor-memory"),
+    *("--master", "--name", "--num-executors"),
+)
+"""Options of `spark-submit` that have a value, and change nothing on one machine, but for the name."""
+_S3 = "s3://"
+
+
+def parse_arguments(arguments: Sequence[str]) -> tuple[dict[str, str], str, list[str]]:
+    """Options of `spark-submit`, the program, and its arguments. Raises EmulatorError for what is not emulated."""
+    options, rest = dict[str, str](), iter(arguments)
+    for word in rest:
+        if not word.startswith("--"):
+            if not word.endswith(".py"):
+                raise EmulatorError(f"The embedded Spark runs programs of PySpark, not {word}.")
+            return options, word, list(rest)
+        name, equals, value = word.partition("=")
+        if name not in _VALUED:
+            raise EmulatorError(f"The embedded Spark does not support the option {name}.")
+        options[name] = value if equals else next(rest, "")
+    raise EmulatorError("spark-submit needs a program, such as s3://BUCKET/program.py.")
+
+
+class Mirror:
+    """Folders that stand for addresses of S3."""
+
+    def __init__(self, folder: Path, s3: Any) -> None:
+        self._folder, self._s3, self._before = folder, s3, dict[Path, tuple[int, int]]()
+
+    def local(self, address: str) -> str:
+        """The path that stands for an address, with what is there."""
+        where = urlsplit(address)
+        path = self._folder / where.netloc / where.path.strip("/")
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=where.netloc, Prefix=where.path.strip("/"))
+        for each in (found for page in pages for found in page.get("Contents", [])):
+            target = self._folder / where.netloc / each["Key"]
+            inside = Path(os.path.normpath(target)).is_relative_to(path) and ".." not in Path(each["Key"]).parts
+            if not inside or each["Key"].endswith("/"):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._s3.download_file(where.netloc, each["Key"], str(target))
+            self._before[target] = _state(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return f"file://{path}"
+
+    def upload(self) -> None:
+        """Upload what is new or has changed; Spark's checksums are of this machine alone."""
+        for path in self._files():
+            if self._before.get(path) != _state(path):
+                bucket, _, key = path.relative_to(self._folder).as_posix().partition("/")
+                self._s3.upload_file(str(path), bucket, key)
+
+    def _files(self) -> Iterator[Path]:
+        return (each for each in sorted(self._folder.rglob("*")) if each.is_file() and each.suffix != ".crc")
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _submit(arguments: Sequence[str]) -> int:
+    options, program, given = parse_arguments(arguments)
+    if find_spec("pyspark") is None:
+        raise EmulatorError(f"The embedded EMR runs steps of Spark by pyspark; install it beside {sys.executable}.")
+    with tempfile.TemporaryDirectory(dir=Path(os.environ["NODE_ROOT"]) / "mnt") as name:
+        script, mirror = Path(name) / "program.py", Mirror(Path(name) / "s3", boto3.client("s3"))
+        with Files().open(program if ":" in program else f"file://{Path(program).resolve()}") as source:
+            script.write_bytes(source.read())
+        addressed = [mirror.local(each) if each.startswith(_S3) else each for each in given]
+        conf = ("--conf", f"spark.local.dir={name}", "--conf", "spark.ui.enabled=false")
+        named = ("--name", options["--name"]) if "--name" in options else ()
+        submit = Path(sys.executable).parent / "spark-submit"  # of pyspark
+        command = [str(submit), "--master", "local[2]", *conf, *named, str(script), *addressed]
+        code = subprocess.run(command, check=False).returncode
+        if code == 0:
+            mirror.upload()
+        return code
+
+
+def main() -> int:
+    """Run the program of this process's arguments; returns the exit code."""
+    os.environ.pop("PYTHONPATH", None)  # it is for this package, and not for the program
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        return _submit(sys.argv[1:])
+    except EmulatorError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

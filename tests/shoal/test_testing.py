@@ -1,0 +1,43 @@
+"""Somebody else's tests of their steps on EMR, with nothing but the package installed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+
+from shoal.testing import local_aws
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_the_example_s_tests_pass_in_another_folder(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "test_emr_steps.py", tmp_path)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_emr_steps.py"]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=400, check=False)
+    assert re.search(r"\b2 passed\b", done.stdout), done.stdout + done.stderr
+
+
+def test_afterwards_the_environment_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    before = dict(os.environ)
+    with local_aws(tmp_path) as running:
+        assert os.environ["AWS_ENDPOINT_URL"] == running.endpoint
+        assert boto3.client("sts").get_caller_identity()["Account"] == "000000000000"
+    assert dict(os.environ) == before
+
+
+def test_a_test_run_that_asks_for_nothing_does_not_load_the_emulator(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text(
+        "import sys\n\ndef test_nothing():\n    assert not {'boto3', 'embedded', 'torch'} & set(sys.modules)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_nothing.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout
