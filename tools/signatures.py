@@ -64,7 +64,7 @@ def announce(before: Mapping[str, Announced], now: Mapping[str, list[str]], chan
             raise UsageError(f"{name} has another signature than before; write in CHANGELOG.md what is new of `{name}`")
         if name in now:
             found[name] = Announced(signature=now[name], changelog=entries[0])
-    return found
+    return dict(sorted(found.items()))
 
 
 def _last(loader: griffe.GriffeLoader, name: str) -> griffe.Object:

@@ -36,7 +36,7 @@ class Balance(Callback):  # type: ignore[misc]
                 "the training DataLoader has no BalancedBatches as its batch_sampler; give it one, and "
                 "use_distributed_sampler=False to the Trainer"
             )
-        self._batches = found
+        self._batches, self._open = found, ExitStack()  # a step may be open where an earlier training failed
         if isinstance(trainer.strategy.model, DistributedDataParallel):
             found.measure(trainer.strategy.model)
         elif found.ranks > 1:

@@ -21,7 +21,8 @@ from shoal.balance.batches import BalancedBatches, Step
 
 class BalancedTrainer(Trainer):  # type: ignore[misc]
     """A Trainer whose ranks compute as many rows of each batch as fit their speed. It learns what ranks of equal speed
-    learn: losses of tokens are averaged over the tokens of the global batch, others over its rows.
+    learn: losses of tokens, of models that divide by `num_items_in_batch`, are averaged over the tokens of the global
+    batch, others over its rows. The last batch of an epoch is learnt from, too, whatever `dataloader_drop_last` says.
 
     A `compute_loss` of your own gives the mean over the rows of this rank, and is to be multiplied by `loss_scale`.
     """

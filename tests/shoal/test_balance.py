@@ -123,6 +123,24 @@ def test_a_split_keeps_to_its_bounds_and_its_sum(ranks: int, total: int, data: s
         assert found.tolist() == split.tolist()
 
 
+def test_batches_that_were_drawn_and_dropped_have_no_steps() -> None:
+    batches, other = (BalancedBatches(ROWS, global_batch=64, seed=1) for _ in range(2))
+    whole = list(other)
+    drawn = iter(batches)
+    for _ in range(5):
+        next(drawn)
+    batches.skip_to(3)
+    with batches.step() as step:
+        assert (step.number, step.rows) == (3, 64)
+    batches.skip_to(5)
+    assert list(drawn) == whole[5:]
+    with batches.step() as step:
+        assert step.number == 5
+    for wrong in (2, 16):
+        with pytest.raises(ValueError, match=f"step {wrong} is not one to come of the epoch of step 6"):
+            batches.skip_to(wrong)
+
+
 @pytest.mark.parametrize("stops", [(), (0,), (3, 5), (16, 16)])
 def test_an_epoch_has_each_row_once_wherever_it_was_interrupted(stops: tuple[int, ...]) -> None:
     batches, seen = BalancedBatches(ROWS, global_batch=64, seed=1), list[int]()
