@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from embedded.emulator_error import EmulatorError
 from embedded.hadoop.paths import Files
@@ -88,7 +89,10 @@ def _submit(arguments: Sequence[str]) -> int:
         raise EmulatorError(f"The embedded EMR runs steps of Spark by pyspark; install it beside {sys.executable}.")
     with tempfile.TemporaryDirectory(dir=Path(os.environ["NODE_ROOT"]) / "mnt") as name:
         script, mirror = Path(name) / "program.py", Mirror(Path(name) / "s3", boto3.client("s3"))
-        with Files().open(program if ":" in program else f"file://{Path(program).resolve()}") as source:
+        files, address = Files(), program if ":" in program else f"file://{Path(program).resolve()}"
+        if files.find(address) is None:
+            raise EmulatorError(f"File {program} does not exist")
+        with files.open(address) as source:
             script.write_bytes(source.read())
         addressed = [mirror.local(each) if each.startswith(_S3) else each for each in given]
         conf = ("--conf", f"spark.local.dir={name}", "--conf", "spark.ui.enabled=false")
@@ -107,7 +111,7 @@ def main() -> int:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         return _submit(sys.argv[1:])
-    except EmulatorError as error:
+    except (EmulatorError, BotoCoreError, ClientError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
 
