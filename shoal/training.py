@@ -66,7 +66,8 @@ def load_model(address: Path | str) -> Model:
 def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Train a classifier on a dataset, with a progress bar on standard error.
 
-    Ctrl-C stops the training with a checkpoint, and is raised when it has ended; `resume=True` goes on from there.
+    Ctrl-C stops the training with a checkpoint, and is raised when it has stopped; `resume=True` goes on from there. A
+    training that is just ending ends as usual.
 
     Args:
         data: A dataset that `preprocess` made.
@@ -80,6 +81,7 @@ def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: An
     Raises:
         DataError: The dataset cannot be used.
         TrainingError: The options cannot be, or the training failed.
+        ShoalError: It ended without a result for another reason.
     """
     from bootstrap.training.sources.dataset import DatasetSource
 
@@ -112,6 +114,7 @@ def embed(
     Raises:
         DataError: The text cannot be used.
         TrainingError: The options cannot be, or the training failed.
+        ShoalError: It ended without a result for another reason.
     """
     from bootstrap.training.sources.stream import StreamSource
     from corpus.stream.stream_settings import StreamSettings, absolute

@@ -27,8 +27,8 @@ class Announced(TypedDict):
 
     signature: list[str]
     """A line for itself, and for each of its own public members."""
-    changelog: str
-    """The entry of the changelog about this signature."""
+    changelog: list[str]
+    """The entries of the changelog that named it when this signature was taken down."""
 
 
 def signatures() -> dict[str, list[str]]:
@@ -55,15 +55,15 @@ def changed(before: Mapping[str, Announced], now: Mapping[str, list[str]]) -> li
 
 def announce(before: Mapping[str, Announced], now: Mapping[str, list[str]], changelog: str) -> dict[str, Announced]:
     """The record that follows. Raises UsageError for a name that has changed, and of which no entry of the changelog
-    tells but the one that is about its signature before."""
+    tells but those that were there before."""
     found = {name: before[name] for name in now if name in before}
     for name in changed(before, now):
-        old = before[name]["changelog"] if name in before else None
-        entries = [entry for entry in _ENTRY.findall(changelog) if f"`{name}`" in entry and entry != old]
-        if not entries:
+        old = before[name]["changelog"] if name in before else []
+        entries = [entry for entry in _ENTRY.findall(changelog) if f"`{name}`" in entry]
+        if not set(entries) - set(old):
             raise UsageError(f"{name} has another signature than before; write in CHANGELOG.md what is new of `{name}`")
         if name in now:
-            found[name] = Announced(signature=now[name], changelog=entries[0])
+            found[name] = Announced(signature=now[name], changelog=entries)
     return dict(sorted(found.items()))
 
 

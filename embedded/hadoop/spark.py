@@ -26,13 +26,16 @@ _VALUED = (
     *("--conf", "--deploy-mode", "--driver-memory", "--executor-cores", "--executor-memory"),
     *("--master", "--name", "--num-executors"),
 )
-"""Options of `spark-submit` that have a value, and change nothing on one machine, but for the name."""
+"""Options of `spark-submit` that have a value."""
+_KEPT = ("--conf", "--name")
+"""Those that say something on one machine, too."""
 _S3 = "s3://"
 
 
-def parse_arguments(arguments: Sequence[str]) -> tuple[dict[str, str], str, list[str]]:
-    """Options of `spark-submit`, the program, and its arguments. Raises EmulatorError for what is not emulated."""
-    options, rest = dict[str, str](), iter(arguments)
+def parse_arguments(arguments: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    """The options of `spark-submit` that count here, the program, and its arguments. Raises EmulatorError for what is
+    not emulated."""
+    options, rest = list[str](), iter(arguments)
     for word in rest:
         if not word.startswith("--"):
             if not word.endswith(".py"):
@@ -41,7 +44,8 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[dict[str, str], str, list
         name, equals, value = word.partition("=")
         if name not in _VALUED:
             raise EmulatorError(f"The embedded Spark does not support the option {name}.")
-        options[name] = value if equals else next(rest, "")
+        value = value if equals else next(rest, "")
+        options += [name, value] if name in _KEPT else []
     raise EmulatorError("spark-submit needs a program, such as s3://BUCKET/program.py.")
 
 
@@ -68,7 +72,10 @@ class Mirror:
         return f"file://{path}"
 
     def upload(self) -> None:
-        """Upload what is new or has changed; Spark's checksums are of this machine alone."""
+        """Bring to S3 what is new, has changed or is gone; Spark's checksums are of this machine alone."""
+        for path in (each for each in self._before if not each.exists()):
+            bucket, _, key = path.relative_to(self._folder).as_posix().partition("/")
+            self._s3.delete_object(Bucket=bucket, Key=key)
         for path in self._files():
             if self._before.get(path) != _state(path):
                 bucket, _, key = path.relative_to(self._folder).as_posix().partition("/")
@@ -96,9 +103,8 @@ def _submit(arguments: Sequence[str]) -> int:
             script.write_bytes(source.read())
         addressed = [mirror.local(each) if each.startswith(_S3) else each for each in given]
         conf = ("--conf", f"spark.local.dir={name}", "--conf", "spark.ui.enabled=false")
-        named = ("--name", options["--name"]) if "--name" in options else ()
         submit = Path(sys.executable).parent / "spark-submit"  # of pyspark
-        command = [str(submit), "--master", "local[2]", *conf, *named, str(script), *addressed]
+        command = [str(submit), "--master", "local[2]", *options, *conf, str(script), *addressed]
         code = subprocess.run(command, check=False).returncode
         if code == 0:
             mirror.upload()

@@ -120,7 +120,7 @@ def run_attempt(
     program = shutil.which(arguments[0], path=path)
     if program is None:
         raise TaskError(f"Cannot run program {arguments[0]!r}: not found")
-    with log.open("wb") as stderr:
+    with log.open("ab") as stderr:  # of a map task also its combiner's
         process = subprocess.Popen(
             [program, *arguments[1:]],
             cwd=folder,

@@ -20,6 +20,10 @@ MARK = "YARN_APPLICATION_ID"
 """The variable that has the id of the application to which a process belongs."""
 
 
+_OWN_SESSION = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])"
+"""As the command `setsid`, which macOS has not."""
+
+
 def programs() -> dict[str, str]:
     """The bodies of the shell scripts by the commands' names."""
     python = _python()
@@ -32,7 +36,10 @@ def programs() -> dict[str, str]:
 
 
 def _submit(module: str, kind: str) -> str:
-    return _SUBMIT.format(folder=_FOLDER, mark=MARK, python=_python(), module=module, kind=kind)
+    own_session = f"{shlex.quote(sys.executable)} -c '{_OWN_SESSION}'"
+    return _SUBMIT.format(
+        folder=_FOLDER, mark=MARK, python=_python(), module=module, kind=kind, own_session=own_session
+    )
 
 
 def _python() -> str:
@@ -41,14 +48,15 @@ def _python() -> str:
 
 # EMR ends the processes that have the id of the step. The application has none.
 _SUBMIT = """\
-id=application_$(date +%s%3N)_$$
+id=application_$(date +%s000)_$$
 folder="$NODE_ROOT/{folder}"
 for word in "$@"; do
   case "$word" in mapreduce.job.name=*) name=${{word#*=}} ;; esac
 done
 mkdir -p "$folder"
 printf '%s\\t%s\\t{kind}\\n' "$id" "${{name:-streamjob}}" >"$folder/$id"
-{mark}=$id setsid env -u EMR_STEP_ID sh -c 'file=$1; shift; "$@"; code=$?; rm -f "$file"; exit $code' application \\
+{mark}=$id {own_session} env -u EMR_STEP_ID \\
+  sh -c 'file=$1; shift; "$@"; code=$?; rm -f "$file"; exit $code' application \\
   "$folder/$id" {python} {module} "$@" &
 wait $!"""
 

@@ -180,7 +180,8 @@ class BalancedBatches(Sampler[list[int]]):
         if any(_has_statistics_of_its_rank(each) for each in model.modules()):
             warnings.warn(
                 "batch normalisation takes its statistics from the rows of each rank, whose numbers differ now; use "
-                "torch.nn.SyncBatchNorm.convert_sync_batchnorm, or layer or group normalisation",
+                "layer or group normalisation (SyncBatchNorm waits for all ranks in each layer, so that no rank "
+                "looks slower than another)",
                 stacklevel=2,
             )
 
@@ -224,6 +225,8 @@ class BalancedBatches(Sampler[list[int]]):
     def _rebalance(self) -> None:
         """Exchange the times of the last steps, and decide on the splits from the first step on that no rank has been
         given yet."""
+        if self._past[-1]._events:
+            self._past[-1]._events[1].synchronize()  # the GPU may be many steps behind
         own = [[step.rows, step.seconds()] for step in self._past]
         self._past.clear()
         everybody = self._gathered([[self._given, 0.0], *own])  # (ranks, 1 + steps, 2)

@@ -19,7 +19,8 @@ from shoal.balance.batches import BalancedBatches, Step
 
 class Balance(Callback):  # type: ignore[misc]
     """Measures the ranks, scales their losses, and keeps in checkpoints where the training is. `training_step` returns
-    the mean loss over its rows, as always."""
+    the mean loss over its rows, as always. It does not wait for other ranks, as `self.log(..., sync_dist=True)` does:
+    all ranks would look equally slow."""
 
     def __init__(self) -> None:
         self._batches: BalancedBatches | None = None
@@ -43,6 +44,8 @@ class Balance(Callback):  # type: ignore[misc]
             raise TypeError(f"{type(trainer.strategy).__name__} cannot be balanced; give strategy='ddp' to the Trainer")
         if self._state is not None:
             found.load_state_dict(self._state)
+            self._state = None
+            iter(trainer.fit_loop._data_fetcher)  # Lightning has begun to draw batches before
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Begin a step."""

@@ -7,7 +7,7 @@ A global batch has `per_device_train_batch_size` rows for each rank, as always; 
 follows its speed.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -15,37 +15,53 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from shoal.balance.batches import BalancedBatches, Step
+from shoal.balance.batches import BalancedBatches
+
+_IGNORED = -100
+"""The label of a token that does not count, everywhere in that library."""
 
 
 class BalancedTrainer(Trainer):  # type: ignore[misc]
     """A Trainer whose ranks compute as many rows of each batch as fit their speed. It learns what ranks of equal speed
-    learn: losses of tokens, of models that divide by `num_items_in_batch`, are averaged over the tokens of the global
-    batch, others over its rows. The last batch of an epoch is learnt from, too, whatever `dataloader_drop_last` says.
+    learn: losses of tokens are averaged over the tokens of the global batch, others over its rows. The last batch of an
+    epoch is learnt from, too, whatever `dataloader_drop_last` says.
 
-    A `compute_loss` of your own gives the mean over the rows of this rank, and is to be multiplied by `loss_scale`.
+    A `compute_loss` of your own gives the mean over the rows, or tokens, of this rank, times `loss_scale`.
     """
 
     def __init__(self, *args: Any, max_rows: int | None = None, rebalance_every: int = 10, **kwargs: Any) -> None:
-        """`max_rows`, `rebalance_every`: as those of BalancedBatches; the other arguments are Trainer's."""
+        """`max_rows`, `rebalance_every`: as those of BalancedBatches; the other arguments are Trainer's. Raises
+        ValueError for those that do not go with ranks of unequal speed."""
         super().__init__(*args, **kwargs)
         self._max_rows, self._rebalance_every = max_rows, rebalance_every
-        self._step: Step | None = None
+        self._scale, self._all_tokens = 1.0, 0.0
         self.batches: BalancedBatches | None = None
+        if self.compute_loss_func is not None:
+            raise ValueError("compute_loss_func cannot be scaled; override compute_loss, and multiply by loss_scale")
+        if not self.args.average_tokens_across_devices:
+            raise ValueError("ranks of unequal speed need average_tokens_across_devices=True")
+        if self.args.train_sampling_strategy not in ("random", "sequential"):
+            raise ValueError(f"train_sampling_strategy {self.args.train_sampling_strategy} cannot be balanced")
         self.add_callback(_Beginning(self))
 
     @property
     def loss_scale(self) -> float:
-        """What the mean loss of this rank's rows is to be multiplied by in this step; 1 outside of training."""
-        return self._step.loss_scale if self._step else 1.0
+        """What the mean loss of this rank is to be multiplied by in this step; 1 outside of training."""
+        return self._scale
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train, as Trainer does, also more than once."""
+        self.model_wrapped = self.model  # DDP of an earlier call has the hook of its batches
+        return super().train(*args, **kwargs)
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """A DataLoader of this rank's rows of each global batch. Raises ValueError where the last batch of an epoch has
         fewer rows than there are ranks."""
         usual = super().get_train_dataloader()
         rows, world = len(usual.dataset), dist.get_world_size() if dist.is_initialized() else 1
-        batch = self.args.train_batch_size * world
+        batch = self._train_batch_size * world
         if 0 < rows % batch < world:
             raise ValueError(
                 f"the last of the batches of {batch} has {rows % batch} of {rows} rows, and {world} ranks need one "
@@ -55,6 +71,7 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
             rows,
             global_batch=batch,
             seed=self.args.seed if self.args.data_seed is None else self.args.data_seed,
+            shuffle=self.args.train_sampling_strategy == "random",
             rebalance_every=self._rebalance_every,
             max_rows=self._max_rows,
             device=self.args.device,
@@ -70,20 +87,30 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
             prefetch_factor=usual.prefetch_factor,
         )
 
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: torch.device) -> tuple[list[Any], Any]:
+        """The parts of an accumulated batch, whose tokens on all ranks are counted."""
+        parts, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self._all_tokens = 0.0
+        if parts and (own := [self._tokens(each) for each in parts])[0] is not None:
+            self._all_tokens = float(self.accelerator.gather(torch.tensor(sum(own), device=device)).sum())
+        return parts, items
+
     def training_step(
         self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
-        """A step on this rank's rows. A loss of tokens is a sum divided by the tokens of all ranks, which needs no
-        scale; any other is the mean over this rank's rows."""
+        """A step on this rank's rows. The loss is the mean over these, or their tokens: `num_items_in_batch` is not
+        passed on, because not every model divides by it."""
         assert self.batches is not None
         with self.batches.step() as step:
-            tokens = num_items_in_batch is not None and _are_tokens(inputs.get("labels"))
-            self._step = None if tokens else step
+            self._scale, own = step.loss_scale, self._tokens(inputs)
+            if own is not None and self._all_tokens:
+                share = own / self._all_tokens
+                self._scale = self.batches.ranks * share * self.current_gradient_accumulation_steps
             try:
-                found: Tensor = super().training_step(model, inputs, num_items_in_batch if tokens else None)
+                found = super().training_step(model, inputs, None)
             finally:
-                self._step = None
-        return found
+                self._scale = 1.0
+        return cast(Tensor, found)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
         """The loss, scaled in training so that its mean over ranks is the mean over the global batch."""
@@ -91,6 +118,16 @@ class BalancedTrainer(Trainer):  # type: ignore[misc]
         if isinstance(found, tuple):
             return (found[0] * self.loss_scale, *found[1:])
         return found * self.loss_scale
+
+    def _tokens(self, inputs: dict[str, Any]) -> int | None:
+        """The tokens of this rank's rows that count; None where labels are of rows."""
+        labels = inputs.get("shift_labels", inputs.get("labels"))
+        if not isinstance(labels, Tensor) or labels.dim() < 2 or torch.is_floating_point(labels):
+            return None
+        named = type(self.model).__name__ in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+        if "shift_labels" not in inputs and (self._loss_shifts_labels or named):
+            labels = labels[..., 1:]  # the first word of a text is not predicted
+        return int((labels != _IGNORED).sum())
 
 
 class _Beginning(TrainerCallback):  # type: ignore[misc]
@@ -121,7 +158,3 @@ class _Beginning(TrainerCallback):  # type: ignore[misc]
             assert batches is not None
             batches.skip_to(batches.state_dict()["done"] + self._dropped)
             self._dropped = 0
-
-
-def _are_tokens(labels: Any) -> bool:
-    return isinstance(labels, Tensor) and labels.dim() > 1 and not torch.is_floating_point(labels)

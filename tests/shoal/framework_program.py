@@ -39,7 +39,14 @@ def words() -> tuple[Tensor, Tensor]:
 
 
 def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
-    from transformers import BertConfig, BertForSequenceClassification, GPT2Config, GPT2LMHeadModel, TrainingArguments
+    from transformers import (
+        BertConfig,
+        BertForMaskedLM,
+        BertForSequenceClassification,
+        GPT2Config,
+        GPT2LMHeadModel,
+        TrainingArguments,
+    )
 
     from shoal.balance.transformers import BalancedTrainer
 
@@ -50,6 +57,15 @@ def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
         size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
         model = BertForSequenceClassification(BertConfig(vocab_size=WORDS, **size, **still))
         rows = [{"input_ids": text, "labels": label} for text, label in zip(texts, labels, strict=True)]
+    elif asked["of"] == "hidden words":
+        still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        model = BertForMaskedLM(BertConfig(vocab_size=WORDS, **size, **still))
+        shown = torch.arange(LENGTH) >= 1 + torch.arange(ROWS)[:, None] % 4
+        rows = [
+            {"input_ids": text.masked_fill(~yes, 0), "labels": text.masked_fill(yes, -100)}
+            for text, yes in zip(texts, shown, strict=True)
+        ]
     else:
         still = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
         model = GPT2LMHeadModel(
@@ -96,7 +112,7 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
         def train_dataloader(self) -> DataLoader[Any]:
             self.batches = BalancedBatches(ROWS, global_batch=GLOBAL_BATCH, rebalance_every=4)
-            return DataLoader(TensorDataset(*words()), batch_sampler=self.batches)
+            return DataLoader(TensorDataset(*words()), batch_sampler=self.batches, num_workers=asked.get("workers", 0))
 
         def configure_optimizers(self) -> torch.optim.Optimizer:
             return torch.optim.SGD(self.parameters(), lr=0.5)

@@ -24,6 +24,36 @@ def test_the_example_s_tests_pass_in_another_folder(tmp_path: Path) -> None:
     assert re.search(r"\b2 passed\b", done.stdout), done.stdout + done.stderr
 
 
+APP = """
+from aws_cdk import App, RemovalPolicy, Stack
+from aws_cdk import aws_s3 as s3
+
+app = App()
+stack = Stack(app, "Foreign")
+s3.Bucket(stack, "Bucket", bucket_name="foreign-bucket", removal_policy=RemovalPolicy.DESTROY)
+app.synth()
+"""
+
+
+@pytest.mark.slow
+def test_somebody_else_s_cdk_app_is_deployed_and_destroyed(tmp_path: Path, shoal_aws: boto3.Session) -> None:
+    (tmp_path / "app.py").write_text(APP)
+
+    def cdk(*arguments: str) -> None:
+        command = ["cdk", *arguments, "--app", f"{sys.executable} app.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def buckets() -> set[str]:
+        return {each["Name"] for each in shoal_aws.client("s3").list_buckets()["Buckets"]}
+
+    cdk("bootstrap")
+    cdk("deploy", "--require-approval", "never")
+    assert "foreign-bucket" in buckets()
+    cdk("destroy", "--force")
+    assert "foreign-bucket" not in buckets()
+
+
 def test_afterwards_the_environment_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)

@@ -12,9 +12,19 @@ from embedded.hadoop.spark import Mirror, parse_arguments
 
 
 def test_options_the_program_and_its_arguments_are_told_apart() -> None:
-    words = ["--deploy-mode", "cluster", "--conf=a=b", "s3://b/count.py", "s3://b/in", "--deep", "s3://b/out"]
+    words = [
+        "--deploy-mode",
+        "cluster",
+        "--conf=a=b",
+        "--conf",
+        "c=d",
+        "s3://b/count.py",
+        "s3://b/in",
+        "--deep",
+        "s3://b/out",
+    ]
     options, program, given = parse_arguments(words)
-    assert options == {"--deploy-mode": "cluster", "--conf": "a=b"}
+    assert options == ["--conf", "a=b", "--conf", "c=d"]
     assert (program, given) == ("s3://b/count.py", ["s3://b/in", "--deep", "s3://b/out"])
 
 
@@ -48,6 +58,9 @@ class Store:
     def download_file(self, bucket: str, key: str, path: str) -> None:
         Path(path).write_bytes(self.objects[bucket, key])
 
+    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
+        del self.objects[Bucket, Key]
+
     def upload_file(self, path: str, bucket: str, key: str) -> None:
         self.objects[bucket, key] = Path(path).read_bytes()
 
@@ -65,7 +78,8 @@ def test_a_program_finds_what_is_at_an_address_and_what_it_writes_is_uploaded(tm
     output.mkdir()
     (output / "part-0").write_bytes(b"new")
     (output / ".part-0.crc").write_bytes(b"sum")
-    before = dict(store.objects)
+    (given / "one").unlink()
+    before = {name: body for name, body in store.objects.items() if name != ("b", "in/one")}
     mirror.upload()
     assert store.objects == {**before, ("b", "out/part-0"): b"new"}
 
