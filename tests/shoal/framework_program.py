@@ -112,7 +112,13 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
         def train_dataloader(self) -> DataLoader[Any]:
             self.batches = BalancedBatches(ROWS, global_batch=GLOBAL_BATCH, rebalance_every=4)
-            return DataLoader(TensorDataset(*words()), batch_sampler=self.batches, num_workers=asked.get("workers", 0))
+            workers = asked.get("workers", 0)
+            return DataLoader(
+                TensorDataset(*words()),
+                batch_sampler=self.batches,
+                num_workers=workers,
+                multiprocessing_context="spawn" if workers else None,  # a fork beside gloo's threads may hang
+            )
 
         def configure_optimizers(self) -> torch.optim.Optimizer:
             return torch.optim.SGD(self.parameters(), lr=0.5)
