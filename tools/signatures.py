@@ -31,14 +31,18 @@ class Announced(TypedDict):
     """The entries of the changelog that named it when this signature was taken down."""
 
 
+def public_names() -> list[str]:
+    """The names on the page."""
+    return _NAMED.findall(PAGE.read_text("utf-8"))
+
+
 def signatures() -> dict[str, list[str]]:
     """The public names, and their signatures."""
     loader = griffe.GriffeLoader(search_paths=[str(ROOT)])
     for each in (*_ROOMS, "shoal"):
         loader.load(each)
     loader.resolve_aliases()
-    names = _NAMED.findall(PAGE.read_text("utf-8"))
-    return {name: _lines(_last(loader, name), name.rpartition(".")[2]) for name in names}
+    return {name: _lines(_last(loader, name), name.rpartition(".")[2]) for name in public_names()}
 
 
 def announced() -> dict[str, Announced]:
