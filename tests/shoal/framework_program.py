@@ -161,6 +161,7 @@ def main(asked: dict[str, Any]) -> None:
     if RANK == 0:
         (output / "found.json").write_text(json.dumps(found))
     if dist.is_initialized():
+        dist.barrier()  # a rank whose peer is gone already was ended by gloo's threads once
         dist.destroy_process_group()
 
 
