@@ -3,7 +3,6 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := bootstrap common corpus embedded experiments infra jobs trainer
 # Python of the machines that AWS runs, for which wheels are brought along.
 EMR_WHEELS := --python-version 3.11
 EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip

@@ -32,7 +32,7 @@ def preprocess(
         test_files: Files whose rows are the test rows; without any, a share of the others is.
         exclude: Files among those that are not read.
         settings: Those of the dataset (default: `DEFAULT`), such as `replace(DEFAULT, test_share=0.2)`.
-        progress: Called with the name of a stage, and what is done of it.
+        progress: An object of yours whose `stage(name, total)` is called when a stage begins, and `at(done)` within it.
         reading: How files are read whose format is not detected, such as `label="sentiment"`, `text=("title", "body")`,
             `kind="csv"`.
 
