@@ -7,6 +7,7 @@ change in any version.
 | `train`, `load_model` | a dataset to a classifier, and its predictions |
 | `embed` | text to word embeddings |
 | `shoal.balance` | data-parallel training of any PyTorch model over GPUs of unequal speed |
+| `sweep` | what any stack, tag or name prefix has left in an AWS account, priced |
 | `shoal.testing` | AWS on this machine: steps on EMR and CDK apps really run in a test |
 
 Importing the package is cheap: a library is loaded when what needs it is asked for.
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from corpus.dataset_settings import DEFAULT, Settings
     from jobs.merge import MergeResult
     from shoal.preprocessing import preprocess
+    from shoal.sweeping import Leftover, sweep
     from shoal.training import Model, embed, load_model, train
     from trainer.classification.labelling import Prediction
 
@@ -26,6 +28,7 @@ __all__ = [
     "DEFAULT",
     "DataError",
     "JobError",
+    "Leftover",
     "MergeResult",
     "Model",
     "Prediction",
@@ -35,6 +38,7 @@ __all__ = [
     "embed",
     "load_model",
     "preprocess",
+    "sweep",
     "train",
 ]
 _OF = {
@@ -42,6 +46,7 @@ _OF = {
     "corpus.dataset_settings": ("DEFAULT", "Settings"),
     "jobs.merge": ("MergeResult",),
     "shoal.preprocessing": ("preprocess",),
+    "shoal.sweeping": ("Leftover", "sweep"),
     "shoal.training": ("Model", "embed", "load_model", "train"),
     "trainer.classification.labelling": ("Prediction",),
 }

@@ -31,16 +31,26 @@ class OwnershipUnknownError(ShoalError):
 class Ownership:
     """What an account reports under a deployment's name."""
 
-    def __init__(self, account: Account, deployment: str) -> None:
+    def __init__(self, account: Account, deployment: str | None) -> None:
+        """Of a deployment of Shoal; None where the owner is none, and `stack` is set by the subclass."""
         self.account = account
         self.deployment = deployment
-        self.stack = topology.stack_name(deployment)
+        self.stack = topology.stack_name(deployment) if deployment else ""
         self.failed_sources: dict[str, str] = {}
         """The sources that did not answer, each with the reason."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
         """Whether these tags, in any of AWS's forms, name the deployment."""
         return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
+
+    def may_own(self, record: ResourceRecord) -> bool:
+        """Whether a record's tags are worth a call: all names from CloudFormation contain `shoal`, and the tagging
+        service finds the rest."""
+        return any(isinstance(value, str) and "shoal" in value.lower() for value in record.values())
+
+    def owns_by_name(self, _cloudformation: str, _identifier: str, _record: ResourceRecord) -> bool:
+        """Whether a resource of this type belongs to it by its name alone, whatever its kind: of deployments never."""
+        return False
 
     @cached_property
     def networks(self) -> set[str]:
@@ -50,7 +60,7 @@ class Ownership:
             vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
             return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
 
-        return self._try_source("the VPCs", listed, set())
+        return self.try_source("the VPCs", listed, set())
 
     @cached_property
     def arns(self) -> list[str]:
@@ -63,7 +73,7 @@ class Ownership:
             )
             return [each["ResourceARN"] for each in found]
 
-        return self._try_source("the tagging service", listed, [])
+        return self.try_source("the tagging service", listed, [])
 
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
@@ -79,7 +89,7 @@ class Ownership:
                 )
             }
 
-        return self._try_source("CloudFormation's record", listed, set())
+        return self.try_source("CloudFormation's record", listed, set())
 
     @property
     def elsewhere(self) -> str | None:
@@ -112,7 +122,7 @@ class Ownership:
         except (BotoCoreError, ClientError) as error:
             return reason_of(error)
 
-    def _try_source(self, source: str, call: Callable[[], _Answer], nothing: _Answer) -> _Answer:
+    def try_source(self, source: str, call: Callable[[], _Answer], nothing: _Answer) -> _Answer:
         """What a source answers; `nothing` where it does not answer, which `failed_sources` then records."""
         try:
             return call()
@@ -142,13 +152,12 @@ def fetched_tags(
 ) -> Owned:
     """By tags that need a call for each resource.
 
-    Called only where the record contains `shoal`, as all names from CloudFormation do; the tagging service finds the
-    rest. `parameters` are the operation's: a key of the record, or a function of it. `answer` is the path to the tags
-    in the answer, with dots.
+    Called only where the record `may_own`. `parameters` are the operation's: a key of the record, or a function of it.
+    `answer` is the path to the tags in the answer, with dots.
     """
 
     def owned(ownership: Ownership, record: ResourceRecord) -> bool:
-        if not any(isinstance(value, str) and "shoal" in value.lower() for value in record.values()):
+        if not ownership.may_own(record):
             return False
         values = {
             name: value(record) if callable(value) else record.get(value, value) for name, value in parameters.items()

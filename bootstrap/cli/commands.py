@@ -47,6 +47,7 @@ COMMANDS = (
     "extend",
     "fetch",
     "destroy",
+    "sweep",
     "demo",
     "catalog",
     "embedded",

@@ -1,4 +1,6 @@
-"""Finds everything of a deployment that is left in an account, whatever the state of its stack, and deletes it.
+"""Finds everything of an owner that is left in an account, whatever the state of its stack, and deletes it.
+
+The owner is a deployment, or what a `Claim` names: any stack, tag or prefix.
 
 Two sources decide ownership, each service's own list and the tagging service, because each misses some resources. A
 failed deletion is tried again as long as anything else changes: a network can be deleted only minutes after what was
@@ -14,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import Ownership, OwnershipUnknownError, reason_of
 from bootstrap.removal import deletion
-from bootstrap.removal.kinds import KINDS, ResourceKind, is_being_deleted
+from bootstrap.removal.kinds import ALL_KINDS, KINDS, ResourceKind, is_being_deleted
 from common.errors import ShoalError
 
 LONGEST_SECONDS = 1200.0
@@ -56,7 +58,7 @@ class FoundResource:
     @property
     def is_pending(self) -> bool:
         """Whether it can be deleted and is not deleted yet."""
-        kind = KINDS.get(self.kind)
+        kind = ALL_KINDS.get(self.kind)
         return self.outcome in (FOUND, LEFT, BEING_DELETED) and kind is not None and bool(kind.delete)
 
     @property
@@ -70,8 +72,20 @@ def find_resources(deployment: str, account: Account) -> list[FoundResource]:
 
     What a service does not report is included with the outcome UNVERIFIED.
     """
-    ownership = Ownership(account, deployment)
-    found = [thing for name in KINDS for thing in _of_kind(ownership, name)]
+    return find_owned(Ownership(account, deployment), KINDS)
+
+
+def find_owned(
+    ownership: Ownership, kinds: Iterable[str], *, progress: Callable[[str], None] = lambda _kind: None
+) -> list[FoundResource]:
+    """Everything of these kinds that the owner has, and what the tagging service names of others; else as above.
+
+    `progress` is called with each kind before it is listed.
+    """
+    found: list[FoundResource] = []
+    for name in kinds:
+        progress(name)
+        found += _of_kind(ownership, name)
     return [*found, *_unlisted(ownership)]
 
 
@@ -91,7 +105,18 @@ def sweep(
 
     `progress` is called with the numbers deleted and found. It gives up when nothing has changed for `stuck_seconds`.
     """
-    found = {thing.key: thing for thing in find_resources(deployment, account)}
+    return delete_found(account, find_resources(deployment, account), progress=progress, stuck_seconds=stuck_seconds)
+
+
+def delete_found(
+    account: Account,
+    things: Iterable[FoundResource],
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    stuck_seconds: float = STUCK_SECONDS,
+) -> list[FoundResource]:
+    """Delete what `find_resources` or `find_owned` found; else as `sweep`."""
+    found = {thing.key: thing for thing in things}
     end = time.monotonic() + LONGEST_SECONDS
     changed, pause, before = time.monotonic(), _FIRST_PAUSE, None
     while left := [thing for thing in found.values() if thing.is_pending]:
@@ -112,7 +137,7 @@ def sweep(
 
 
 def _of_kind(ownership: Ownership, name: str) -> Iterator[FoundResource]:
-    kind, seen = KINDS[name], set()
+    kind, seen = ALL_KINDS[name], set()
     try:
         for identifier, record in kind.things(ownership.account):
             seen.add(identifier)
@@ -126,7 +151,7 @@ def _of_kind(ownership: Ownership, name: str) -> Iterator[FoundResource]:
 
 def _if_owned(ownership: Ownership, name: str, identifier: str, record: ResourceRecord) -> Iterator[FoundResource]:
     """The resource, if it belongs to the deployment or its owner is unknown."""
-    kind = KINDS[name]
+    kind = ALL_KINDS[name]
     thing = FoundResource(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
     try:
         if not _is_ours(ownership, kind, identifier, record):
@@ -134,7 +159,7 @@ def _if_owned(ownership: Ownership, name: str, identifier: str, record: Resource
         if is_being_deleted(record):
             thing.outcome = BEING_DELETED
         elif kind.delete is None:
-            thing.outcome, thing.why = LEFT, "Shoal creates none of these; delete it yourself if you do not need it"
+            thing.outcome, thing.why = LEFT, "Shoal deletes none of these; delete it yourself if you do not need it"
         else:
             _mark_if_kept(ownership.account, thing)
     except OwnershipUnknownError as error:
@@ -148,6 +173,8 @@ def _is_ours(ownership: Ownership, kind: ResourceKind, identifier: str, record: 
     Raises OwnershipUnknownError when neither names it and one of them does not answer.
     """
     unknown = None
+    if record and ownership.owns_by_name(kind.cloudformation, identifier, record):
+        return True
     try:
         ours = bool(record) and kind.owned(ownership, record)  # without a record, only the tagging service can name it
     except OwnershipUnknownError as error:
@@ -169,7 +196,7 @@ def _unlisted(ownership: Ownership) -> Iterator[FoundResource]:
     """What only the tagging service names, and each source that did not answer."""
     for arn in ownership.arns:
         if not any(part in arn for part in _NOT_REPORTED) and not any(
-            kind.identifier_in(arn) for kind in KINDS.values()
+            kind.identifier_in(arn) for kind in ALL_KINDS.values()
         ):
             why = "only the tagging service names it: it is gone, or Shoal did not create it; check it yourself"
             yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
@@ -188,7 +215,7 @@ def _mark_if_kept(account: Account, thing: FoundResource) -> None:
 
 
 def _delete(account: Account, thing: FoundResource) -> None:
-    delete = KINDS[thing.kind].delete
+    delete = ALL_KINDS[thing.kind].delete
     assert delete is not None
     thing.outcome = LEFT
     try:
@@ -212,7 +239,7 @@ def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
     for name in {thing.kind for thing in things}:
         those = [thing for thing in things if thing.kind == name]
         try:
-            listed = dict(KINDS[name].things(account))
+            listed = dict(ALL_KINDS[name].things(account))
         except (BotoCoreError, ClientError) as error:
             for thing in those:
                 if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # a refused deletion keeps its reason

@@ -108,12 +108,17 @@ def _change_address_tags(identifier: str, old: Record, new: Record) -> None:
     _change_ec2_tags(allocation, old, new)
 
 
-def _create_nat_gateway(logical: str, properties: Record, stack: str) -> Created:
-    del logical, stack
-    values = {name: value for name, value in properties.items() if name != TAGS}
-    answer = call_service("ec2", "create_nat_gateway", {**values, **_tagged(properties, "natgateway")})
-    identifier = answer["NatGateway"]["NatGatewayId"]
-    return identifier, {"NatGatewayId": identifier}
+def _created_by(operation: str, answer: str, identifier: str, kind: str) -> Callable[[str, Record, str], Created]:
+    """By an operation that takes the properties as they are; the identifier is at the answer's `answer`."""
+
+    def create(logical: str, properties: Record, stack: str) -> Created:
+        del logical, stack
+        values = {name: value for name, value in properties.items() if name != TAGS}
+        made = call_service("ec2", operation, {**values, **_tagged(properties, kind)})
+        found = made[answer][identifier] if answer else made[identifier]
+        return found, {identifier: found}
+
+    return create
 
 
 def _create_placement_group(logical: str, properties: Record, stack: str) -> Created:
@@ -146,9 +151,23 @@ TYPES: Mapping[str, ResourceType] = {
         create=_create_address, delete=_delete_address, change=_change_address_tags, changeable=(TAGS,)
     ),
     "AWS::EC2::NatGateway": ResourceType(
-        create=_create_nat_gateway,
+        create=_created_by("create_nat_gateway", "NatGateway", "NatGatewayId", "natgateway"),
         delete=lambda identifier, _: client("ec2").delete_nat_gateway(NatGatewayId=identifier),
         gone=("NatGatewayNotFound",),
+        change=_change_ec2_tags,
+        changeable=(TAGS,),
+    ),
+    "AWS::EC2::NetworkInterface": ResourceType(
+        create=_created_by("create_network_interface", "NetworkInterface", "NetworkInterfaceId", "network-interface"),
+        delete=lambda identifier, _: client("ec2").delete_network_interface(NetworkInterfaceId=identifier),
+        gone=("InvalidNetworkInterfaceID.NotFound",),
+        change=_change_ec2_tags,
+        changeable=(TAGS,),
+    ),
+    "AWS::EC2::Volume": ResourceType(
+        create=_created_by("create_volume", "", "VolumeId", "volume"),
+        delete=lambda identifier, _: client("ec2").delete_volume(VolumeId=identifier),
+        gone=("InvalidVolume.NotFound",),
         change=_change_ec2_tags,
         changeable=(TAGS,),
     ),

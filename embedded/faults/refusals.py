@@ -15,7 +15,7 @@ from embedded.faults.operations import requested_operation
 from embedded.seams import requests, routing
 from embedded.service import OWN, Answer, Record, target_operation
 
-_QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
+_QUERY = ("autoscaling", "cloudformation", "elasticloadbalancing", "iam", "rds", "sns", "sts")
 _REST = ("elasticfilesystem", "lambda", "scheduler")
 _KINDS = (Throttled, Denied, ExpiredCredentials, S3Error, CutConnection)
 _UNSUPPORTED = {  # service: what its requests' target begins with

@@ -7,6 +7,7 @@ Keep the order, because it is the order of deletion: what depends on others, or 
 from collections.abc import Mapping
 
 from bootstrap.aws.ownership import never_owned
+from bootstrap.removal.kinds.foreign import FOREIGN
 from bootstrap.removal.kinds.identities import IDENTITIES
 from bootstrap.removal.kinds.kind import ResourceKind, is_being_deleted, list_call
 from bootstrap.removal.kinds.machines import MACHINES
@@ -14,7 +15,7 @@ from bootstrap.removal.kinds.networks import NETWORKS
 from bootstrap.removal.kinds.services import SERVICES
 from bootstrap.removal.kinds.stores import STORES
 
-__all__ = ["KINDS", "ResourceKind", "is_being_deleted"]
+__all__ = ["ALL_KINDS", "KINDS", "ResourceKind", "is_being_deleted"]
 
 _STACKS: Mapping[str, ResourceKind] = {
     "cloudformation stack": ResourceKind(
@@ -26,3 +27,6 @@ _STACKS: Mapping[str, ResourceKind] = {
 }
 
 KINDS: Mapping[str, ResourceKind] = {**_STACKS, **MACHINES, **STORES, **NETWORKS, **SERVICES, **IDENTITIES}
+
+ALL_KINDS: Mapping[str, ResourceKind] = {**FOREIGN, **KINDS}
+"""These, and what no deployment of Shoal has, but other stacks leave: for `shoal sweep`."""

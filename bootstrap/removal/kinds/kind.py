@@ -95,12 +95,14 @@ def ec2_kind(
     arn: str,
     *,
     owned: Owned = listed_tags,
+    listing: ListCall | None = None,
     delete: Delete | None = None,
     billed: Billed = lambda _: False,
 ) -> ResourceKind:
-    """A kind of EC2, which is listed under `key`, and deleted by its identifier alone unless `delete` does it."""
+    """A kind of EC2, which is listed under `key`, unless `listing` does it, and deleted by its identifier alone, unless
+    `delete` does it."""
     return ResourceKind(
-        listing=list_call("ec2", f"describe_{xform_name(key)}", key),
+        listing=listing or list_call("ec2", f"describe_{xform_name(key)}", key),
         identifier=identifier,
         owned=owned,
         delete=delete or delete_call("ec2", f"delete_{xform_name(cloudformation)}", **{identifier: "id"}),

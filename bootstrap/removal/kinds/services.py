@@ -29,11 +29,14 @@ def _log_group_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
 
 
 def _parameter_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    return record["Name"].startswith(f"/shoal/{ownership.deployment}/") or _PARAMETER_TAGS(ownership, record)
+    own = ownership.deployment is not None and record["Name"].startswith(f"/shoal/{ownership.deployment}/")
+    return own or _PARAMETER_TAGS(ownership, record)
 
 
 def _budget_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
     """Budgets have no tags. A budget of the user can filter by the deployment's tag, too."""
+    if ownership.deployment is None:
+        return False
     own = topology.budget_name(ownership.deployment, ownership.account.region)
     return bool(record["BudgetName"] == own)
 

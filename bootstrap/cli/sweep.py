@@ -1,0 +1,153 @@
+"""`shoal sweep`: what of any stack, tag or name prefix is left in an account, and what that costs a month."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bootstrap.cli.command import command, option
+from bootstrap.cli.figures import dollars
+from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.target import connect_account
+from bootstrap.progress import Bars
+from common.display import plural, printable
+from common.errors import UsageError
+
+if TYPE_CHECKING:
+    from bootstrap.removal.claim import Claim
+    from bootstrap.removal.monthly import Monthly
+    from bootstrap.removal.sweep import FoundResource
+
+_LEFT, _REFUSED = 1, 1
+_WHOSE = "Whose"
+
+
+@command(
+    short_help="what any stack has left in an account, priced",
+    help="List what is left of any CloudFormation stack, tag or name prefix in the account and region, service by "
+    "service, with what it costs a month. It asks the services' own lists, AWS's tagging service, and CloudFormation's "
+    "record of deleted stacks; it needs no stack of Shoal, and changes nothing without --delete. The exit status is 1 "
+    "if anything is left that costs money, or if a service does not tell.",
+    epilog="Example: shoal sweep --stack WebShop, then shoal sweep --stack WebShop --delete",
+)
+@option("--stack", metavar="NAME", default="", group=_WHOSE, help="what a stack of exactly this name has, or has left")
+@option(
+    "--tag", metavar="KEY=VALUE", default="", group=_WHOSE, help="what has this tag; KEY alone: with whatever value"
+)
+@option(
+    "--prefix",
+    metavar="PREFIX",
+    default="",
+    group=_WHOSE,
+    help="what has a name, or is of a stack whose name, begins with this",
+)
+@option("--region", metavar="REGION", help="the region (default: that of your AWS configuration, or else us-east-1)")
+@option("--delete", is_flag=True, help="show the list, ask, and delete all of it, with the data in it")
+@option("--yes", is_flag=True, help="with --delete: do not ask")
+@json_option
+def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes: bool, as_json: bool) -> int:
+    """Run `shoal sweep`."""
+    if yes and not delete:
+        raise UsageError("--yes goes with --delete")
+    if delete and not (yes or sys.stdin.isatty()):
+        raise UsageError("there is no terminal to ask on; look without --delete, then delete with --delete --yes")
+    from bootstrap.removal.claim import Claim
+    from bootstrap.removal.kinds import ALL_KINDS
+    from bootstrap.removal.monthly import price_of
+    from bootstrap.removal.sweep import delete_found, find_owned
+
+    account = connect_account(region)
+    claim = Claim(account, stack=stack, tag=tag, prefix=prefix)
+    with Bars(unit="kind") as bars:
+        bars.stage("ask the services", len(ALL_KINDS))
+        things = find_owned(claim, ALL_KINDS, progress=lambda _kind: bars.add(1))
+        prices = {thing.key: price_of(account, thing) for thing in things}
+    content = {"of": claim.text, "region": account.region, "stacks": claim.living}
+    if not things:
+        show({**content, "things": []}, f"nothing of {claim.text} is left in {account.region}", as_json=as_json)
+        return 0
+    if not delete:
+        listed = _listed(things, prices)
+        show({**content, **listed}, f"{_table(things, prices)}\n{_sums(claim, things, prices)}", as_json=as_json)
+        return _status(things)
+    say(f"{_table(things, prices)}\n{_sums(claim, things, prices)}")
+    claim.check_deletable()
+    going = sum(thing.is_pending for thing in things)
+    if not going:
+        say("there is nothing that can be deleted here")
+        return _status(things)
+    if not yes and not confirm(f"Delete {plural(going, 'resource')} in {account.region}, with the data in them?"):
+        show({**content, **_listed(things, prices)}, "nothing was deleted", as_json=as_json)
+        return _REFUSED
+    with Bars(unit="resource") as bars:
+        bars.stage("delete", going)
+        done = delete_found(account, things, progress=lambda gone, _found: bars.at(gone))
+    show({**content, **_listed(done, prices)}, f"{_table(done, prices)}\n{_result(done, prices)}", as_json=as_json)
+    return _status(done)
+
+
+def _status(things: "Sequence[FoundResource]") -> int:
+    from bootstrap.removal.sweep import UNVERIFIED
+
+    return _LEFT if any(thing.costs or thing.outcome == UNVERIFIED for thing in things) else 0
+
+
+def _listed(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> dict[str, Any]:
+    rows = [
+        {
+            "kind": each.kind,
+            "id": each.identifier,
+            "billed": each.billed,
+            "outcome": each.outcome,
+            "why": each.why,
+            "dollars_a_month": prices[each.key].dollars,
+            "bound": prices[each.key].bound,
+        }
+        for each in things
+    ]
+    return {"things": rows, "dollars_a_month": _sum(things, prices)}
+
+
+def _table(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
+    rows = [
+        (each.kind, printable(each.identifier), *_price(prices[each.key]), each.outcome, each.why) for each in things
+    ]
+    return table(rows, ("kind", "id", "a month", "of", "outcome", "why"), right=(2,))
+
+
+def _price(price: "Monthly") -> tuple[str, str]:
+    if price.dollars == 0.0 and not price.of:
+        return "", ""
+    return f"{price.bound} {dollars(price.dollars)}".strip() if price.dollars is not None else "unknown", price.of
+
+
+def _sum(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> float:
+    return sum(prices[each.key].dollars or 0.0 for each in things if each.costs)
+
+
+def _sums(claim: "Claim", things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
+    from bootstrap.removal.sweep import UNVERIFIED
+
+    unknown = sum(prices[each.key].dollars is None for each in things if each.costs)
+    unseen = sum(each.outcome == UNVERIFIED for each in things)
+    parts = [f"{claim.text} in {claim.account.region}: {plural(len(things), 'resource')}"]
+    parts.append(f"known to cost {dollars(_sum(things, prices), ' a month')}")
+    parts += [f"{unknown} of unknown price"] if unknown else []
+    parts += [f"{plural(unseen, 'answer')} missing, so it is unknown whether more is left"] if unseen else []
+    stacks = f"\nstill there: the stack {', the stack '.join(map(printable, claim.living))}" if claim.living else ""
+    return ", ".join(parts) + stacks
+
+
+def _result(done: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
+    from bootstrap.removal.sweep import DELETED, UNVERIFIED
+
+    gone = sum(each.outcome == DELETED for each in done)
+    unseen = sum(each.outcome == UNVERIFIED for each in done)
+    left = [each for each in done if each.costs]
+    said = f"{plural(gone, 'resource')} deleted"
+    if left:
+        said += (
+            f"; {plural(len(left), 'resource')} that cost money left ({dollars(_sum(left, prices), ' a month')} known)"
+        )
+    if unseen:
+        said += f"; {plural(unseen, 'answer')} missing, so it is unknown whether more is left"
+    return said if left or unseen else f"{said}, and nothing that costs money is left"

@@ -1,0 +1,44 @@
+"""`shoal.sweep` for programs: by the example that the documents show, and what it deletes."""
+
+import json
+
+import boto3
+import pytest
+
+import shoal
+from embedded.aws import EmbeddedAws
+from tests.shoal.test_public import run_example
+
+TEMPLATE = {
+    "Resources": {
+        "Kept": {"Type": "AWS::Logs::LogGroup", "DeletionPolicy": "Retain"},
+        "Secret": {
+            "Type": "AWS::SecretsManager::Secret",
+            "DeletionPolicy": "Retain",
+            "Properties": {"SecretString": "x"},
+        },
+    }
+}
+
+
+@pytest.fixture
+def stack(aws: EmbeddedAws) -> str:
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.create_stack(StackName="Leaving", TemplateBody=json.dumps(TEMPLATE))
+    cloudformation.get_waiter("stack_create_complete").wait(StackName="Leaving", WaiterConfig={"Delay": 1})
+    return "Leaving"
+
+
+def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(stack: str, tmp_path) -> None:
+    with pytest.raises(shoal.ShoalError, match="1 stack of these exist: Leaving"):
+        shoal.sweep(stack=stack, delete=True)
+    boto3.client("cloudformation").delete_stack(StackName=stack)
+    boto3.client("cloudformation").get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    found = shoal.sweep(stack=stack, session=boto3.Session())
+    assert {each.kind: each.dollars_a_month for each in found} == {"secret": 0.40, "log group": 0.0}
+    assert all(each.costs and each.is_certain for each in found)
+    *lines, last = run_example("what_is_left.py", "Leav", "None", folder=tmp_path).splitlines()
+    assert len(lines) == 2
+    assert last == "0.40 dollars a month"
+    assert {each.outcome for each in shoal.sweep(stack=stack, delete=True)} == {"deleted"}
+    assert shoal.sweep(stack=stack) == []
