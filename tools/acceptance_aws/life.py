@@ -34,8 +34,9 @@ NEAR = 0.9
 _NAME = "acceptance"
 """Of the topology that is deployed, by which a run knows its deployment again."""
 _TEXTS = 3000
-_LEARNING = {"epochs": 150, "global-batch": 32}
-"""Small steps, of which a GPU makes hardly more a second than a CPU does: on either they last about half a minute."""
+_LEARNING = {"model": "lstm", "epochs": 100, "global-batch": 32}
+"""No search, of which a lost node loses all. Small steps, of which a GPU makes hardly more a second than a CPU does: on
+either they last about half a minute."""
 _TRAINED_SECONDS = 10.0
 """For which a node trains before it is ended."""
 _ENDED = ("finished", "stopped", "failed")
