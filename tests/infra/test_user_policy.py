@@ -55,6 +55,14 @@ PREPARING = {
     )
 }
 """What only an administrator asks for, before `cdk bootstrap`, and the demo for its user."""
+SWEEPING = {
+    *("dynamodb DescribeTable", "ec2 DeleteSnapshot", "ec2 DeregisterImage"),
+    *("ecr DeleteRepository", "ecr DescribeImages", "ecr DescribeRepositories", "ecr ListTagsForResource"),
+    *("elbv2 DeleteLoadBalancer", "elbv2 DescribeLoadBalancers", "elbv2 DescribeTags"),
+    *(f"rds Delete{kind}" for kind in ("DBCluster", "DBClusterSnapshot", "DBInstance", "DBSnapshot")),
+    *(f"rds Describe{kind}s" for kind in ("DBCluster", "DBClusterSnapshot", "DBInstance", "DBSnapshot")),
+}
+"""What `shoal sweep` alone asks for, of others' stacks: whoever sweeps these has permissions of their own."""
 READ = ("Describe", "Get", "List", "View")
 ANYWHERE = {
     *("ec2:DeleteNetworkInterface", "ec2:RunInstances"),
@@ -70,7 +78,7 @@ def wanted() -> set[str]:
         action
         for (service, operation), rooms in find_calls().items()
         if not rooms <= {"infra", "jobs", "trainer"}
-        if (name := f"{service} {operation}") not in PREPARING
+        if (name := f"{service} {operation}") not in PREPARING | SWEEPING
         for action in operations[name] or [f"{service}:{operation}"]
     }
     return actions - {"sts:GetCallerIdentity"}

@@ -7,6 +7,7 @@ import pytest
 
 import shoal
 import shoal.balance
+import shoal.cdk
 import shoal.testing
 from common.errors import UsageError
 from tools.signatures import ROOT, Announced, announce, announced, changed, public_names, signatures
@@ -28,7 +29,7 @@ def test_a_signature_changes_with_a_line_in_the_changelog_alone(now: dict[str, l
 
 
 def test_all_that_is_offered_is_on_the_page() -> None:
-    packages = (shoal, shoal.balance, shoal.testing)
+    packages = (shoal, shoal.balance, shoal.cdk, shoal.testing)
     offered = {f"{package.__name__}.{name}" for package in packages for name in package.__all__}
     assert offered - set(public_names()) == set()
 

@@ -141,6 +141,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
     resources = this.attempt(partial(_resources, settings), nothing)
     names = [name for kind, name in resources if kind == "AWS::AutoScaling::AutoScalingGroup"]
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
+    alone = [name for kind, name in resources if kind == "AWS::EC2::Instance"]
     none: dict[str, bool] = {}
     groups = this.attempt(partial(_groups_with_nodes, settings, names), none)
     may_run = groups or this.failures  # of groups that cannot be read
@@ -153,7 +154,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
         staying=[name for name, stays in groups.items() if stays],
         over=over,
         running=running,
-        nodes=this.attempt(partial(_nodes, settings, now, this, names), []),
+        nodes=this.attempt(partial(_nodes, settings, now, this, names, alone), []),
         clusters=[cluster for cluster in observations if cluster],
         complete=not this.failures,
     )
@@ -192,6 +193,8 @@ def _runs(settings: GuardSettings) -> tuple[str, bool]:
     Whoever took over a node may write there that a run has ended, but then its nodes end, which is what the guard is
     for. What cannot be read has not ended.
     """
+    if not settings.bucket:
+        return "", False
     runs = (_read(settings.bucket, settings.requests) or {}).get("runs")
     last, keeps, running = "", False, False
     for each in runs if isinstance(runs, list) else ():
@@ -217,20 +220,20 @@ def _read(bucket: str, key: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _nodes(settings: GuardSettings, now: datetime, this: Round, groups: Sequence[str]) -> list[ObservedNode]:
-    if not groups:
-        return []
-    pages = (
-        _client("ec2")
-        .get_paginator("describe_instances")
-        .paginate(
-            Filters=[
-                {"Name": "tag:aws:autoscaling:groupName", "Values": groups},
-                {"Name": "instance-state-name", "Values": ["pending", "running"]},
-            ]
-        )
-    )
-    instances = [each for page in pages for found in page["Reservations"] for each in found["Instances"]]
+def _nodes(
+    settings: GuardSettings, now: datetime, this: Round, groups: Sequence[str], alone: Sequence[str]
+) -> list[ObservedNode]:
+    """The instances of the groups, and those that the stack itself has."""
+    pages = _client("ec2").get_paginator("describe_instances")
+    living = {"Name": "instance-state-name", "Values": ["pending", "running"]}
+    instances = [
+        each
+        for name, values in (("tag:aws:autoscaling:groupName", groups), ("instance-id", alone))
+        if values  # an empty filter is refused
+        for page in pages.paginate(Filters=[{"Name": name, "Values": values}, living])
+        for found in page["Reservations"]
+        for each in found["Instances"]
+    ]
     at_work = {each["InstanceId"]: now for each in instances}
     signs = this.attempt(partial(_signs, settings), at_work) if instances else {}
     return [
@@ -246,6 +249,8 @@ def _nodes(settings: GuardSettings, now: datetime, this: Round, groups: Sequence
 def _signs(settings: GuardSettings) -> dict[str, datetime]:
     """When each node last reported its boot or its work, from the objects that it writes under its instance id."""
     found: dict[str, datetime] = {}
+    if not settings.bucket:
+        return found
     pages = _client("s3").get_paginator("list_objects_v2")
     for page in pages.paginate(Bucket=settings.bucket, Prefix=settings.nodes_prefix):
         for each in page.get("Contents", ()):

@@ -31,12 +31,6 @@ class GuardSettings:
     deployment: str
     stack: str
     """The stack's id, not its name, because a later stack with the same name has its own guard."""
-    bucket: str
-    nodes_prefix: str
-    requests: str
-    """The key of the runs that are wanted of the nodes."""
-    start_tag: str
-    """The tag of a group that says when its nodes start."""
     account: str
     """The parameter of Systems Manager in which the guard keeps its account."""
     extension: str
@@ -47,6 +41,14 @@ class GuardSettings:
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs until the stack is deleted."""
+    bucket: str = ""
+    """The data bucket, by which it is known when nodes worked last; empty for a stack that is no deployment of Shoal,
+    of which no node counts as idle."""
+    nodes_prefix: str = ""
+    requests: str = ""
+    """The key of the runs that are wanted of the nodes."""
+    start_tag: str = ""
+    """The tag of a group that says when its nodes start."""
     unpriced: str = ""
     """What of all that has no price, and counts as 0."""
     keep: bool | None = None
@@ -54,6 +56,23 @@ class GuardSettings:
     budget: float | None = None
     topic: str = ""
     """The SNS topic for warnings; empty: none."""
+
+    @property
+    def what(self) -> str:
+        """What the guard ends, for its owner."""
+        return f"The {'deployment' if self.bucket else 'stack'} '{self.deployment}'"
+
+    @property
+    def longer(self) -> str:
+        """How to keep it longer."""
+        if self.bucket:
+            return f"shoal extend {self.deployment} --hours 4"
+        return f"aws ssm put-parameter --overwrite --name {self.extension} --value HOURS_TO_ADD_IN_ALL"
+
+    @property
+    def raised(self) -> str:
+        """Where the budget is raised."""
+        return "in the topology's `guard`" if self.bucket else "of its Guard"
 
     @property
     def idle(self) -> timedelta:
@@ -191,9 +210,7 @@ def decide(
         account, _ = _tell_once(now, account, "stop", over.value, stop)
         if now - account.told["stop"].at < STOPPING:
             return account, [*actions, stop]  # in each round, as one may fail
-    text = (
-        f"The deployment '{settings.deployment}' is being deleted: {over.reason}. {_closing_lines(settings, account)}"
-    )
+    text = f"{settings.what} is being deleted: {over.reason}. {_closing_lines(settings, account)}"
     news_of_it = _tell(f"{settings.deployment} is being deleted", text)
     account, news = _tell_once(now, account, "deletion", over.value, news_of_it)
     # Also end nodes and clusters, because they cost most and CloudFormation refuses to delete a stack during an update.
@@ -222,7 +239,9 @@ def charged(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> bool:
-    """Whether its start, its last report and its last work are all too long ago."""
+    """Whether its start, its last report and its last work are all too long ago, and would have been seen."""
+    if not settings.bucket:
+        return False
     patience = settings.idle if node.sign else max(settings.idle, BOOT)
     return now - max(node.since, node.sign or node.since) >= patience
 
@@ -243,9 +262,9 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
         near=now >= end - NOTICE,
         reached=now >= end,
         subject=f"{name} ends soon",
-        warning=f"The deployment '{name}' ends at {_clock(max(end, now + SHORTEST_NOTICE))}, "
+        warning=f"{settings.what} ends at {_clock(max(end, now + SHORTEST_NOTICE))}, "
         f"{settings.max_hours + observed.extension:g} hours after it was created. Then all its nodes are ended and its "
-        f"stack is deleted. To keep it longer: shoal extend {name} --hours 4\n{_closing_lines(settings, account)}",
+        f"stack is deleted. To keep it longer: {settings.longer}\n{_closing_lines(settings, account)}",
         reason=f"it has reached its end, {_clock(end)}",
     )
     if settings.budget is not None:
@@ -255,10 +274,10 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
             near=account.spent >= NEAR * settings.budget,
             reached=account.spent >= settings.budget,
             subject=f"{name} has nearly spent its budget",
-            warning=f"The deployment '{name}' has spent about ${account.spent:,.2f} of its budget of "
+            warning=f"{settings.what} has spent about ${account.spent:,.2f} of its budget of "
             f"${settings.budget:,.2f}, and spends ${account.rate:,.2f} an hour now. When the budget is spent, but not "
             f"before {_clock(now + SHORTEST_NOTICE)}, all its nodes are ended and its stack is deleted. To keep it, "
-            f"raise `budget` in the topology's `guard` and deploy it again.\n{_closing_lines(settings, account)}",
+            f"raise `budget` {settings.raised} and deploy it again.\n{_closing_lines(settings, account)}",
             reason=f"its budget of ${settings.budget:,.2f} is spent",
         )
 
@@ -267,6 +286,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
     """End idle nodes and clusters, and nodes whose run has ended. All node groups end together, because a training
     needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
+    again = " `shoal preprocess` says how to start another one." if settings.bucket else ""
     actions = []
     ended = [each for each in observed.groups if each not in observed.staying] if observed.over else []
     if ended:
@@ -289,10 +309,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
         ]
     for cluster in observed.clusters:
         if cluster_is_idle(settings, now, cluster):
-            text = (
-                f"The EMR cluster {cluster.identifier} of the deployment '{name}' was idle for {minutes} and is being "
-                "ended. `shoal preprocess` says how to start another one."
-            )
+            text = f"The EMR cluster {cluster.identifier} of '{name}' was idle for {minutes} and is being ended.{again}"
             actions += [
                 _tell(f"the idle cluster of {name} is being ended", text),
                 Action(kind="terminate", subject=cluster.identifier),
@@ -325,7 +342,8 @@ def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
     spent = f"Spent so far, at most: ${account.spent:,.2f}"
     if settings.unpriced:
         spent += f", besides what has no price known to it ({settings.unpriced})"
-    return f"{data[settings.keep]}\n{spent}."
+    kept = data[settings.keep] if settings.bucket else "Its data are deleted with it, but for what the stack retains."
+    return f"{kept}\n{spent}."
 
 
 def _clock(time: datetime) -> str:

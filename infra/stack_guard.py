@@ -1,0 +1,181 @@
+"""Creates the guard of any stack, a function that AWS runs every five minutes; `infra/guard.py` has a deployment's.
+
+At the end of its life, or of a budget, the guard ends what costs most, and deletes the stack. So whatever costs by the
+hour must depend on it: it is created first and deleted last, and also ends a stack that was created only in part.
+"""
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration, Stack, Token
+from aws_cdk import aws_budgets as budgets
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra.functions import function
+from infra.parts import GuardSpec
+from infra.roles import accept_pattern, allow
+
+_EVERY = Duration.minutes(5)
+_LONGEST = Duration.minutes(4)
+"""Shorter than the interval, so that two runs do not overlap."""
+_MAIL_AT = (80, 100)
+"""Per cent of the budget at which AWS's own budget sends a mail."""
+
+
+class StackGuard(Construct):
+    """The function, its schedule, and its SNS topic; `topic` is None without a mail address.
+
+    With a mail address and a budget there is also an AWS budget. It sends mails and stops nothing. It counts what AWS
+    bills, hours late, and only if the tag is activated as a cost allocation tag in the account.
+    """
+
+    function: lambda_.Function
+    role: iam.Role
+    topic: sns.Topic | None
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        spec: GuardSpec,
+        tag: str,
+        groups: str,
+        budget_name: str,
+        settings: Mapping[str, object],
+    ) -> None:
+        """Build the guard of what is called `name`.
+
+        `tag` is the key of the tag that all resources have, with the name as its value, and `groups` a pattern of the
+        names of auto scaling groups: the guard may change no others. `settings` are those of
+        `handlers.guard.rules.GuardSettings` that do not follow from these.
+        """
+        super().__init__(scope, construct_id)
+        self._name, self._tag = name, tag
+        self.topic = self._topic(spec.mail) if spec.mail else None
+        self.function, self.role = function(
+            self,
+            description="Ends idle nodes and clusters, and deletes the stack at the end of its life",
+            files=["guard/", "guard/*.py"],
+            handler="guard.main.handler",
+            timeout=_LONGEST,
+            environment={"SETTINGS": Stack.of(self).to_json_string({**self._settings(spec), **settings})},
+        )
+        self._allow([str(settings[each]) for each in ("account", "extension")], groups)
+        events.Rule(
+            self,
+            "Clock",
+            description=f"Runs the guard of {name}",
+            schedule=events.Schedule.rate(_EVERY),
+            targets=[targets.LambdaFunction(self.function)],
+        )
+        if spec.budget and spec.mail:
+            self._budget(budget_name, spec.budget, spec.mail)
+
+    def _settings(self, spec: GuardSpec) -> dict[str, object]:
+        return {
+            "deployment": self._name,
+            "stack": Stack.of(self).stack_id,
+            "max_hours": spec.max_hours,
+            "idle_minutes": spec.idle_minutes,
+            **({"budget": spec.budget} if spec.budget else {}),
+            **({"topic": self.topic.topic_arn} if self.topic else {}),
+        }
+
+    def _topic(self, mail: str) -> sns.Topic:
+        topic = sns.Topic(
+            self,
+            "Topic",
+            display_name=f"Shoal {self._name}",
+            master_key=kms.Alias.from_alias_name(self, "Key", "alias/aws/sns"),
+            enforce_ssl=True,
+        )
+        topic.add_subscription(subscriptions.EmailSubscription(mail))
+        return topic
+
+    def _budget(self, name: str, dollars: float, mail: str) -> None:
+        budgets.CfnBudget(
+            self,
+            "Budget",
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_name=name,
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=dollars, unit="USD"),
+                cost_filters={"TagKeyValue": [f"user:{self._tag}${self._name}"]},
+            ),
+            notifications_with_subscribers=[
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        notification_type="ACTUAL",
+                        comparison_operator="GREATER_THAN",
+                        threshold=percent,
+                        threshold_type="PERCENTAGE",
+                    ),
+                    subscribers=[budgets.CfnBudget.SubscriberProperty(subscription_type="EMAIL", address=mail)],
+                )
+                for percent in _MAIL_AT
+            ],
+        )
+
+    def _allow(self, parameters: list[str], groups: str) -> None:
+        """The permissions of every guard, limited to its own stack wherever AWS supports that."""
+        stack = Stack.of(self)
+        account, extension = (
+            stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
+            for name in parameters
+        )
+        self.grant("cloudformation", "DescribeStacks", "ListStackResources", "DeleteStack", on=stack.stack_id)
+        self.grant("ssm", "GetParameters", on=account)
+        self.grant("ssm", "GetParameters", on=extension)
+        self.grant("ssm", "PutParameter", on=account)
+        self.grant(
+            "elasticmapreduce",
+            *("DescribeCluster", "ListInstances", "ListSteps", "TerminateJobFlows"),
+            on=stack.format_arn(service="elasticmapreduce", resource="cluster", resource_name="*"),
+            where={f"elasticmapreduce:ResourceTag/{self._tag}": self._name},
+        )
+        self.grant(
+            "autoscaling",
+            *("SetDesiredCapacity", "UpdateAutoScalingGroup"),
+            on=stack.format_arn(
+                service="autoscaling", resource="autoScalingGroup:*:autoScalingGroupName", resource_name=groups
+            ),
+            where={f"aws:ResourceTag/{self._tag}": self._name},
+        )
+        self.grant("autoscaling", "DescribeAutoScalingGroups", on="*")
+        self.grant("ec2", "DescribeInstances", on="*")
+        self.grant("cloudwatch", "GetMetricStatistics", on="*")
+        if self.topic:
+            self.grant("sns", "Publish", on=self.topic.topic_arn)
+        self._accept_findings(stack, groups)
+
+    def grant(
+        self,
+        service: str,
+        *actions: str,
+        on: str,
+        where: Mapping[str, object] | None = None,
+        operator: str = "StringEquals",
+    ) -> None:
+        """Allow the function these actions of a service."""
+        named = [f"{service}:{action}" for action in actions]
+        allow(self.role, named, [on], {operator: where} if where else None)
+
+    def _accept_findings(self, stack: Stack, groups: str) -> None:
+        accept_pattern(self.role, "*", "These calls only read, and AWS cannot limit them to resources.")
+        by_tag = "It is created after the guard, so its id is not known; the tag limits it to its own stack."
+        for service, resource in (
+            ("elasticmapreduce", "cluster/*"),
+            ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{groups}"),
+        ):
+            region = "<AWS::Region>" if Token.is_unresolved(stack.region) else stack.region
+            place = f"arn:<AWS::Partition>:{service}:{region}:<AWS::AccountId>:{resource}"
+            accept_pattern(self.role, place, by_tag)

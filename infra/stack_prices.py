@@ -1,0 +1,108 @@
+"""What of any stack costs by the hour, by its constructs when they are synthesised."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws_cdk import CfnResource, Stack, Token
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_emr as emr
+
+from infra import catalog, cost
+
+_REGION = "us-east-1"
+"""Whose prices count where a stack is not bound to a region."""
+_BY_THE_HOUR = frozenset(
+    {
+        "AWS::AmazonMQ::Broker",
+        "AWS::CloudFormation::Stack",  # a nested one, whose machines are not seen while they run
+        "AWS::DAX::Cluster",
+        "AWS::DocDB::DBInstance",
+        "AWS::ECS::Service",
+        "AWS::EKS::Cluster",
+        "AWS::EKS::Nodegroup",
+        "AWS::ElastiCache::CacheCluster",
+        "AWS::ElastiCache::ReplicationGroup",
+        "AWS::ElasticLoadBalancing::LoadBalancer",
+        "AWS::ElasticLoadBalancingV2::LoadBalancer",
+        "AWS::FSx::FileSystem",
+        "AWS::Kinesis::Stream",
+        "AWS::MSK::Cluster",
+        "AWS::Neptune::DBInstance",
+        "AWS::OpenSearchService::Domain",
+        "AWS::RDS::DBCluster",
+        "AWS::RDS::DBInstance",
+        "AWS::Redshift::Cluster",
+        "AWS::SageMaker::Endpoint",
+        "AWS::SageMaker::NotebookInstance",
+    }
+)
+"""Types whose price depends on more than Shoal's lists have."""
+
+
+@dataclass(kw_only=True)
+class StackPrices:
+    """Dollars an hour: of instances, and of those of EMR, by type; and of what runs as long as the stack does.
+
+    `unpriced` has the types of what costs by the hour and has no price here.
+    """
+
+    instances: dict[str, float] = field(default_factory=dict)
+    of_emr: dict[str, float] = field(default_factory=dict)
+    standing: float = 0.0
+    unpriced: set[str] = field(default_factory=set)
+
+
+def prices_of(stack: Stack) -> StackPrices:
+    """Look through all constructs of a stack."""
+    found = StackPrices()
+    known = catalog.prices(_REGION if Token.is_unresolved(stack.region) else stack.region)
+    for each in stack.node.find_all():
+        if isinstance(each, CfnResource):
+            for name in _types(Stack.of(each), each):
+                own = cost.known(known.hourly, name)
+                added = cost.known(known.emr_hourly, name) if isinstance(each, emr.CfnCluster) else 0.0
+                if own is None or added is None:
+                    found.unpriced.add(name)
+                else:
+                    (found.of_emr if isinstance(each, emr.CfnCluster) else found.instances)[name] = own + added
+            _add_standing(found, each, known.other)
+    return found
+
+
+def _add_standing(found: StackPrices, resource: CfnResource, known: catalog.Prices) -> None:
+    kind = resource.cfn_resource_type
+    if kind == "AWS::EC2::NatGateway":
+        found.standing += known.nat_gateway_hour or 0.0
+    elif kind == "AWS::EC2::EIP":
+        found.standing += known.public_ipv4_hour or 0.0
+    elif kind in _BY_THE_HOUR:
+        found.unpriced.add(kind)
+
+
+def _types(stack: Stack, resource: CfnResource) -> Iterator[str]:
+    """The instance types that a resource names; of one that is a parameter, what stands for it, which has no price."""
+    if isinstance(resource, ec2.CfnInstance):
+        yield str(stack.resolve(resource.instance_type))
+    elif isinstance(resource, ec2.CfnLaunchTemplate):
+        yield from _named(stack.resolve(resource.launch_template_data))
+    elif isinstance(resource, autoscaling.CfnLaunchConfiguration):
+        yield str(stack.resolve(resource.instance_type))
+    elif isinstance(resource, autoscaling.CfnAutoScalingGroup):
+        yield from _named(stack.resolve(resource.mixed_instances_policy))
+    elif isinstance(resource, emr.CfnCluster):
+        yield from _named(stack.resolve(resource.instances))
+
+
+def _named(value: Any) -> Iterator[str]:
+    """Each value of a key `instanceType` or `InstanceType` in it, however deep."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key.lower() == "instancetype":
+                yield str(each)
+            else:
+                yield from _named(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _named(each)

@@ -1,0 +1,157 @@
+"""Constructs for any CDK app in Python: `Guard` has a stack end itself, at an age or a budget, from inside the account.
+
+    from shoal.cdk import Guard
+
+    Guard(stack, "Guard", max_hours=8, budget=20, mail="me@example.org", dollars_an_hour=0.05)
+
+They need `aws-cdk-lib`, which comes with Shoal, and no topology.
+"""
+
+import math
+from functools import cached_property
+from typing import Any
+
+import jsii
+from aws_cdk import Annotations, Aspects, IAspect, IStableAnyProducer, Lazy, Stack, Tags
+from aws_cdk import aws_ssm as ssm
+from constructs import IConstruct
+from pydantic import ValidationError
+
+from common.errors import UsageError
+from infra.parts import GuardSpec
+from infra.stack_guard import StackGuard
+from infra.stack_prices import StackPrices, prices_of
+
+__all__ = ["Guard"]
+
+_TAG = "shoal:guarded"
+
+
+class Guard(StackGuard):
+    """Ends the stack that it is in, from inside the account: a function that AWS runs every five minutes.
+
+    At the end of the stack's life, or when its budget is spent, it sets auto scaling groups to zero, terminates EMR
+    clusters, and deletes the stack; and before, it ends EMR clusters that are idle. Nothing is deleted without a
+    warning by mail, at least ten minutes earlier, where there is an address.
+
+    All other resources of the stack are created after the guard and deleted before it, so that it also ends a stack
+    that was created only in part, and they get the tag `shoal:guarded`. What CloudFormation cannot delete stays: a
+    bucket that is not empty and has no `auto_delete_objects`, a stack with `termination_protection`, and what has the
+    removal policy RETAIN, as databases of RDS leave a snapshot. `shoal sweep --stack NAME` lists it.
+    """
+
+    def __init__(
+        self,
+        scope: Stack,
+        construct_id: str,
+        *,
+        max_hours: int = 12,
+        budget: float | None = None,
+        mail: str | None = None,
+        idle_minutes: int = 30,
+        dollars_an_hour: float | None = None,
+    ) -> None:
+        """Guard a stack.
+
+        Args:
+            scope: The stack. What it has when it is synthesised is what counts.
+            construct_id: The construct's id.
+            max_hours: Whole hours that it lives from its first deployment on, 1 to 720. More can be added while it
+                lives, as the warning says, by a parameter of Systems Manager.
+            budget: Dollars, counted every five minutes as an upper limit: instances and EMR clusters of the stack at
+                on-demand prices, NAT gateways and public addresses, and `dollars_an_hour`. Without it, no limit.
+            mail: An address for warnings; without one there are none.
+            idle_minutes: How long an EMR cluster may be idle, 5 to 10,080 minutes.
+            dollars_an_hour: What all else costs that runs as long as the stack, such as a database; needed with a
+                budget where the stack has such things, and else an error of the synthesis.
+
+        Raises:
+            ShoalError: A value is not within its bounds.
+        """
+        try:
+            spec = GuardSpec(max_hours=max_hours, budget=budget, mail=mail, idle_minutes=idle_minutes)
+        except ValidationError as error:
+            (first, *_) = error.errors()
+            raise UsageError(f"Guard: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        if dollars_an_hour is not None and not 0 <= dollars_an_hour < math.inf:
+            raise UsageError(f"Guard: dollars_an_hour: {dollars_an_hour} is no number of dollars from 0 on")
+        found = _Found(scope, dollars_an_hour)
+        name = scope.stack_name
+        account, extension = f"/shoal-guard/{name}/account", f"/shoal-guard/{name}/hours"
+        super().__init__(
+            scope,
+            construct_id,
+            name=name,
+            spec=spec,
+            tag=_TAG,
+            groups="*",
+            budget_name=f"{name}-guard",
+            settings={
+                "account": account,
+                "extension": extension,
+                "gpu": Lazy.any(found.of("instances")),
+                "emr": Lazy.any(found.of("of_emr")),
+                "standing": Lazy.any(found.of("standing")),
+                "unpriced": Lazy.any(found.of("unpriced")),
+            },
+        )
+        for child, parameter, text in (("Account", account, "{}"), ("Hours", extension, "0")):
+            ssm.StringParameter(self, child, parameter_name=parameter, string_value=text)
+        clock = self.node.find_child("Clock")
+        for part in self.node.children:
+            if part is not clock:
+                clock.node.add_dependency(part)
+        Tags.of(scope).add(_TAG, name)
+        Aspects.of(scope).add(_AfterGuard(scope, self, found if budget else None))
+
+
+class _Found:
+    """The prices of a stack, read once when it is synthesised."""
+
+    def __init__(self, stack: Stack, dollars_an_hour: float | None) -> None:
+        self._stack, self._given = stack, dollars_an_hour
+
+    @cached_property
+    def prices(self) -> StackPrices:
+        """What the stack costs; what has no price is in the dollars that were given."""
+        found = prices_of(self._stack)
+        if self._given is not None:
+            found.standing += self._given
+            found.unpriced.clear()
+        return found
+
+    def of(self, field: str) -> "_Price":
+        return _Price(self, field)
+
+
+@jsii.implements(IStableAnyProducer)
+class _Price:
+    """One field of them."""
+
+    def __init__(self, found: _Found, field: str) -> None:
+        self._found, self._field = found, field
+
+    def produce(self) -> Any:
+        value = getattr(self._found.prices, self._field)
+        return ", ".join(sorted(value)) if isinstance(value, set) else value
+
+
+@jsii.implements(IAspect)
+class _AfterGuard:
+    """Has all other resources of the stack depend on the guard; and a budget needs the price of each."""
+
+    def __init__(self, stack: Stack, guard: Guard, found: _Found | None) -> None:
+        self._stack, self._guard, self._found = stack, guard, found
+
+    def visit(self, node: IConstruct) -> None:
+        if node.node.path != self._stack.node.path:
+            return
+        clock = self._guard.node.find_child("Clock")
+        for child in self._stack.node.children:
+            if child.node.path != self._guard.node.path:
+                child.node.add_dependency(clock)
+        if self._found and (unpriced := self._found.prices.unpriced):
+            Annotations.of(self._guard).add_error(
+                f"the budget cannot be kept without the prices of {', '.join(sorted(unpriced))}; give the guard their "
+                "sum as dollars_an_hour"
+            )

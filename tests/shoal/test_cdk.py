@@ -1,0 +1,154 @@
+"""`shoal.cdk.Guard` in somebody else's stack: what it adds, what it refuses, and how the stack ends itself."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from aws_cdk import App, NestedStack, Stack
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Annotations, Match, Template
+
+import shoal
+from shoal.cdk import Guard
+
+ROOT = Path(__file__).parents[2]
+
+
+def guarded(**options: Any) -> Stack:
+    stack = Stack(App(), "Shop")
+    sqs.Queue(stack, "Before")
+    Guard(stack, "Guard", **options)
+    sqs.Queue(stack, "After")
+    return stack
+
+
+def settings_of(template: Template) -> dict[str, Any]:
+    (function,) = template.find_resources("AWS::Lambda::Function").values()
+    _empty, parts = function["Properties"]["Environment"]["Variables"]["SETTINGS"]["Fn::Join"]
+    read: dict[str, Any] = json.loads("".join(part if isinstance(part, str) else "token" for part in parts))
+    return read
+
+
+def machine(stack: Stack, name: str, kind: str) -> None:
+    ec2.CfnInstance(stack, name, instance_type=kind, image_id="ami-0a1b2c3d4e5f60718")
+
+
+def test_all_else_is_created_after_the_guard_and_has_its_tag() -> None:
+    template = Template.from_stack(guarded(mail="me@example.org", budget=5))
+    resources = template.to_json()["Resources"]
+    clocks = {name for name, each in resources.items() if name.startswith("GuardClock")}
+    assert len(clocks) == 2
+    for name, each in resources.items():
+        if name.startswith("Guard"):
+            assert not {"Before", "After"} & {depended[:6] for depended in each.get("DependsOn", ())}
+        else:
+            assert set(each["DependsOn"]) == clocks
+            assert {"Key": "shoal:guarded", "Value": "Shop"} in each["Properties"]["Tags"]
+    assert {name for name in resources if name.startswith("Guard")} - clocks == set(
+        resources[next(iter(clocks))]["DependsOn"]
+    )
+
+
+def test_what_the_stack_has_is_priced_when_it_is_synthesised() -> None:
+    stack = guarded(budget=5)
+    machine(stack, "Alone", "m5.xlarge")
+    data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(instance_type="g5.xlarge")
+    template = ec2.CfnLaunchTemplate(stack, "Template", launch_template_data=data)
+    kinds = [autoscaling.CfnAutoScalingGroup.LaunchTemplateOverridesProperty(instance_type="g4dn.xlarge")]
+    named = autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty(
+        launch_template_id=template.ref, version="1"
+    )
+    autoscaling.CfnAutoScalingGroup(
+        stack,
+        "Mixed",
+        min_size="0",
+        max_size="1",
+        mixed_instances_policy=autoscaling.CfnAutoScalingGroup.MixedInstancesPolicyProperty(
+            launch_template=autoscaling.CfnAutoScalingGroup.LaunchTemplateProperty(
+                launch_template_specification=named, overrides=kinds
+            )
+        ),
+    )
+    ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
+    read = settings_of(Template.from_stack(stack))
+    assert read["gpu"] == {"m5.xlarge": 0.192, "g5.xlarge": 1.006, "g4dn.xlarge": 0.526}
+    assert (read["standing"], read["unpriced"]) == (0.045, "")
+    assert (read["budget"], read["max_hours"], "bucket" in read) == (5, 12, False)
+
+
+@pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack"])
+def test_a_budget_needs_the_price_of_everything(kind: str) -> None:
+    for dollars, errors in ((None, 1), (0.1, 0)):
+        stack = guarded(budget=5, dollars_an_hour=dollars)
+        if kind == "a nested stack":
+            sqs.Queue(NestedStack(stack, "Nested"), "Queue")
+        else:
+            machine(stack, "Alone", "x9.huge")
+        said = Annotations.from_stack(stack).find_error(
+            "*", Match.string_like_regexp("without the prices of (x9.huge|AWS::CloudFormation::Stack); give the guard")
+        )
+        assert len(said) == errors
+    Annotations.from_stack(guarded()).has_no_error("*", Match.any_value())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_hours": 0}, "Guard: max_hours: "),
+        ({"budget": float("nan")}, "Guard: budget: "),
+        ({"mail": "me"}, "Guard: mail: "),
+        ({"idle_minutes": 1}, "Guard: idle_minutes: "),
+        ({"dollars_an_hour": -1.0}, "Guard: dollars_an_hour: -1.0 is no number of dollars"),
+    ],
+)
+def test_a_value_outside_of_its_bounds_is_named(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(shoal.ShoalError, match=said):
+        guarded(**options)
+
+
+@pytest.mark.slow
+def test_the_examples_stack_ends_itself_and_what_it_keeps_is_found(tmp_path: Path, shoal_aws: boto3.Session) -> None:
+    def cdk(*words: str) -> None:
+        done = subprocess.run(
+            ["cdk", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+
+    cdk("bootstrap", "aws://000000000000/us-east-1")
+    cdk("deploy", "--app", f"{sys.executable} {ROOT / 'examples' / 'guarded_stack.py'}", "--require-approval", "never")
+    cloudformation, lambdas = shoal_aws.client("cloudformation"), shoal_aws.client("lambda")
+    (stack,) = cloudformation.describe_stacks(StackName="WebShop")["Stacks"]
+    resources = cloudformation.describe_stack_resources(StackName="WebShop")["StackResources"]
+    (guard,) = (each["PhysicalResourceId"] for each in resources if each["ResourceType"] == "AWS::Lambda::Function")
+
+    def wakes(hours: float) -> str:
+        moment = (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+        answer = lambdas.invoke(FunctionName=guard, Payload=json.dumps({"time": moment}).encode())
+        assert "FunctionError" not in answer, answer["Payload"].read()
+        return str(cloudformation.describe_stacks(StackName=stack["StackId"])["Stacks"][0]["StackStatus"])
+
+    def account() -> dict[str, Any]:
+        (kept,) = shoal_aws.client("ssm").get_parameters(Names=["/shoal-guard/WebShop/account"])["Parameters"]
+        read: dict[str, Any] = json.loads(kept["Value"])
+        return read
+
+    assert wakes(1) == "CREATE_COMPLETE"
+    assert account()["spent"] == pytest.approx(2 * 0.192 + 0.02, rel=0.1)
+    assert account()["told"] == {}
+    assert wakes(7.6) == "CREATE_COMPLETE"
+    assert "end" in account()["told"]
+    assert wakes(8.1).startswith("DELETE")
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack["StackId"], WaiterConfig={"Delay": 1})
+    left = shoal.sweep(stack="WebShop", session=shoal_aws)
+    assert {each.kind for each in left if each.costs} == {"s3 bucket", "rds snapshot"}
+    assert all(each.is_certain for each in left)
+    assert {each.outcome for each in shoal.sweep(stack="WebShop", session=shoal_aws, delete=True)} == {"deleted"}
+    assert shoal.sweep(stack="WebShop", session=shoal_aws) == []
