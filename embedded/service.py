@@ -6,12 +6,15 @@ threads and in CloudFormation's handlers, which run on threads of their own.
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache, lru_cache
 from typing import Any
 
 import boto3
+import botocore.session
 from botocore.exceptions import ClientError
 
 from embedded.permissions.credentials import Credentials
@@ -37,6 +40,8 @@ _logger = logging.getLogger(__name__)
 OWN = "x-embedded-aws"
 """A header of the requests that a service of the emulator makes."""
 _acting: ContextVar[Credentials] = ContextVar("acting")
+_CLIENTS = 256
+_making = threading.Lock()
 
 
 class RefusedError(Exception):
@@ -64,16 +69,30 @@ def acting() -> Credentials | None:
 
 def client(service: str) -> Any:
     """The boto3 client of a service, for the region of the current request, with the credentials of `acting_as`."""
-    own = _acting.get()
-    session = boto3.Session(
-        aws_access_key_id=own.key,
-        aws_secret_access_key=own.secret,
-        aws_session_token=own.token or None,
-        region_name=requests.region(),
-    )
-    made = session.client(service)  # type: ignore[call-overload]
+    return _client(service, _acting.get(), requests.region())
+
+
+@lru_cache(_CLIENTS)
+def _client(service: str, own: Credentials, region: str) -> Any:
+    """Made once: each session would read the descriptions of services anew, a megabyte for EC2 alone."""
+    with _making:  # making clients is not safe for threads, using them is
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _loader())
+        session = boto3.Session(
+            aws_access_key_id=own.key,
+            aws_secret_access_key=own.secret,
+            aws_session_token=own.token or None,
+            region_name=region,
+            botocore_session=core,
+        )
+        made = session.client(service)  # type: ignore[call-overload]
     made.meta.events.register("before-sign", _mark)
     return made
+
+
+@cache
+def _loader() -> Any:
+    return botocore.session.get_session().get_component("data_loader")
 
 
 def _mark(request: Any, **_: Any) -> None:

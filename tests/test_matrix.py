@@ -3,7 +3,9 @@
 CloudFormation and the roles have Shoal's policies for them, and nobody is refused anything.
 """
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import boto3
 import pytest
@@ -25,7 +27,13 @@ Run = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def run(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What was synthesised last."""
+    return tmp_path_factory.mktemp("synthesised") / "assembly"
+
+
+@pytest.fixture(scope="module")
+def run(aws: EmbeddedAws, assembly: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs `cdk` against an emulator that is prepared for it; this process's own clients talk to it too."""
     folder = tmp_path_factory.mktemp("matrix")
     repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
@@ -34,7 +42,7 @@ def run(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     def command(*arguments: str) -> None:
         given = (*arguments, "-c", f"permissions_boundary={policies.arn(account, BOUNDARY)}")
-        cdk.run(given, environment={}, assembly=folder / "assembly", log=log, root=repository)
+        cdk.run(given, environment={}, assembly=assembly, log=log, root=repository)
 
     policies.provide(account)
     allowed = policies.arn(account, EXECUTION)
@@ -81,7 +89,7 @@ def market(word: str) -> str:
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))
 def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
-    name: str, run: Run, before: dict[str, set[str]], aws: EmbeddedAws
+    name: str, run: Run, assembly: Path, before: dict[str, set[str]], aws: EmbeddedAws
 ) -> None:
     wanted = topology.load(name, SHIPPED)
     run("deploy", "-c", f"topology={name}", "--require-approval", "never")
@@ -96,6 +104,6 @@ def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
         for role, workers in wanted.preprocessing.workers:
             expected[role] = (workers.instance_type, workers.count, market(workers.market))
     assert cluster() == expected
-    run("destroy", "-c", f"topology={name}", "--force")
+    run("destroy", "--app", os.fspath(assembly), "--force")  # as synthesised for the deployment, which takes seconds
     assert left_over(before, inventory()) == {}
     assert refused(aws) == set()

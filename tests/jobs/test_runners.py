@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from benchmarks.real_reviews import REVIEWS
-from benchmarks.streaming import StreamingNode, made, planned
+from benchmarks.streaming import StreamingNode, planned
 from bootstrap.agent.job_progress import ClientOutput, JobProgress
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
@@ -186,29 +186,17 @@ def test_hadoop_streaming_makes_the_oracles_dataset(reviews: list[Path], expecte
 @pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
 )
-def test_spark_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
-    plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
-    Spark(tmp_path / "cluster").run(plan, reducers=3)
-    assert_equal(plan, expected)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
-)
-def test_sparks_tasks_read_a_file_of_stopwords_that_lies_elsewhere(tmp_path: Path) -> None:
-    write_reviews(tmp_path / "reviews.json", texts=500)
-    (tmp_path / "elsewhere").mkdir()
+def test_spark_makes_the_oracles_dataset_with_a_file_of_stopwords_that_lies_elsewhere(
+    reviews: list[Path], expected: Any, tmp_path: Path
+) -> None:
     stopwords = tmp_path / "elsewhere" / "stopwords.txt"
+    stopwords.parent.mkdir()
     stopwords.write_text("\n".join(sorted(load_stopwords())))
-    inputs = Inputs(files=(str(tmp_path / "reviews.json"),))
-    plan = planned(inputs, str(tmp_path / "own"), settings=Settings(stopwords=str(stopwords)))
-    spark = Spark(tmp_path / "cluster")
-    spark.run(plan, reducers=2)
+    inputs, settings = Inputs(files=tuple(map(str, reviews))), Settings(stopwords=str(stopwords))
+    plan, spark = planned(inputs, str(tmp_path / "own"), settings=settings, tasks=3), Spark(tmp_path / "cluster")
+    spark.run(plan, reducers=3)
+    assert_equal(plan, expected)
     assert set(spark.told) == {step.name for step in plan.steps() if isinstance(step, JobStep)}
     for name, told in spark.told.items():
         assert told.name == f"shoal here: {name}"
         assert 0 < told.done <= (told.total or 0), told
-    bundled = planned(inputs, str(tmp_path / "bundled"))
-    StreamingNode(tmp_path / "node").run(bundled)
-    assert made(plan).digest == made(bundled).digest

@@ -8,7 +8,7 @@ import pytest
 
 from tests.corpus.reading.fuzz import fuzz
 
-LINES = 2_500_000
+LINES = 1_000_000
 PROCESSES = 2
 
 
