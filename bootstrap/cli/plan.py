@@ -106,7 +106,7 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
 )
 @option("--local", group=_HERE, is_flag=True, help="predict a training on this machine, by --rates")
 @option("--spot", group=_DATA, is_flag=True, help="GPU nodes as spot capacity, with the interruptions to expect")
-@option("--all", "every", group=_CHOICE, is_flag=True, help="compare all topologies that AWS can start")
+@option("--all", "every", group=_CHOICE, is_flag=True, help="compare one machine and all topologies that AWS can start")
 @option(
     "--max-price",
     group=_CHOICE,

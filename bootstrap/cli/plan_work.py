@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from infra.topology import Topology
 
 
+_REGION = "us-east-1"
+"""Whose machines are compared with topologies."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What is to be predicted."""
@@ -223,6 +227,7 @@ def show_choice(work: Work, limits: Mapping[str, float | None], *, as_json: bool
     from bootstrap.cli import predicted
     from bootstrap.lifecycle.plan import retired
     from experiments.forecast.choosing import fitting, pareto_front
+    from experiments.forecast.machines import best, plans
     from infra import topology
 
     able = []
@@ -232,10 +237,13 @@ def show_choice(work: Work, limits: Mapping[str, float | None], *, as_json: bool
             able.append(work.on(chosen))
     found = fitting(able, **limits)
     front = pareto_front(found)
-    text = [*work.lines(), *(predicted.choice_lines(found, len(able)) if found else [_nothing_fits(able)])]
-    listed = [{**predicted.content(each), "best": any(each is best for best in front)} for each in found]
-    show({"topologies": listed, **work.content()}, "\n".join(text), as_json=as_json)
-    return int(not found)
+    alone = [] if work.of_language else fitting(best(plans(work.works()[1], _REGION)), **limits)
+    text = [*work.lines(), *(predicted.machine_lines(alone, found) if alone else [])]
+    text += predicted.choice_lines(found, len(able)) if found else [_nothing_fits(able)]
+    listed = [{**predicted.content(each), "best": any(each is one for one in front)} for each in found]
+    machines = {"machines": [each.content() for each in alone]}
+    show({"topologies": listed, **machines, **work.content()}, "\n".join(text), as_json=as_json)
+    return int(not (found or alone))
 
 
 def _nothing_fits(able: "Sequence[Prediction]") -> str:
@@ -244,6 +252,6 @@ def _nothing_fits(able: "Sequence[Prediction]") -> str:
     cheapest = min(able, key=lambda each: each.dollars.middle)
     fastest = min(able, key=lambda each: each.seconds.middle)
     return (
-        f"Nothing fits. The cheapest is {cheapest.topology.name} (${cheapest.dollars.middle:,.2f}), the fastest "
+        f"No topology fits. The cheapest is {cheapest.topology.name} (${cheapest.dollars.middle:,.2f}), the fastest "
         f"{fastest.topology.name} ({fastest.seconds.middle / 3600:,.1f} hours); raise a limit, or train fewer --epochs."
     )

@@ -7,6 +7,7 @@ from bootstrap.cli.output import table
 from experiments.forecast.choosing import pareto_front
 from experiments.forecast.cluster import Prediction
 from experiments.forecast.estimate import Estimate
+from experiments.forecast.machines import LSTM, MachinePlan, beats
 from experiments.forecast.rates import Rates
 from experiments.forecast.training import TrainingTime
 
@@ -45,6 +46,51 @@ def choice_lines(found: Sequence[Prediction], of: int) -> Iterator[str]:
     yield ""
     yield f"{len(found)} of {of} topologies fit. *: no other is as cheap and as fast."
     yield "`shoal plan NAME` with the same options tells what each follows from, and what of it is not measured."
+
+
+def machine_lines(machines: Sequence[MachinePlan], clusters: Sequence[Prediction]) -> Iterator[str]:
+    """One machine for all of the work, before any cluster; and what the best cluster gains beyond the error."""
+    yield "One machine for all of it:"
+    rows = [
+        (each.name, each.model, _dollars(each.dollars) or "0", _hours(each.seconds), _middles(each))
+        for each in machines
+    ]
+    yield table(rows, ("machine", "model", "dollars", "hours", "of that, in minutes"), right=(2, 3), ruled=True)
+    yield ""
+    lstms = [each for each in machines if each.model == LSTM]
+    for cluster in pareto_front(clusters):
+        beaten = [machine for machine in lstms if beats(cluster, machine)]
+        unbeaten = [machine for machine in lstms if machine not in beaten]
+        if lstms and not unbeaten:
+            quickest = min(lstms, key=lambda each: each.seconds.middle)
+            yield (
+                f"{cluster.topology.name} is faster or cheaper than any of them beyond the error of these predictions: "
+                f"{_gained(quickest, cluster)} than one {quickest.name}."
+            )
+            return
+    if lstms and clusters:
+        yield (
+            "No cluster below is faster or cheaper than all of these beyond the error of the predictions: take one "
+            "machine. There `shoal preprocess --local` and `shoal train --local` do the work."
+        )
+    yield (
+        "Not measured on AWS: what a core, a GPU and the network do there is assumed. Nothing deploys such a machine: "
+        "start it yourself."
+    )
+    yield ""
+
+
+def _middles(machine: MachinePlan) -> str:
+    return ", ".join(f"{name} {seconds / 60:,.0f}" for name, seconds in machine.stages.items() if seconds)
+
+
+def _gained(machine: MachinePlan, cluster: Prediction) -> str:
+    hours = (machine.seconds.middle - cluster.seconds.middle) / 3600
+    dollars = cluster.dollars.middle - machine.dollars.middle
+    return (
+        f"{abs(hours):,.1f} hours {'less' if hours > 0 else 'more'}, and ${abs(dollars):,.2f} "
+        f"{'more' if dollars > 0 else 'less'},"
+    )
 
 
 def content(found: Prediction) -> dict[str, Any]:

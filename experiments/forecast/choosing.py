@@ -1,13 +1,26 @@
 """Which topology to take: what fits the money and the time, and what no other beats in both."""
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from experiments.forecast.cluster import Prediction
+from experiments.forecast.estimate import Estimate
+
+
+class _Predicted(Protocol):
+    @property
+    def seconds(self) -> Estimate: ...
+
+    @property
+    def dollars(self) -> Estimate: ...
+
+
+Predicted = TypeVar("Predicted", bound=_Predicted)
 
 
 def fitting(
-    predictions: Sequence[Prediction], *, most_dollars: float | None, most_hours: float | None
-) -> list[Prediction]:
+    predictions: Sequence[Predicted], *, most_dollars: float | None, most_hours: float | None
+) -> list[Predicted]:
     """Those whose middle is within the limits, the cheapest first, of equally cheap ones the fastest."""
     found = [
         each

@@ -61,8 +61,30 @@ def test_of_all_topologies_those_that_fit_are_listed_the_cheapest_first(capsys: 
 
 
 def test_where_nothing_fits_it_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "--all", *ROWS, "--max-price", "0.01", status=1)
+    text = printed(capsys, "--all", *ROWS, "--max-hours", "0.001", status=1)
     assert "The cheapest is" in text
+    text = printed(capsys, "--all", *ROWS, "--max-price", "0.01")
+    assert "No topology fits. The cheapest is" in text
+    assert "this machine" in text
+
+
+def test_the_choice_begins_with_one_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    reference = ("--rows", "21300000", "--raw-bytes", "92.45GB", "--epochs", "10")
+    text = " ".join(printed(capsys, "--all", *reference).split())
+    assert text.startswith("One machine for all of it: machine model dollars hours of that, in minutes")
+    assert text.index("this machine fasttext 0 ") < text.index("topology dollars hours best what it is")
+    assert "No cluster below is faster or cheaper than all of these beyond the error of the predictions" in text
+    found = json.loads(printed(capsys, "--all", *reference, "--json"))
+    here, *rented = found["machines"]
+    assert (here["machine"], here["model"], here["dollars"]["middle"]) == ("this machine", "fasttext", 0.0)
+    assert {each["model"] for each in rented} == {"fasttext", "lstm"}
+    for cluster in found["topologies"]:
+        assert any(
+            each["seconds"]["low"] <= cluster["seconds"]["high"]
+            and each["dollars"]["low"] <= cluster["dollars"]["high"]
+            for each in rented
+            if each["model"] == "lstm"
+        )
 
 
 def test_it_predicts_a_training_on_this_machine_by_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

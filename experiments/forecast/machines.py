@@ -1,0 +1,158 @@
+"""What one machine takes and costs for all of the work: this one, and each sensible kind of EC2's.
+
+It downloads the reviews, preprocesses them on its own cores (`shoal preprocess --local`), and trains: fastText's model
+on a core, or an LSTM on its GPUs. What a core does was measured here (`preprocessing.py`; benchmarks/results/
+fasttext.md), and what one of EC2's does is assumed, as for clusters.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from common.cores import cores
+from experiments.forecast.cluster import ClusterWork, Prediction, predict_cluster
+from experiments.forecast.estimate import Estimate, total
+from experiments.forecast.preprocessing import STEPS, WORD_BYTES, speed
+from infra import catalog
+from infra.catalog import InstanceType
+from infra.cost import known
+from infra.topology import Topology
+
+FASTTEXT, LSTM = "fasttext", "lstm"
+HERE = "this machine"
+_ONE_START = Estimate(60, 180, 600)
+"""Seconds from the request for a machine to the first command on it, with Shoal installed; not measured."""
+_WORDS_A_SECOND = 4.5e6
+"""That one core learns by fastText's model: 6.4 million with a table that fits its caches, .7 of it with one that does
+not (benchmarks/results/fasttext.md). More threads of one machine are hardly faster."""
+_ALONE = 1.6
+"""What one busy vCPU does when the others are idle, to what each does when all are busy: two threads share a core."""
+_MB_A_GBIT = 120.0
+_OFF = 0.6
+"""By what share all of it is expected to be off, as preprocessing on a cluster."""
+_KEPT = 2.0
+"""GB of volume for each GB of raw input, beside the system's."""
+_SYSTEM_GIB = 100
+_FASTER = 0.75
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachinePlan:
+    """One machine for all of the work."""
+
+    name: str
+    model: str
+    seconds: Estimate
+    dollars: Estimate
+    stages: dict[str, float]
+    """The middle of each, in seconds."""
+
+    def content(self) -> dict[str, Any]:
+        """It, for a program."""
+        return {
+            "machine": self.name,
+            "model": self.model,
+            "seconds": self.seconds._asdict(),
+            "dollars": self.dollars._asdict(),
+            "stages": self.stages,
+        }
+
+
+def plans(work: ClusterWork, region: str) -> list[MachinePlan]:
+    """This machine, and each kind of the region that has a price, with each model that it can train."""
+    prices = catalog.prices(region)
+    found = [_by_fasttext(HERE, work, cores(), 1.0, 1.0, None)]
+    for kind in catalog.catalog().types.values():
+        hourly = known(prices.hourly, kind.name) if not kind.retired else None
+        if hourly is None:
+            continue
+        volume = known(prices.volume_hourly, _SYSTEM_GIB + round(_KEPT * (work.raw_bytes or 0.0) / 1e9)) or 0.0
+        if kind.gpu and kind.image:
+            found += _by_gpu(kind, work, region, hourly + volume)
+        elif not kind.gpu:
+            alone = speed(kind.name) * (1.0 if kind.architecture == "arm64" else _ALONE)
+            found.append(
+                _by_fasttext(kind.name, work, kind.vcpu * speed(kind.name), alone, kind.network, hourly + volume)
+            )
+    return found
+
+
+def best(found: list[MachinePlan]) -> list[MachinePlan]:
+    """This machine, and of each model the cheapest of EC2's, and each that is dearer and faster by a quarter."""
+    front = [each for each in found if each.name == HERE]
+    for model in (FASTTEXT, LSTM):
+        rented = [each for each in found if each.name != HERE and each.model == model]
+        quickest = float("inf")
+        for each in sorted(rented, key=lambda one: (one.dollars.middle, one.seconds.middle)):
+            if each.seconds.middle < _FASTER * quickest:
+                quickest = each.seconds.middle
+                front.append(each)
+    return front
+
+
+def beats(cluster: Prediction, machine: MachinePlan) -> bool:
+    """Whether a cluster is faster or cheaper than a machine beyond the error of the prediction."""
+    return cluster.seconds.high < machine.seconds.low or cluster.dollars.high < machine.dollars.low
+
+
+def _by_fasttext(
+    name: str, work: ClusterWork, equal_cores: float, alone: float, gbits: float, hourly: float | None
+) -> MachinePlan:
+    """`equal_cores`, `alone`: all cores together, and one that works alone, as cores of the machine measured; `hourly`:
+    dollars, None for this machine, which has its input and costs nothing."""
+    trained = work.training
+    words = work.epochs * trained.rows * trained.row_bytes / WORD_BYTES
+    stages = {
+        **({} if hourly is None else {"download": _download(work, gbits)}),
+        "preprocess": _preprocess(work, equal_cores, alone),
+        "train": words / _WORDS_A_SECOND / alone,
+    }
+    return _plan(name, FASTTEXT, stages, hourly)
+
+
+def _by_gpu(kind: InstanceType, work: ClusterWork, region: str, hourly: float) -> Iterator[MachinePlan]:
+    node = {"instance_type": kind.name, "count": 1}
+    topology = Topology.model_validate(
+        {"name": kind.name, "description": "one node", "region": region, "training": [node]}
+    )
+    found = predict_cluster(topology, replace(work, raw_bytes=None))
+    if found.unknown:
+        return
+    trained = next(stage.seconds for stage in found.stages if stage.name == "train")
+    equal = speed(kind.name)
+    stages = {
+        "download": _download(work, kind.network),
+        "preprocess": _preprocess(work, kind.vcpu * equal, equal * _ALONE),
+    }
+    before = _plan(kind.name, LSTM, stages, hourly)
+    seconds = before.seconds.plus(trained)
+    yield replace(
+        before,
+        seconds=seconds,
+        dollars=seconds.times(hourly / 3600),
+        stages={**before.stages, "train": trained.middle},
+    )
+
+
+def _plan(name: str, model: str, stages: dict[str, float], hourly: float | None) -> MachinePlan:
+    seconds = Estimate.about(sum(stages.values()), _OFF)
+    if hourly is not None:
+        stages, seconds = {"start": _ONE_START.middle, **stages}, total([_ONE_START, seconds])
+    return MachinePlan(
+        name=name, model=model, seconds=seconds, dollars=seconds.times((hourly or 0.0) / 3600), stages=stages
+    )
+
+
+def _download(work: ClusterWork, gbits: float) -> float:
+    """Seconds; of reviews that are there already none, nor of a dataset."""
+    return (work.raw_bytes or 0.0) / 1e6 / (_MB_A_GBIT * gbits)
+
+
+def _preprocess(work: ClusterWork, equal_cores: float, alone: float) -> float:
+    """Seconds; the vocabulary is chosen, and the parts are merged, by one core."""
+    if work.raw_bytes is None:
+        return 0.0
+    on_one = {"choose vocabulary", "merge"}
+    seconds = {step: work.raw_bytes / 1e9 * work.costs.cpu[step] for step in STEPS}
+    parallel = sum(spent for step, spent in seconds.items() if step not in on_one)
+    return parallel / equal_cores + sum(seconds[step] for step in on_one) / alone
