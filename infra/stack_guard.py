@@ -24,6 +24,8 @@ from infra.roles import accept_pattern, allow
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
 """Shorter than the interval, so that two runs do not overlap."""
+_LONGEST_NAME = 100
+"""Of a topic's display name."""
 _MAIL_AT = (80, 100)
 """Per cent of the budget at which AWS's own budget sends a mail."""
 
@@ -93,7 +95,7 @@ class StackGuard(Construct):
         topic = sns.Topic(
             self,
             "Topic",
-            display_name=f"Shoal {self._name}",
+            display_name=f"Shoal {self._name}"[:_LONGEST_NAME],
             master_key=kms.Alias.from_alias_name(self, "Key", "alias/aws/sns"),
             enforce_ssl=True,
         )

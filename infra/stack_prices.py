@@ -1,5 +1,6 @@
 """What of any stack costs by the hour, by its constructs when they are synthesised."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +17,17 @@ _REGION = "us-east-1"
 _BY_THE_HOUR = frozenset(
     {
         "AWS::AmazonMQ::Broker",
+        "AWS::Batch::ComputeEnvironment",
         "AWS::CloudFormation::Stack",  # a nested one, whose machines are not seen while they run
         "AWS::DAX::Cluster",
         "AWS::DocDB::DBInstance",
+        "AWS::EC2::EC2Fleet",
+        "AWS::EC2::SpotFleet",
         "AWS::ECS::Service",
         "AWS::EKS::Cluster",
         "AWS::EKS::Nodegroup",
+        "AWS::EMR::InstanceFleetConfig",
+        "AWS::EMR::InstanceGroupConfig",
         "AWS::ElastiCache::CacheCluster",
         "AWS::ElastiCache::ReplicationGroup",
         "AWS::ElasticLoadBalancing::LoadBalancer",
@@ -30,10 +36,13 @@ _BY_THE_HOUR = frozenset(
         "AWS::Kinesis::Stream",
         "AWS::MSK::Cluster",
         "AWS::Neptune::DBInstance",
+        "AWS::NetworkFirewall::Firewall",
+        "AWS::OpenSearchServerless::Collection",
         "AWS::OpenSearchService::Domain",
         "AWS::RDS::DBCluster",
         "AWS::RDS::DBInstance",
         "AWS::Redshift::Cluster",
+        "AWS::RedshiftServerless::Workgroup",
         "AWS::SageMaker::Endpoint",
         "AWS::SageMaker::NotebookInstance",
     }
@@ -66,8 +75,11 @@ def prices_of(stack: Stack) -> StackPrices:
                 if own is None or added is None:
                     found.unpriced.add(name)
                 else:
-                    (found.of_emr if isinstance(each, emr.CfnCluster) else found.instances)[name] = own + added
+                    priced = found.of_emr if isinstance(each, emr.CfnCluster) else found.instances
+                    priced[name] = own + added + (known.other.public_ipv4_hour or 0.0)
             _add_standing(found, each, known.other)
+            if isinstance(each, autoscaling.CfnAutoScalingGroup) and not _names_machines(stack, each):
+                found.unpriced.add(each.cfn_resource_type)
     return found
 
 
@@ -77,6 +89,8 @@ def _add_standing(found: StackPrices, resource: CfnResource, known: catalog.Pric
         found.standing += known.nat_gateway_hour or 0.0
     elif kind == "AWS::EC2::EIP":
         found.standing += known.public_ipv4_hour or 0.0
+    elif isinstance(resource, ec2.CfnVPCEndpoint) and resource.vpc_endpoint_type != "Gateway":
+        found.standing += (known.interface_endpoint_hour or 0.0) * max(1, len(resource.subnet_ids or ()))
     elif kind in _BY_THE_HOUR:
         found.unpriced.add(kind)
 
@@ -106,3 +120,17 @@ def _named(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _named(each)
+
+
+def _names_machines(stack: Stack, group: autoscaling.CfnAutoScalingGroup) -> bool:
+    """Whether a group's instance types are read: they are its own, or those of a template of the stack."""
+    if any(_types(stack, group)):
+        return True
+    told = json.dumps(
+        stack.resolve([group.launch_template, group.launch_configuration_name, group.mixed_instances_policy])
+    )
+    return any(
+        f'"{stack.get_logical_id(each)}"' in told and any(_types(stack, each))
+        for each in stack.node.find_all()
+        if isinstance(each, ec2.CfnLaunchTemplate | autoscaling.CfnLaunchConfiguration)
+    )

@@ -25,6 +25,8 @@ from infra.stack_prices import StackPrices, prices_of
 __all__ = ["Guard"]
 
 _TAG = "shoal:guarded"
+_LONGEST_NAME = 70
+"""Of the stack's, in the name of a budget, of which an account has one in all regions."""
 
 
 class Guard(StackGuard):
@@ -36,7 +38,8 @@ class Guard(StackGuard):
 
     All other resources of the stack are created after the guard and deleted before it, so that it also ends a stack
     that was created only in part, and they get the tag `shoal:guarded`. What CloudFormation cannot delete stays: a
-    bucket that is not empty and has no `auto_delete_objects`, a stack with `termination_protection`, and what has the
+    bucket that is not empty and has no `auto_delete_objects`, a stack with `termination_protection` or one that was
+    deployed without a role for CloudFormation (the CDK gives it one), and what has the
     removal policy RETAIN, as databases of RDS leave a snapshot. `shoal sweep --stack NAME` lists it.
     """
 
@@ -56,10 +59,11 @@ class Guard(StackGuard):
         Args:
             scope: The stack. What it has when it is synthesised is what counts.
             construct_id: The construct's id.
-            max_hours: Whole hours that it lives from its first deployment on, 1 to 720. More can be added while it
-                lives, as the warning says, by a parameter of Systems Manager.
-            budget: Dollars, counted every five minutes as an upper limit: instances and EMR clusters of the stack at
-                on-demand prices, NAT gateways and public addresses, and `dollars_an_hour`. Without it, no limit.
+            max_hours: Whole hours that it lives from its first deployment with the guard on, 1 to 720. More can be
+                added while it lives, as the warning says, by a parameter of Systems Manager.
+            budget: Dollars since then, counted every five minutes: instances and EMR clusters of the stack at
+                on-demand prices with a public address each, NAT gateways, elastic addresses, interface endpoints, and
+                `dollars_an_hour`. Volumes, requests and traffic do not count. Without it, no limit.
             mail: An address for warnings; without one there are none.
             idle_minutes: How long an EMR cluster may be idle, 5 to 10,080 minutes.
             dollars_an_hour: What all else costs that runs as long as the stack, such as a database; needed with a
@@ -85,7 +89,7 @@ class Guard(StackGuard):
             spec=spec,
             tag=_TAG,
             groups="*",
-            budget_name=f"{name}-guard",
+            budget_name=f"{name[:_LONGEST_NAME]}-guard-{scope.region}",
             settings={
                 "account": account,
                 "extension": extension,

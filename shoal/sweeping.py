@@ -59,11 +59,13 @@ def sweep(
 
     Raises:
         ShoalError: Not one of the three is given, or it is not valid; or with `delete`, a stack of these exists, which
-            CloudFormation has to delete first.
-        botocore.exceptions.BotoCoreError: There are no credentials, or no region.
+            CloudFormation has to delete first, or may exist.
+        botocore.exceptions.BotoCoreError: There are no credentials, no region, or no network.
+        botocore.exceptions.ClientError: AWS does not accept the credentials.
     """
     account = Account(session)
     claim = Claim(account, stack=stack, tag=tag, prefix=prefix)
+    account.number()
     if delete:
         claim.check_deletable()
     things = find_owned(claim, ALL_KINDS)

@@ -8,7 +8,7 @@ refusal as a no: raise OwnershipUnknownError, or add the source to `failed_sourc
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -26,6 +26,21 @@ Owned = Callable[["Ownership", ResourceRecord], bool]
 
 class OwnershipUnknownError(ShoalError):
     """The owner of a resource cannot be found out; the text is the reason."""
+
+
+class NameOnlyError(OwnershipUnknownError):
+    """Nothing certain tells the owner, whoever asks; the text says what to do."""
+
+
+class Kind(Protocol):
+    """What ownership needs to know of a row of `KINDS`."""
+
+    @property
+    def cloudformation(self) -> str:
+        """Its type there."""
+
+    def identifier_in(self, arn: str) -> str | None:
+        """The identifier in an ARN of this kind; None for another ARN."""
 
 
 class Ownership:
@@ -48,9 +63,22 @@ class Ownership:
         service finds the rest."""
         return any(isinstance(value, str) and "shoal" in value.lower() for value in record.values())
 
-    def owns_by_name(self, _cloudformation: str, _identifier: str, _record: ResourceRecord) -> bool:
-        """Whether a resource of this type belongs to it by its name alone, whatever its kind: of deployments never."""
+    def owns_by_name(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> bool:
+        """Whether a resource belongs to it by what is recorded of its name, whatever its kind: of deployments never."""
         return False
+
+    def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
+        """Whether something without a region, which is the owner's by name or tag, is that of the owner in this one.
+
+        Raises OwnershipUnknownError where other regions do not tell.
+        """
+        if (kind.cloudformation, identifier) in self.stack_resources:
+            return True
+        if self.unchecked and not self.elsewhere:
+            raise OwnershipUnknownError(
+                f"another region may have a deployment of this name, and these cannot be checked: {self.unchecked}"
+            )
+        return not self.elsewhere
 
     @cached_property
     def networks(self) -> set[str]:

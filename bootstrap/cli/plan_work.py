@@ -237,7 +237,7 @@ def show_choice(work: Work, limits: Mapping[str, float | None], *, as_json: bool
             able.append(work.on(chosen))
     found = fitting(able, **limits)
     front = pareto_front(found)
-    alone = [] if work.of_language else fitting(best(plans(work.works()[1], _REGION)), **limits)
+    alone = [] if work.of_language else best(fitting(plans(work.works()[1], _REGION), **limits))
     text = [*work.lines(), *(predicted.machine_lines(alone, found) if alone else [])]
     text += predicted.choice_lines(found, len(able)) if found else [_nothing_fits(able)]
     listed = [{**predicted.content(each), "best": any(each is one for one in front)} for each in found]

@@ -57,6 +57,7 @@ def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes
 
     account = connect_account(region)
     claim = Claim(account, stack=stack, tag=tag, prefix=prefix)
+    account.number()  # without credentials every service would be told not to answer
     with Bars(unit="kind") as bars:
         bars.stage("ask the services", len(ALL_KINDS))
         things = find_owned(claim, ALL_KINDS, progress=lambda _kind: bars.add(1))
@@ -73,7 +74,8 @@ def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes
     claim.check_deletable()
     going = sum(thing.is_pending for thing in things)
     if not going:
-        say("there is nothing that can be deleted here")
+        nothing = "there is nothing that can be deleted here"
+        show({**content, **_listed(things, prices)}, nothing, as_json=as_json)
         return _status(things)
     if not yes and not confirm(f"Delete {plural(going, 'resource')} in {account.region}, with the data in them?"):
         show({**content, **_listed(things, prices)}, "nothing was deleted", as_json=as_json)
@@ -132,7 +134,7 @@ def _sums(claim: "Claim", things: "Sequence[FoundResource]", prices: "Mapping[tu
     parts = [f"{claim.text} in {claim.account.region}: {plural(len(things), 'resource')}"]
     parts.append(f"known to cost {dollars(_sum(things, prices), ' a month')}")
     parts += [f"{unknown} of unknown price"] if unknown else []
-    parts += [f"{plural(unseen, 'answer')} missing, so it is unknown whether more is left"] if unseen else []
+    parts += [f"of {unseen} it cannot be told"] if unseen else []
     stacks = f"\nstill there: the stack {', the stack '.join(map(printable, claim.living))}" if claim.living else ""
     return ", ".join(parts) + stacks
 
@@ -149,5 +151,5 @@ def _result(done: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], M
             f"; {plural(len(left), 'resource')} that cost money left ({dollars(_sum(left, prices), ' a month')} known)"
         )
     if unseen:
-        said += f"; {plural(unseen, 'answer')} missing, so it is unknown whether more is left"
+        said += f"; of {unseen} it cannot be told whether they are left, and whose they are"
     return said if left or unseen else f"{said}, and nothing that costs money is left"

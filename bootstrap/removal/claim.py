@@ -9,26 +9,52 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
-from bootstrap.aws.ownership import Ownership
+from bootstrap.aws.ownership import Kind, NameOnlyError, Ownership, reason_of
 from common.display import plural, printable
 from common.errors import UsageError
 
 _STACK_TAG = "aws:cloudformation:stack-name"
 _GONE = "DELETE_COMPLETE"
-_LOG = "AWS::Logs::LogGroup"
+_STACKS, _TAGS = "CloudFormation's list of stacks", "the tagging service"
 _SNAPSHOTS = {
-    "AWS::EC2::Snapshot": "VolumeId",
-    "AWS::RDS::DBSnapshot": "DBInstanceIdentifier",
-    "AWS::RDS::DBClusterSnapshot": "DBClusterIdentifier",
+    "AWS::EC2::Snapshot": ("VolumeId", "AWS::EC2::Volume"),
+    "AWS::RDS::DBSnapshot": ("DBInstanceIdentifier", "AWS::RDS::DBInstance"),
+    "AWS::RDS::DBClusterSnapshot": ("DBClusterIdentifier", "AWS::RDS::DBCluster"),
 }
-"""Of each type of snapshot the key of what it is of."""
+"""Of each type of snapshot the key of what it is of, and the type of that."""
+_LOGS = (
+    (r"/aws/lambda/([^/]+)", "AWS::Lambda::Function"),
+    (r"API-Gateway-Execution-Logs_([^/]+)/.+", "AWS::ApiGateway::RestApi"),
+    (r"/aws/rds/instance/([^/]+)/.+", "AWS::RDS::DBInstance"),
+    (r"/aws/rds/cluster/([^/]+)/.+", "AWS::RDS::DBCluster"),
+    (r"/aws/codebuild/([^/]+)", "AWS::CodeBuild::Project"),
+)
+"""Log groups that services make: their names, with whose log it is, and the type of that."""
+_IN_LOWER_CASE = ("AWS::S3::Bucket", "AWS::ECR::Repository", "AWS::RDS::DBInstance", "AWS::RDS::DBCluster")
+_NAMES = {
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": "LoadBalancerName",
+    "AWS::EC2::LaunchTemplate": "LaunchTemplateName",
+    "AWS::EC2::SecurityGroup": "GroupName",
+    "AWS::EMR::Cluster": "Name",
+    "AWS::EFS::FileSystem": "Name",
+}
+"""The key of a record's own name, where its identifier is none."""
+_IDENTIFIER = re.compile(r"[a-z]+-[0-9a-f]{8,17}|j-[0-9A-Z]+")
+"""Those that EC2, EFS and EMR give."""
 _LONGEST_TAG = 128
 _STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
 
 class Claim(Ownership):
-    """What an account reports under the name of a stack, a tag, or a prefix: one of the three."""
+    """What an account reports under the name of a stack, a tag, or a prefix: one of the three.
+
+    What a tag or CloudFormation's own record names is claimed. What is only called as CloudFormation calls things of
+    the stack is not certain, and what has the tag of another stack is that one's.
+    """
 
     def __init__(self, account: Account, *, stack: str = "", tag: str = "", prefix: str = "") -> None:
         """Check the claim. `tag` is KEY=VALUE, or KEY for any value. Raises UsageError where it is not valid."""
@@ -40,7 +66,7 @@ class Claim(Ownership):
             raise UsageError(f"'{stack}' is no name of a stack: letters, digits and dashes, and a letter first")
         if tag and not 0 < len(self._key) <= _LONGEST_TAG:
             raise UsageError(f"'{tag}' is no tag; write KEY=VALUE, with a key of at most {_LONGEST_TAG} characters")
-        self.stack, self._prefix = stack, prefix
+        self._name, self._prefix = stack, prefix
         self.text = f"the stack {stack}" if stack else f"the tag {tag}" if tag else f"names that begin with '{prefix}'"
         """What is looked for, as a person reads it."""
 
@@ -57,62 +83,97 @@ class Claim(Ownership):
         """Always: other names than Shoal's say nothing."""
         return True
 
-    def owns_by_name(self, cloudformation: str, identifier: str, record: ResourceRecord) -> bool:
-        """Whether CloudFormation's record has it, or its name begins with the prefix, or the name is one that
-        CloudFormation gave to a resource of the stack, or it is such a resource's log or snapshot."""
-        if self._key:
+    def owns_by_name(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
+        """Whether CloudFormation's record has it, or has that of which it is the log or a snapshot, or its name begins
+        with the prefix.
+
+        Raises NameOnlyError where nothing but its name says that it is the stack's.
+        """
+        if self._key or self._is_of_another(kind, identifier, record):
             return False
-        if (cloudformation, identifier) in self.stack_resources:
+        if (kind.cloudformation, identifier) in self.stack_resources or self._is_made_by(kind, identifier, record):
             return True
-        parts = set(re.split("[:/]", identifier))
-        sources = parts if cloudformation == _LOG else {record.get(_SNAPSHOTS.get(cloudformation, ""))}
-        if sources & {recorded for _kind, recorded in self._recorded}:
-            return True
-        names = {identifier, *parts, *_names_in(record)}
+        own = str(record.get(_NAMES.get(kind.cloudformation, ""), ""))
+        names = {name for name in (_last_name(identifier), own) if name and not _IDENTIFIER.fullmatch(name)}
         if self._prefix:
             return any(name.startswith(self._prefix) for name in names)
-        return any(map(self._is_given, names))
-
-    def _is_given(self, name: str) -> bool:
-        """Whether it is STACK-LOGICALID-LETTERS. Names of S3 and RDS are in lower case; those of the snapshots that an
-        instance of RDS leaves have `snapshot` behind the stack. The letters are told from a word by a digit or a
-        capital, which all but one in fifty of them have."""
-        for stack in (self.stack, self.stack.lower(), f"{self.stack.lower()}-snapshot"):
-            letters = re.fullmatch(rf"{re.escape(stack)}-[A-Za-z0-9]+-([A-Za-z0-9]{{8,}})", name)
-            if letters and re.search("[0-9A-Z]", letters[1]):
-                return True
+        if any(self._is_given(kind.cloudformation, name) for name in names):
+            raise NameOnlyError("only its name is one of this stack; look at it, and delete it yourself")
         return False
+
+    def _is_of_another(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
+        """Whether it has the tag of another stack, such as one that has imported it."""
+        if not self._name:
+            return False
+        listed = next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None)
+        named = read_tags(listed).get(_STACK_TAG) or next(
+            (tags.get(_STACK_TAG) for arn, tags in self._tagged if kind.identifier_in(arn) == identifier), None
+        )
+        return named is not None and not self._is_stack(named)
+
+    def _is_made_by(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
+        """Whether it is a log or a snapshot of what a claimed stack has, had or kept."""
+        if kind.cloudformation in _SNAPSHOTS:
+            key, of = _SNAPSHOTS[kind.cloudformation]
+            return (of, str(record.get(key))) in self._recorded
+        if kind.cloudformation != "AWS::Logs::LogGroup":
+            return False
+        found = ((re.fullmatch(pattern, identifier), of) for pattern, of in _LOGS)
+        return any((of, match[1]) in self._recorded for match, of in found if match)
+
+    def _is_given(self, cloudformation: str, name: str) -> bool:
+        """Whether it is STACK-LOGICALID-LETTERS, where CloudFormation calls a resource of this type so. Names of S3 and
+        RDS are in lower case; of the snapshots that an instance of RDS leaves they have `snapshot` behind the stack."""
+        stack = self._name.lower() if cloudformation in _IN_LOWER_CASE else self._name
+        if cloudformation in _SNAPSHOTS:
+            stack = f"{self._name.lower()}-snapshot"
+        return bool(re.fullmatch(rf"{re.escape(stack)}-[A-Za-z0-9]+-[A-Za-z0-9]{{8,}}", name))
+
+    @cached_property
+    def networks(self) -> set[str]:
+        """None: what is in the VPC may be another's."""
+        return set()
 
     @cached_property
     def arns(self) -> list[str]:
         """The ARNs of what has the tags, by AWS's tagging service."""
+        return [arn for arn, tags in self._tagged if self.of(tags)]
 
-        def listed() -> list[str]:
-            key, values = (
-                (self._key, [self._value] if self._equals else []) if self._key else (_STACK_TAG, [self.stack])
-            )
-            filters = [] if self._prefix else [{"Key": key, "Values": values}]
+    @cached_property
+    def _tagged(self) -> list[tuple[str, dict[str, str]]]:
+        """ARN and tags of what has the tag; for stacks of all that has the tag of any, and for a prefix any tag."""
+        key = {"Key": self._key, **({"Values": [self._value]} if self._equals else {})} if self._key else None
+        filters = [] if self._prefix else [key or {"Key": _STACK_TAG}]
+
+        def listed() -> list[tuple[str, dict[str, str]]]:
             found = self.account.items(
                 "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
             )
-            return [each["ResourceARN"] for each in found if self.of(each.get("Tags"))]
+            return [(each["ResourceARN"], read_tags(each.get("Tags"))) for each in found]
 
-        return self.try_source("the tagging service", listed, [])
+        return self.try_source(_TAGS, listed, [])
 
     def check_deletable(self) -> None:
-        """Raise UsageError where a claimed stack exists: it deletes its resources itself, in their order."""
-        if self.living:
-            named = ", ".join(map(printable, self.living))
+        """Raise UsageError where a claimed stack exists, which deletes its resources itself, in their order; also where
+        that cannot be told."""
+        living = self.living
+        for source in (_STACKS, *((_TAGS,) if self._key else ())):
+            if source in self.failed_sources:
+                raise UsageError(
+                    f"nothing was deleted, because whether a stack of these exists cannot be told: {source} did not "
+                    f"answer ({self.failed_sources[source]}); use credentials that may ask it"
+                )
+        if living:
+            named = ", ".join(map(printable, living))
             raise UsageError(
-                f"nothing was deleted, because {plural(len(self.living), 'stack')} of these exist: {named}; delete "
-                "them first (cdk destroy, or aws cloudformation delete-stack --stack-name NAME), then sweep what they "
-                "leave"
+                f"nothing was deleted, because {plural(len(living), 'stack')} of these exist: {named}; delete them "
+                "first (cdk destroy, or aws cloudformation delete-stack --stack-name NAME), then sweep what they leave"
             )
 
     @property
     def living(self) -> list[str]:
-        """The names of the claimed stacks that exist."""
-        return [name for name, status, _identifier in self._stacks if status != _GONE]
+        """The names of the claimed stacks that exist; of a tag, of the stacks whose resources have it."""
+        return [stack["StackName"] for stack in self._stacks if stack["StackStatus"] != _GONE]
 
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
@@ -125,15 +186,20 @@ class Claim(Ownership):
 
         A living stack lists what it has, and the events of 90 days tell what it, or a deleted one, kept.
         """
+        if self._key:
+            return {}
 
         def listed(operation: str, key: str, stack: str) -> Iterator[ResourceRecord]:
             return self.account.items("cloudformation", operation, key, StackName=stack)
 
         def recorded() -> dict[tuple[str, str], str]:
             found: dict[tuple[str, str], str] = {}
-            for _name, status, stack in self._stacks:
-                lists = [("list_stack_resources", "StackResourceSummaries")] if status != _GONE else []
-                records = (listed(*each, stack) for each in (*lists, ("describe_stack_events", "StackEvents")))
+            for stack in self._stacks:
+                living = stack["StackStatus"] != _GONE
+                lists = [("list_stack_resources", "StackResourceSummaries")] if living else []
+                records = (
+                    listed(*each, stack["StackId"]) for each in (*lists, ("describe_stack_events", "StackEvents"))
+                )
                 for record in chain.from_iterable(records):  # events: the newest first
                     if identifier := record.get("PhysicalResourceId"):
                         found.setdefault((record["ResourceType"], identifier), record["ResourceStatus"])
@@ -142,32 +208,37 @@ class Claim(Ownership):
         return self.try_source("CloudFormation's record", recorded, {})
 
     @cached_property
-    def _stacks(self) -> list[tuple[str, str, str]]:
-        """Name, status and id of each claimed stack."""
+    def _stacks(self) -> list[ResourceRecord]:
+        """The claimed stacks, with those nested in them; of a tag the stacks whose resources have it."""
+        wanted = {tags.get(_STACK_TAG) for _arn, tags in self._tagged} if self._key else set()
 
-        def listed() -> list[tuple[str, str, str]]:
-            return [
-                (stack["StackName"], stack["StackStatus"], stack["StackId"])
-                for stack in self.account.items("cloudformation", "list_stacks", "StackSummaries")
-                if self._is_stack(stack["StackName"])
-            ]
+        def listed() -> list[ResourceRecord]:
+            every = list(self.account.items("cloudformation", "list_stacks", "StackSummaries"))
+            named = [each for each in every if each["StackName"] in wanted or self._is_named(each["StackName"])]
+            roots = {each["StackId"] for each in named}
+            return [*named, *(each for each in every if each.get("RootId") in roots and each not in named)]
 
-        return [] if self._key else self.try_source("CloudFormation's list of stacks", listed, [])
+        return self.try_source(_STACKS, listed, [])
 
-    @property
-    def elsewhere(self) -> str | None:
-        """Another region with a stack of this name, which can own resources without a region; or None."""
-        return super().elsewhere if self.stack else None
+    def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
+        """As of deployments; without a stack's name nothing tells which region uses it."""
+        if self._name or (kind.cloudformation, identifier) in self.stack_resources:
+            return super().is_of_this_region(kind, identifier)
+        raise NameOnlyError("it belongs to no region, and another one may use it; look at it, and delete it yourself")
 
-    @property
-    def unchecked(self) -> str:
-        """The regions that could not be checked for such a stack."""
-        return super().unchecked if self.stack else ""
+    def _stack_exists(self, cloudformation: object) -> bool | str:
+        try:
+            return stacks.describe(cloudformation, self._name) is not None
+        except (BotoCoreError, ClientError) as error:
+            return reason_of(error)
+
+    def _is_named(self, name: str) -> bool:
+        return name == self._name if self._name else bool(self._prefix) and name.startswith(self._prefix)
 
     def _is_stack(self, name: str) -> bool:
-        return name == self.stack if self.stack else bool(self._prefix) and name.startswith(self._prefix)
+        return self._is_named(name) or (bool(name) and any(each["StackName"] == name for each in self._stacks))
 
 
-def _names_in(record: ResourceRecord) -> Iterator[str]:
-    """The names that a service's list gives, under whatever key: LoadBalancerName, GroupName, name."""
-    return (value for key, value in record.items() if key.lower().endswith("name") and isinstance(value, str))
+def _last_name(identifier: str) -> str:
+    """The name in an ARN or in a path, such as a log group's of a service."""
+    return re.split("[:/]", identifier)[-1] if identifier.startswith(("arn:", "/aws/")) else identifier

@@ -107,9 +107,17 @@ def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
 def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
     """Delete a security group, and before that its rules that name groups, and the rules of any group that name it.
 
-    Those rules allow nothing any more, because nothing has this group.
+    Those rules allow nothing any more, because nothing has this group. Raises ShoalError where an interface has it.
     """
     ec2 = account.client("ec2")
+    interfaces = account.items("ec2", "describe_network_interfaces", "NetworkInterfaces")
+    using = [
+        each["NetworkInterfaceId"]
+        for each in interfaces
+        if identifier in {group["GroupId"] for group in each.get("Groups", ())}
+    ]
+    if using:
+        raise ShoalError(f"network interfaces use it: {', '.join(using)}")
     for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
         for rules, revoke in (
             ("IpPermissions", ec2.revoke_security_group_ingress),

@@ -36,6 +36,8 @@ class Monthly:
     """What the price is of, or why it is not known."""
 
 
+_CLUSTER_ENGINES = ("aurora", "docdb", "neptune")
+"""Of RDS, which tell no size: their storage grows by itself."""
 _Price = Callable[[ResourceRecord, PriceList], Monthly]
 _FREE = Monthly(dollars=0.0)
 
@@ -83,6 +85,12 @@ def _database(record: ResourceRecord, _prices: PriceList) -> Monthly:
     )
 
 
+def _rds_snapshot(record: ResourceRecord, prices: PriceList) -> Monthly:
+    if str(record.get("Engine", "")).startswith(_CLUSTER_ENGINES):
+        return Monthly(dollars=None, of="its size is not told")
+    return _by_size(_RDS_SNAPSHOT_GIB, "AllocatedStorage", "at most")(record, prices)
+
+
 def _endpoint(record: ResourceRecord, prices: PriceList) -> Monthly:
     if record.get("VpcEndpointType") == "Gateway":
         return _FREE
@@ -116,8 +124,8 @@ _PRICES: Mapping[str, _Price] = {
     "auto scaling group": lambda _, __: Monthly(dollars=0.0, of="its instances cost"),
     "efs file system": _file_system,
     "rds instance": _database,
-    "rds snapshot": _by_size(_RDS_SNAPSHOT_GIB, "AllocatedStorage", "at most"),
-    "rds cluster snapshot": _by_size(_RDS_SNAPSHOT_GIB, "AllocatedStorage", "at most"),
+    "rds snapshot": _rds_snapshot,
+    "rds cluster snapshot": _rds_snapshot,
     "log group": _by_size(_LOG_GIB, "storedBytes", unit=_GIB),
     "secret": _flat(_SECRET),
     "kms key": _flat(_KEY),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws.account import Account, ResourceRecord
-from bootstrap.aws.ownership import Ownership, OwnershipUnknownError, reason_of
+from bootstrap.aws.ownership import NameOnlyError, Ownership, OwnershipUnknownError, reason_of
 from bootstrap.removal import deletion
 from bootstrap.removal.kinds import ALL_KINDS, KINDS, ResourceKind, is_being_deleted
 from common.errors import ShoalError
@@ -162,6 +162,8 @@ def _if_owned(ownership: Ownership, name: str, identifier: str, record: Resource
             thing.outcome, thing.why = LEFT, "Shoal deletes none of these; delete it yourself if you do not need it"
         else:
             _mark_if_kept(ownership.account, thing)
+    except NameOnlyError as error:
+        thing.outcome, thing.why = UNVERIFIED, str(error)
     except OwnershipUnknownError as error:
         thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
     yield thing
@@ -173,23 +175,15 @@ def _is_ours(ownership: Ownership, kind: ResourceKind, identifier: str, record: 
     Raises OwnershipUnknownError when neither names it and one of them does not answer.
     """
     unknown = None
-    if record and ownership.owns_by_name(kind.cloudformation, identifier, record):
-        return True
-    try:
-        ours = bool(record) and kind.owned(ownership, record)  # without a record, only the tagging service can name it
+    try:  # without a record, only the tagging service can name it
+        ours = bool(record) and (kind.owned(ownership, record) or ownership.owns_by_name(kind, identifier, record))
     except OwnershipUnknownError as error:
         ours, unknown = False, error
     if not ours and identifier not in map(kind.identifier_in, ownership.arns):
         if unknown:
             raise unknown
         return False
-    if not kind.is_global or (kind.cloudformation, identifier) in ownership.stack_resources:
-        return True
-    if ownership.unchecked and not ownership.elsewhere:
-        raise OwnershipUnknownError(
-            f"another region may have a deployment of this name, and these cannot be checked: {ownership.unchecked}"
-        )
-    return not ownership.elsewhere
+    return not kind.is_global or ownership.is_of_this_region(kind, identifier)
 
 
 def _unlisted(ownership: Ownership) -> Iterator[FoundResource]:

@@ -79,21 +79,29 @@ def test_what_the_stack_has_is_priced_when_it_is_synthesised() -> None:
     )
     ec2.CfnNatGateway(stack, "Nat", subnet_id="subnet-0a1b2c3d")
     read = settings_of(Template.from_stack(stack))
-    assert read["gpu"] == {"m5.xlarge": 0.192, "g5.xlarge": 1.006, "g4dn.xlarge": 0.526}
+    assert read["gpu"] == pytest.approx({"m5.xlarge": 0.197, "g5.xlarge": 1.011, "g4dn.xlarge": 0.531})
     assert (read["standing"], read["unpriced"]) == (0.045, "")
     assert (read["budget"], read["max_hours"], "bucket" in read) == (5, 12, False)
 
 
-@pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack"])
+@pytest.mark.parametrize("kind", ["an unknown machine", "a nested stack", "a group of any machines"])
 def test_a_budget_needs_the_price_of_everything(kind: str) -> None:
     for dollars, errors in ((None, 1), (0.1, 0)):
         stack = guarded(budget=5, dollars_an_hour=dollars)
         if kind == "a nested stack":
             sqs.Queue(NestedStack(stack, "Nested"), "Queue")
+        elif kind == "a group of any machines":
+            template = autoscaling.CfnAutoScalingGroup.LaunchTemplateSpecificationProperty(
+                launch_template_id="lt-0a1b2c3d4e5f60718", version="1"
+            )
+            autoscaling.CfnAutoScalingGroup(stack, "Group", min_size="0", max_size="1", launch_template=template)
         else:
             machine(stack, "Alone", "x9.huge")
         said = Annotations.from_stack(stack).find_error(
-            "*", Match.string_like_regexp("without the prices of (x9.huge|AWS::CloudFormation::Stack); give the guard")
+            "*",
+            Match.string_like_regexp(
+                "without the prices of (x9.huge|AWS::(CloudFormation::Stack|AutoScaling::AutoScalingGroup)); give the"
+            ),
         )
         assert len(said) == errors
     Annotations.from_stack(guarded()).has_no_error("*", Match.any_value())
@@ -140,8 +148,9 @@ def test_the_examples_stack_ends_itself_and_what_it_keeps_is_found(tmp_path: Pat
         read: dict[str, Any] = json.loads(kept["Value"])
         return read
 
+    assert wakes(0) == "CREATE_COMPLETE"
     assert wakes(1) == "CREATE_COMPLETE"
-    assert account()["spent"] == pytest.approx(2 * 0.192 + 0.02, rel=0.1)
+    assert account()["spent"] == pytest.approx(2 * 0.197 + 0.02, rel=0.1)
     assert account()["told"] == {}
     assert wakes(7.6) == "CREATE_COMPLETE"
     assert "end" in account()["told"]

@@ -29,7 +29,7 @@ def _rds_kind(listing: ListCall, identifier: str, delete: Delete, arn: str, clou
         owned=listed_tags,
         delete=delete,
         billed=always,
-        arn=f"rds:{arn}:(.+)",
+        arn=f"rds:{arn}",
         cloudformation=f"AWS::RDS::{cloudformation}",
     )
 
@@ -41,7 +41,7 @@ FOREIGN: Mapping[str, ResourceKind] = {
         owned=_load_balancer_is_owned,
         delete=delete_call("elbv2", "delete_load_balancer", LoadBalancerArn="id"),
         billed=always,
-        arn="elasticloadbalancing:loadbalancer/.+",
+        arn="elasticloadbalancing:loadbalancer/(?:app|net|gwy)/.+",
         cloudformation="AWS::ElasticLoadBalancingV2::LoadBalancer",
     ),
     "rds instance": _rds_kind(
@@ -50,7 +50,7 @@ FOREIGN: Mapping[str, ResourceKind] = {
         lambda account, name, _: account.client("rds").delete_db_instance(
             DBInstanceIdentifier=name, SkipFinalSnapshot=True
         ),
-        "db",
+        "db:(.+)",
         "DBInstance",
     ),
     "rds cluster": _rds_kind(
@@ -59,21 +59,21 @@ FOREIGN: Mapping[str, ResourceKind] = {
         lambda account, name, _: account.client("rds").delete_db_cluster(
             DBClusterIdentifier=name, SkipFinalSnapshot=True
         ),
-        "cluster",
+        "cluster:(.+)",
         "DBCluster",
     ),
     "rds snapshot": _rds_kind(  # automatic ones go with their instance
         list_call("rds", "describe_db_snapshots", "DBSnapshots", SnapshotType="manual"),
         "DBSnapshotIdentifier",
         delete_call("rds", "delete_db_snapshot", DBSnapshotIdentifier="id"),
-        "snapshot",
+        "snapshot:(?!rds:|awsbackup:)(.+)",
         "DBSnapshot",
     ),
     "rds cluster snapshot": _rds_kind(
         list_call("rds", "describe_db_cluster_snapshots", "DBClusterSnapshots", SnapshotType="manual"),
         "DBClusterSnapshotIdentifier",
         delete_call("rds", "delete_db_cluster_snapshot", DBClusterSnapshotIdentifier="id"),
-        "cluster-snapshot",
+        "cluster-snapshot:(?!rds:|awsbackup:)(.+)",
         "DBClusterSnapshot",
     ),
     "ecr repository": ResourceKind(

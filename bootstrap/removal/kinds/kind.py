@@ -69,7 +69,7 @@ def is_being_deleted(record: ResourceRecord) -> bool:
 
 
 def _state(record: ResourceRecord) -> str:
-    for key in ("State", "Status", "LifeCycleState", "StackStatus"):
+    for key in ("State", "Status", "LifeCycleState", "StackStatus", "DBInstanceStatus"):
         value = record.get(key)
         if isinstance(value, Mapping):
             value = value.get("Name") or value.get("State")

@@ -238,7 +238,7 @@ def _nodes(
     signs = this.attempt(partial(_signs, settings), at_work) if instances else {}
     return [
         ObservedNode(
-            price=settings.gpu.get(each["InstanceType"], 0.0),
+            price=settings.price(settings.gpu, each["InstanceType"]),
             since=each["LaunchTime"],
             sign=signs.get(each["InstanceId"]),
         )
@@ -276,7 +276,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
         marks=_idle_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
         machines=[
             ObservedMachine(
-                price=settings.emr.get(node["InstanceType"], 0.0),
+                price=settings.price(settings.emr, node["InstanceType"]),
                 since=node["Status"].get("Timeline", {}).get("CreationDateTime", created),
             )
             for page in nodes

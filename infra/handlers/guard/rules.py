@@ -15,6 +15,8 @@ SHORTEST_NOTICE = timedelta(minutes=10)
 """The shortest time from a warning to the deletion, also after a late warning."""
 NEAR = 0.9
 """The part of the budget at which the owner is warned."""
+_LONGEST_SUBJECT = 99
+"""Of SNS, which refuses longer ones."""
 STOPPING = timedelta(minutes=10)
 """How long runs may take to stop with a checkpoint before all is deleted."""
 BOOT = timedelta(minutes=20)
@@ -61,6 +63,15 @@ class GuardSettings:
     def what(self) -> str:
         """What the guard ends, for its owner."""
         return f"The {'deployment' if self.bucket else 'stack'} '{self.deployment}'"
+
+    @property
+    def begun(self) -> str:
+        """From what its age counts."""
+        return "created" if self.bucket else "first guarded"
+
+    def price(self, of: Mapping[str, float], instance_type: str) -> float:
+        """Dollars an hour of a type; of one that nobody foresaw as much as the dearest."""
+        return of.get(instance_type, 0.0 if self.bucket else max(of.values(), default=0.0))
 
     @property
     def longer(self) -> str:
@@ -154,6 +165,8 @@ class GuardState:
     as_of: datetime | None = None
     rate: float = 0.0
     """Dollars an hour at the last run."""
+    since: datetime | None = None
+    """Of a stack that is no deployment: the guard's first run, because the stack may be older than its guard."""
     told: Mapping[str, SentNotice] = field(default_factory=dict)
     """The sent warnings, by subject: `end`, `budget`, `deletion`; and under `stop` when runs were asked to stop."""
 
@@ -192,6 +205,9 @@ def decide(
     """
     if account is None:
         return None, _end_idle(settings, now, observed)
+    if not settings.bucket:
+        account = replace(account, since=account.since or now)
+        observed = replace(observed, created=account.since or now)
     account = charged(settings, now, account, observed)
     actions: list[Action] = []
     over = None
@@ -263,8 +279,8 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
         reached=now >= end,
         subject=f"{name} ends soon",
         warning=f"{settings.what} ends at {_clock(max(end, now + SHORTEST_NOTICE))}, "
-        f"{settings.max_hours + observed.extension:g} hours after it was created. Then all its nodes are ended and its "
-        f"stack is deleted. To keep it longer: {settings.longer}\n{_closing_lines(settings, account)}",
+        f"{settings.max_hours + observed.extension:g} hours after it was {settings.begun}. Then all its nodes are "
+        f"ended and its stack is deleted. To keep it longer: {settings.longer}\n{_closing_lines(settings, account)}",
         reason=f"it has reached its end, {_clock(end)}",
     )
     if settings.budget is not None:
@@ -286,6 +302,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
     """End idle nodes and clusters, and nodes whose run has ended. All node groups end together, because a training
     needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
+    what = settings.what[0].lower() + settings.what[1:]
     again = " `shoal preprocess` says how to start another one." if settings.bucket else ""
     actions = []
     ended = [each for each in observed.groups if each not in observed.staying] if observed.over else []
@@ -309,7 +326,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
         ]
     for cluster in observed.clusters:
         if cluster_is_idle(settings, now, cluster):
-            text = f"The EMR cluster {cluster.identifier} of '{name}' was idle for {minutes} and is being ended.{again}"
+            text = f"The EMR cluster {cluster.identifier} of {what} was idle for {minutes} and is being ended.{again}"
             actions += [
                 _tell(f"the idle cluster of {name} is being ended", text),
                 Action(kind="terminate", subject=cluster.identifier),
@@ -328,7 +345,7 @@ def _tell_once(
 
 
 def _tell(subject: str, text: str) -> Action:
-    return Action(kind="tell", subject=f"Shoal: {subject}", text=text)
+    return Action(kind="tell", subject=f"Shoal: {subject}"[:_LONGEST_SUBJECT], text=text)
 
 
 def _closing_lines(settings: GuardSettings, account: GuardState) -> str:

@@ -7,15 +7,17 @@ import boto3
 import pytest
 
 from bootstrap.aws.account import Account
+from bootstrap.aws.ownership import NameOnlyError
 from bootstrap.cli.main import main
 from bootstrap.removal.claim import Claim
-from bootstrap.removal.kinds import ALL_KINDS
+from bootstrap.removal.kinds import ALL_KINDS, is_being_deleted
 from bootstrap.removal.monthly import price_of
-from bootstrap.removal.sweep import FoundResource, find_owned
+from bootstrap.removal.sweep import FOUND, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
 from common.errors import UsageError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 
+TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 RETAIN, SNAPSHOT = {"DeletionPolicy": "Retain"}, {"DeletionPolicy": "Snapshot"}
 DATABASE = {
     "Engine": "postgres",
@@ -135,8 +137,8 @@ def left(account: Account) -> dict[str, set[tuple[str, str]]]:
     return left
 
 
-def create(name: str, resources: dict[str, Any]) -> None:
-    cloudformation = boto3.client("cloudformation")
+def create(name: str, resources: dict[str, Any], region: str = "us-east-1") -> None:
+    cloudformation = boto3.client("cloudformation", region_name=region)
     cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
     cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
@@ -209,21 +211,110 @@ def test_a_claim_that_names_nothing_is_refused(account: Account, claim: dict[str
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("kind", "name", "called"),
     [
-        ("web-Log-AB12CD34EF56", True),
-        ("web-uploads-3kx81xyz9abc", True),
-        ("web-snapshot-orders-3kx81xyz9abc", True),
-        ("web-2-Log-AB12CD34EF56", False),
-        ("web-api-production", False),
-        ("web-api", False),
-        ("webs-Log-AB12CD34EF56", False),
-        ("my-web-Log-AB12CD34EF56", False),
+        ("log group", "web-Log-AB12CD34EF56", True),
+        ("s3 bucket", "web-uploads-3kx81xyz9abc", True),
+        ("s3 bucket", "web-assets-123456789012", True),  # perhaps: nobody can tell it from CloudFormation's
+        ("rds snapshot", "web-snapshot-orders-3kx81xyz9abc", True),
+        ("s3 bucket", "web-snapshot-orders-3kx81xyz9abc", False),
+        ("log group", "web-2-Log-AB12CD34EF56", False),
+        ("log group", "web-api-prod", False),
+        ("log group", "webs-Log-AB12CD34EF56", False),
+        ("log group", "my-web-Log-AB12CD34EF56", False),
+        ("log group", "/aws/lambda/web-prod-hello", False),
+        ("log group", "/ecs/web-Log-AB12CD34EF56", False),
+        ("instance", "i-0a1b2c3d4e5f60718", False),
     ],
 )
-def test_names_that_cloudformation_gives_are_told_from_others(account: Account, name: str, given: bool) -> None:
+def test_what_only_is_called_as_the_stacks_things_are_is_not_certain(
+    account: Account, kind: str, name: str, called: bool
+) -> None:
     claim = Claim(account, stack="web")
-    assert claim.owns_by_name("AWS::S3::Bucket", name, {}) is given
+    if called:
+        with pytest.raises(NameOnlyError, match="only its name is one of this stack"):
+            claim.owns_by_name(ALL_KINDS[kind], name, {})
+    else:
+        assert not claim.owns_by_name(ALL_KINDS[kind], name, {})
+
+
+@pytest.mark.parametrize("prefix", ["app", "net", "arn", "aws", "sns", "us", "i", "vol", "admin", "j"])
+def test_a_prefix_looks_at_a_things_own_name_alone(account: Account, prefix: str) -> None:
+    claim, place = Claim(account, prefix=prefix), "us-east-1:000000000000"
+    for kind, identifier, record in (
+        ("load balancer", f"arn:aws:elasticloadbalancing:{place}:loadbalancer/app/x/1", {"LoadBalancerName": "x"}),
+        ("sns topic", f"arn:aws:sns:{place}:x", {}),
+        ("instance", "i-0a1b2c3d4e5f60718", {"KeyName": f"{prefix}-key"}),
+        ("volume", "vol-0a1b2c3d4e5f60718", {}),
+        ("rds instance", "x", {"MasterUsername": "admin"}),
+        ("cloudwatch alarm", "x", {"MetricName": f"{prefix}x"}),
+        ("emr cluster", "j-1ABCDEFGHIJKL", {"Name": "x"}),
+    ):
+        assert not claim.owns_by_name(ALL_KINDS[kind], identifier, record), kind
+    named = {"LoadBalancerName": f"{prefix}-x"}
+    assert claim.owns_by_name(ALL_KINDS["load balancer"], "arn:aws:x:y:z:loadbalancer/app/x/1", named)
+    assert claim.owns_by_name(ALL_KINDS["log group"], f"/aws/lambda/{prefix}-x", {})
+
+
+def test_kinds_that_are_listed_elsewhere_are_named_as_others() -> None:
+    place = "us-east-1:000000000000"
+    for arn in (
+        f"arn:aws:elasticloadbalancing:{place}:loadbalancer/classic",
+        f"arn:aws:rds:{place}:snapshot:awsbackup:job-1",
+        f"arn:aws:rds:{place}:snapshot:rds:orders-2026",
+    ):
+        assert not any(kind.identifier_in(arn) for kind in ALL_KINDS.values())
+    assert ALL_KINDS["rds snapshot"].identifier_in(f"arn:aws:rds:{place}:snapshot:mine") == "mine"
+    assert is_being_deleted({"DBInstanceStatus": "deleting"})
+
+
+def test_a_neighbours_things_are_left_although_they_are_near(account: Account, aws: EmbeddedAws) -> None:
+    """In a VPC that the stack left, under names like its own, imported from it, and in another region."""
+    lambdas = "AWS::Lambda::Function"
+    left = {"Vpc": STACKS["net"]["Vpc"], "Uploads": {"Type": "AWS::S3::Bucket", **RETAIN}}
+    create("near", left)
+    cloudformation, ec2, s3 = boto3.client("cloudformation"), boto3.client("ec2"), boto3.client("s3")
+    resources = cloudformation.describe_stack_resources(StackName="near")["StackResources"]
+    made = {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources}
+    cloudformation.delete_stack(StackName="near")
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName="near", WaiterConfig={"Delay": 1})
+    group = ec2.create_security_group(GroupName="app", Description="x", VpcId=made["Vpc"])["GroupId"]
+    other = [{"Key": "aws:cloudformation:stack-name", "Value": "far"}]
+    s3.put_bucket_tagging(Bucket=made["Uploads"], Tagging={"TagSet": other})
+    s3.create_bucket(Bucket="near-assets-123456789012")
+    boto3.client("logs").create_log_group(logGroupName="/ecs/prod")
+    boto3.client("iam").create_role(RoleName="near-AppRole-1ABCDEFG2HIJ", AssumeRolePolicyDocument=TRUST)
+    create("near", {"Topic": {"Type": "AWS::SNS::Topic"}}, region="eu-west-1")
+    claim = Claim(account, stack="near")
+    outcomes = {thing.key: thing.outcome for thing in found(claim)}
+    assert outcomes.pop(("vpc", made["Vpc"])) == FOUND
+    assert outcomes.pop(("s3 bucket", "near-assets-123456789012")) == UNVERIFIED
+    assert outcomes.pop(("iam role", "near-AppRole-1ABCDEFG2HIJ")) == UNVERIFIED
+    assert outcomes == {}
+    done = delete_found(account, found(Claim(account, stack="near")), stuck_seconds=1)
+    assert [thing.kind for thing in done if thing.outcome == LEFT] == ["vpc"]
+    assert ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert {"near-assets-123456789012", made["Uploads"]} <= {each["Name"] for each in s3.list_buckets()["Buckets"]}
+    claim = Claim(account, stack="near")
+    claim.__dict__["_recorded"] = {("AWS::ApiGateway::Stage", "prod"): "CREATE_COMPLETE", (lambdas, "f"): "x"}
+    assert not claim.owns_by_name(ALL_KINDS["log group"], "/ecs/prod", {})
+    assert claim.owns_by_name(ALL_KINDS["log group"], "/aws/lambda/f", {})
+
+
+def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: EmbeddedAws) -> None:
+    create("there", {"Topic": {"Type": "AWS::SNS::Topic"}})
+    with pytest.raises(UsageError, match="1 stack of these exist: there"):
+        Claim(account, tag="aws:cloudformation:stack-name=there").check_deletable()
+    for operation, claim in (
+        (Denied(service="cloudformation", operation="ListStacks"), {"stack": "there"}),
+        (Denied(service="cloudformation", operation="ListStacks"), {"prefix": "there"}),
+        (Denied(service="tagging", operation="GetResources"), {"tag": "x=y"}),
+    ):
+        with (
+            aws.faults.during(operation),
+            pytest.raises(UsageError, match="whether a stack of these exists cannot be told"),
+        ):
+            Claim(account, **claim).check_deletable()
 
 
 def test_what_does_not_answer_is_named_and_nothing_is_called_clean(
@@ -233,7 +324,7 @@ def test_what_does_not_answer_is_named_and_nothing_is_called_clean(
         assert main(["sweep", "--stack", "never-there"]) == 1
     printed = " ".join(capfd.readouterr().out.split())
     assert "rds instance (all)" in printed
-    assert "1 answer missing, so it is unknown whether more is left" in printed
+    assert "of 1 it cannot be told" in printed
 
 
 def test_the_command_lists_asks_and_deletes(
