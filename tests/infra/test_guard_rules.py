@@ -375,33 +375,3 @@ def test_the_marks_of_any_idle_time_come_in_one_answer(idle_minutes: int) -> Non
     assert using.idle / using.period <= 1_440
     marks = [1.0] * max(1, using.idle // using.period - 1)
     assert cluster_is_idle(using, CREATED + using.idle, replace(WAITING, marks=marks))
-
-
-def test_the_age_of_a_stack_that_is_no_deployment_counts_from_the_guards_first_run() -> None:
-    settings = GuardSettings(
-        deployment="n" * 128,
-        stack="s",
-        account="a",
-        extension="e",
-        max_hours=1,
-        idle_minutes=5,
-        gpu={"small": 1.0, "large": 8.0},
-        emr={},
-        standing=0.5,
-        budget=100,
-    )
-    assert (settings.price(settings.gpu, "small"), settings.price(settings.gpu, "unforeseen")) == (1.0, 8.0)
-    first = datetime(2026, 1, 31, tzinfo=UTC)
-    long_ago = first - timedelta(days=30)
-    observed = Observation(created=long_ago, groups=["g"], nodes=[ObservedNode(price=1.0, since=long_ago, sign=None)])
-    account, actions = decide(settings, first, GuardState(), observed)
-    assert account is not None
-    assert (account.since, account.spent, actions) == (first, 0.0, [])
-    account, actions = decide(settings, first + timedelta(minutes=50), account, observed)
-    (warning,) = actions
-    assert (warning.kind, len(warning.subject) <= 100) == ("tell", True)
-    assert "aws ssm put-parameter --overwrite --name e --value HOURS_TO_ADD_IN_ALL" in warning.text
-    assert account is not None
-    assert account.spent == pytest.approx(1.5 * 50 / 60)
-    _account, actions = decide(settings, first + timedelta(minutes=61), account, observed)
-    assert [action.kind for action in actions] == ["tell", "lower", "delete"]

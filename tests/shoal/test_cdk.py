@@ -17,6 +17,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
 import shoal
+from infra.handlers.guard.rules import GuardSettings, GuardState, Observation, ObservedNode, decide
 from shoal.cdk import Guard
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +121,36 @@ def test_a_budget_needs_the_price_of_everything(kind: str) -> None:
 def test_a_value_outside_of_its_bounds_is_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(shoal.ShoalError, match=said):
         guarded(**options)
+
+
+def test_the_age_of_a_stack_that_is_no_deployment_counts_from_the_guards_first_run() -> None:
+    settings = GuardSettings(
+        deployment="n" * 128,
+        stack="s",
+        account="a",
+        extension="e",
+        max_hours=1,
+        idle_minutes=5,
+        gpu={"small": 1.0, "large": 8.0},
+        emr={},
+        standing=0.5,
+        budget=100,
+    )
+    assert (settings.price(settings.gpu, "small"), settings.price(settings.gpu, "unforeseen")) == (1.0, 8.0)
+    first = datetime(2026, 1, 31, tzinfo=UTC)
+    long_ago = first - timedelta(days=30)
+    observed = Observation(created=long_ago, groups=["g"], nodes=[ObservedNode(price=1.0, since=long_ago, sign=None)])
+    account, actions = decide(settings, first, GuardState(), observed)
+    assert account is not None
+    assert (account.since, account.spent, actions) == (first, 0.0, [])
+    account, actions = decide(settings, first + timedelta(minutes=50), account, observed)
+    (warning,) = actions
+    assert (warning.kind, len(warning.subject) <= 100) == ("tell", True)
+    assert "aws ssm put-parameter --overwrite --name e --value HOURS_TO_ADD_IN_ALL" in warning.text
+    assert account is not None
+    assert account.spent == pytest.approx(1.5 * 50 / 60)
+    _account, actions = decide(settings, first + timedelta(minutes=61), account, observed)
+    assert [action.kind for action in actions] == ["tell", "lower", "delete"]
 
 
 @pytest.mark.slow
