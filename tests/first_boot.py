@@ -24,12 +24,15 @@ ROOT = Path(__file__).parents[1]
 REGION = "eu-west-1"
 _NAMESPACES = ("unshare", "--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child")
 _PYTHON = shlex.quote(sys.executable)
+# An environment of the system's Python leads to /usr/bin/python3, where the image has a stand-in of its own.
+_REAL_PYTHON = "/usr/bin/real-python" if sys.base_prefix == "/usr" else None
+_RUN_PYTHON = f'exec -a {_PYTHON} {_REAL_PYTHON} "$@"' if _REAL_PYTHON else f'exec {_PYTHON} "$@"'
 _DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")  # and no GPU of this machine's
 _REPOSITORY = f"https://al2023-repos-{REGION}-de612dc2.s3.dualstack.{REGION}.amazonaws.com/core/mirrors/mirror.list"
 _STAND_INS = {
     "aws": f'exec {shlex.quote(str(Path(sys.executable).parent / "aws"))} "$@"',
-    "python3": f'exec {_PYTHON} "$@"',
-    "python3.11": f'exec {_PYTHON} "$@"',
+    "python3": _RUN_PYTHON,
+    "python3.11": _RUN_PYTHON,
     "sudo": 'exec "$@"',
     "systemctl": """\
 case $1 in daemon-reload) exit ;; esac
@@ -76,12 +79,14 @@ class Node:
         self._provide({name for each in facts["programs"] for name in each["names"]} - set(without))
         for python in facts["pythons"]:
             if Path(python["path"]).name not in without:
-                self.program(python["path"], f'exec {_PYTHON} "$@"')
+                self.program(python["path"], _RUN_PYTHON)
         (self.root / "etc" / "clock").write_text(str(behind))
         (self.root / "etc" / "passwd").write_text(f"{facts.get('user', 'root')}:x:0:0::/root:/bin/bash\n")
         self._certify()
 
     def _provide(self, names: Collection[str]) -> None:
+        if _REAL_PYTHON:
+            shutil.copy(os.path.realpath(sys.executable), self.root / _REAL_PYTHON.lstrip("/"))
         path = os.pathsep.join(["/usr/bin", "/usr/sbin", "/bin", "/sbin"])
         for name in names:
             if name in _STAND_INS:
