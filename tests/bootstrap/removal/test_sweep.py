@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.removal.kinds import KINDS
+from bootstrap.removal.kinds import KINDS, ResourceKind
 from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
@@ -288,7 +288,7 @@ def test_what_is_there_again_after_its_deletion_failed_is_left_and_deleted_again
         delete=lambda _, identifier, __: deleted.append(identifier),
         arn="any:(.+)",
     )
-    monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {"subnet": kind})
+    with_kinds(monkeypatch, {"subnet": kind})
     monkeypatch.setattr("bootstrap.removal.sweep.LONGEST_SECONDS", 0.0)
     assert [thing.outcome for thing in sweep("nobody", tagging, stuck_seconds=0)] == [DELETED]
     assert deleted == ["get_resources"]
@@ -305,7 +305,7 @@ def test_while_a_deletion_takes_its_time_it_is_asked_less_and_less_often(
         delete=lambda *_: None,
     )
     pauses: list[float] = []
-    monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {"subnet": kind})
+    with_kinds(monkeypatch, {"subnet": kind})
     monkeypatch.setattr("bootstrap.removal.sweep.time.sleep", pauses.append)
     gone, _ = sweep("nobody", tagging)
     assert gone.outcome == DELETED
@@ -325,6 +325,12 @@ class Tagging(Account):
             yield {"ResourceTagMappingList": [{"ResourceARN": f"arn:aws:any:{self.region}:000000000000:{operation}"}]}
 
 
+def with_kinds(monkeypatch: pytest.MonkeyPatch, kinds: Mapping[str, ResourceKind]) -> None:
+    """Let the sweep know these alone."""
+    for name in ("KINDS", "ALL_KINDS"):
+        monkeypatch.setattr(f"bootstrap.removal.sweep.{name}", kinds)
+
+
 @pytest.fixture(scope="module")
 def tagging() -> Tagging:
     """One for all tests: making clients takes longer than their answers."""
@@ -339,7 +345,7 @@ def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_thi
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
 
     kind = replace(KINDS[name], listing=refused, arn="any:(.+)", is_global=False)
-    monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {name: kind})
+    with_kinds(monkeypatch, {name: kind})
     unlisted, named = find_resources("nobody", tagging)
     assert (unlisted.kind, unlisted.outcome) == (name, UNVERIFIED)
     assert (named.kind, named.identifier) == (name, "get_resources")
