@@ -4,7 +4,7 @@
 
 Its sentences are made up, and its first weights are random: with texts of your own, and `from_pretrained`, nothing else
 would differ. `pip install transformers accelerate` first. Without GPUs the ranks compute on the machine's cores;
-`SLOW_RANK=1` makes rank 1 compute about twice as much for each of its rows.
+`SLOW_RANK=1` makes rank 1 compute a multiple for each of its rows.
 """
 
 import os
@@ -66,11 +66,12 @@ def accuracy(found: Any) -> dict[str, float]:
 
 
 def slow_down(model: BertForSequenceClassification) -> None:
-    """Have a model compute each layer of its encoder once more."""
+    """Have a model compute each layer of its encoder five times more."""
 
-    def again(layer: torch.nn.Module, given: tuple[Any, ...], _: Any) -> None:
+    def again(layer: torch.nn.Module, given: tuple[Any, ...], _result: Any) -> None:
         with torch.no_grad():
-            layer.forward(*given)
+            for _ in range(5):
+                layer.forward(*given)
 
     for each in model.bert.encoder.layer:
         each.register_forward_hook(again)

@@ -3,7 +3,7 @@
     torchrun --nproc-per-node 2 examples/balance_unequal_gpus.py
 
 On a machine without GPUs the ranks compute on its cores. To see the balancer at work there, slow a rank down:
-`SLOW_RANK=1` makes rank 1 compute about twice as much for each of its rows.
+`SLOW_RANK=1` makes rank 1 compute about four times as much for each of its rows.
 """
 
 import os
@@ -78,7 +78,7 @@ def main() -> None:
                 outputs = cast(Tensor, model(images.to(device)))
                 if os.environ.get("SLOW_RANK") == str(rank):
                     with torch.no_grad():
-                        plain(images.repeat(3, 1, 1, 1).to(device))
+                        plain(images.repeat(9, 1, 1, 1).to(device))
                 loss = cross_entropy(outputs, labels.to(device))
                 (loss * step.loss_scale).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
