@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
-from bootstrap.aws.ownership import Kind, NameOnlyError, Ownership, reason_of
+from bootstrap.aws.ownership import Kind, NameOnlyError, Ownership, OwnershipUnknownError, reason_of
 from common.display import plural, printable
 from common.errors import UsageError
 
@@ -89,26 +89,34 @@ class Claim(Ownership):
 
         Raises NameOnlyError where nothing but its name says that it is the stack's.
         """
-        if self._key or self._is_of_another(kind, identifier, record):
+        if self._key:
             return False
         if (kind.cloudformation, identifier) in self.stack_resources or self._is_made_by(kind, identifier, record):
-            return True
+            return not self._is_of_another(kind, identifier, record)
         own = str(record.get(_NAMES.get(kind.cloudformation, ""), ""))
         names = {name for name in (_last_name(identifier), own) if name and not _IDENTIFIER.fullmatch(name)}
         if self._prefix:
             return any(name.startswith(self._prefix) for name in names)
-        if any(self._is_given(kind.cloudformation, name) for name in names):
+        given = any(self._is_given(kind.cloudformation, name) for name in names)
+        if given and not self._is_of_another(kind, identifier, record):
             raise NameOnlyError("only its name is one of this stack; look at it, and delete it yourself")
         return False
 
     def _is_of_another(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
-        """Whether it has the tag of another stack, such as one that has imported it."""
+        """Whether it has the tag of another stack, such as one that has imported it.
+
+        Raises OwnershipUnknownError where no list has its tags, and the tagging service does not answer.
+        """
         if not self._name:
             return False
         listed = next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None)
         named = read_tags(listed).get(_STACK_TAG) or next(
             (tags.get(_STACK_TAG) for arn, tags in self._tagged if kind.identifier_in(arn) == identifier), None
         )
+        if named is None and _TAGS in self.failed_sources:
+            raise OwnershipUnknownError(
+                f"whether another stack has it by now cannot be read ({self.failed_sources[_TAGS]})"
+            )
         return named is not None and not self._is_stack(named)
 
     def _is_made_by(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:

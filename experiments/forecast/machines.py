@@ -12,7 +12,7 @@ from typing import Any
 from common.cores import cores
 from experiments.forecast.cluster import ClusterWork, Prediction, predict_cluster
 from experiments.forecast.estimate import Estimate, total
-from experiments.forecast.preprocessing import STEPS, WORD_BYTES, speed
+from experiments.forecast.preprocessing import MB_A_GBIT, STEPS, WORD_BYTES, speed
 from infra import catalog
 from infra.catalog import InstanceType
 from infra.cost import known
@@ -27,7 +27,6 @@ _WORDS_A_SECOND = 4.5e6
 not (benchmarks/results/fasttext.md). More threads of one machine are hardly faster."""
 _ALONE = 1.6
 """What one busy vCPU does when the others are idle, to what each does when all are busy: two threads share a core."""
-_MB_A_GBIT = 120.0
 _OFF = 0.6
 """By what share all of it is expected to be off, as preprocessing on a cluster."""
 _KEPT = 2.0
@@ -145,7 +144,7 @@ def _plan(name: str, model: str, stages: dict[str, float], hourly: float | None)
 
 def _download(work: ClusterWork, gbits: float) -> float:
     """Seconds; of reviews that are there already none, nor of a dataset."""
-    return (work.raw_bytes or 0.0) / 1e6 / (_MB_A_GBIT * gbits)
+    return (work.raw_bytes or 0.0) / 1e6 / (MB_A_GBIT * gbits)
 
 
 def _preprocess(work: ClusterWork, equal_cores: float, alone: float) -> float:

@@ -50,7 +50,7 @@ _STEP_START_S = 30.0
 """From one step's end to the first task of the next: EMR's polling, YARN's application master, a JVM a task."""
 _BUSY = 0.8
 """The share of the vCPUs' time that tasks have: the rest is Hadoop's own, stragglers, and the last wave."""
-_MB_A_GBIT = 120.0
+MB_A_GBIT = 120.0
 """MB a second that a network of 1 Gbit/s carries."""
 
 _SPEEDS: Mapping[str, float] = {
@@ -88,7 +88,7 @@ class Workers:
     @property
     def network(self) -> float:
         """MB a second of all of them."""
-        return self.count * _MB_A_GBIT * catalog.find(self.instance_type).network
+        return self.count * MB_A_GBIT * catalog.find(self.instance_type).network
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import NameOnlyError
+from bootstrap.aws.ownership import NameOnlyError, OwnershipUnknownError
 from bootstrap.cli.main import main
 from bootstrap.removal.claim import Claim
 from bootstrap.removal.kinds import ALL_KINDS, is_being_deleted
@@ -299,6 +299,18 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
     claim.__dict__["_recorded"] = {("AWS::ApiGateway::Stage", "prod"): "CREATE_COMPLETE", (lambdas, "f"): "x"}
     assert not claim.owns_by_name(ALL_KINDS["log group"], "/ecs/prod", {})
     assert claim.owns_by_name(ALL_KINDS["log group"], "/aws/lambda/f", {})
+
+
+def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not_certain(
+    account: Account, aws: EmbeddedAws
+) -> None:
+    create("kept", {"Uploads": {"Type": "AWS::S3::Bucket", **RETAIN}})
+    with aws.faults.during(Denied(service="tagging", operation="GetResources")):
+        claim = Claim(account, stack="kept")
+        (bucket,) = (identifier for kind, identifier in claim.stack_resources if kind == "AWS::S3::Bucket")
+        with pytest.raises(OwnershipUnknownError, match="whether another stack has it by now cannot be read"):
+            claim.owns_by_name(ALL_KINDS["s3 bucket"], bucket, {})
+    assert Claim(account, stack="kept").owns_by_name(ALL_KINDS["s3 bucket"], bucket, {})
 
 
 def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: EmbeddedAws) -> None:
