@@ -50,6 +50,26 @@ class Step:
         return self._events[0].elapsed_time(self._events[1]) / 1000 if self._events[1].query() else 0.0
 
 
+class _MeanOnCpus:
+    """A communication hook: the mean over ranks. PyTorch's own runs Python in a thread of gloo at its end; a program that
+    ends just then aborts, as CPython ends threads by an exception that C++ does not expect."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+        self._sent: list[tuple[Any, torch.futures.Future[Tensor], Tensor]] = []
+
+    def __call__(self, _state: Any, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
+        buffer = bucket.buffer().div_(self._group.size())
+        mean = torch.futures.Future[Tensor]()
+        self._sent.append((dist.all_reduce(buffer, group=self._group, async_op=True), mean, buffer))
+        if bucket.is_last():  # DDP would wait for all of them next
+            for work, found, part in self._sent:
+                work.wait()
+                found.set_result(part)
+            self._sent.clear()
+        return mean
+
+
 class BalancedBatches(Sampler[list[int]]):
     """The row numbers of this rank in each global batch of an epoch, for the `batch_sampler` of a DataLoader.
 
@@ -168,7 +188,7 @@ class BalancedBatches(Sampler[list[int]]):
         """
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-        inner = hook or allreduce_hook
+        inner = hook or (allreduce_hook if next(model.parameters()).is_cuda else _MeanOnCpus(model.process_group))
 
         def timed(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
             if bucket.is_last() and self._now is not None:
