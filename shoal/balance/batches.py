@@ -51,8 +51,8 @@ class Step:
 
 
 class _MeanOnCpus:
-    """A communication hook: the mean over ranks. PyTorch's own runs Python in a thread of gloo at its end; a program that
-    ends just then aborts, as CPython ends threads by an exception that C++ does not expect."""
+    """A communication hook: the mean over ranks. PyTorch's own runs Python in a thread of gloo at its end. A program
+    that ends just then aborts, as CPython ends threads by an exception that C++ does not expect."""
 
     def __init__(self, group: Any) -> None:
         self._group = group
