@@ -17,6 +17,7 @@ from infra import topology
 from infra.functions import function
 from infra.roles import READ, accept_pattern, allow, allow_objects, explain
 
+_CHILD = "Cleanup"
 _LONGEST = Duration.minutes(15)
 
 
@@ -24,6 +25,13 @@ class Cleanup(Construct):
     """One function, and one custom resource for each thing that it cleans up when the stack is deleted."""
 
     role: iam.Role
+
+    @classmethod
+    def of(cls, scope: Construct) -> "Cleanup":
+        """That of the stack that this is in; there is one in a stack, and the first that asks makes it."""
+        stack = Stack.of(scope)
+        found = stack.node.try_find_child(_CHILD)
+        return found if isinstance(found, cls) else cls(stack, _CHILD)
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         """Build the function; its role has no permissions yet."""

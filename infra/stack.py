@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
@@ -18,7 +19,8 @@ from infra.network import Network
 from infra.payload import Payload
 from infra.preprocessing import Preprocessing
 from infra.roles import LIST, READ, REPLACE, WRITE, allow, allow_inputs, allow_objects, explain
-from infra.storage import Buckets, Share
+from infra.share import Share
+from infra.storage import Buckets
 from infra.training import Training
 
 _HADOOP_LISTS = (*LIST, "s3:GetBucketLocation", "s3:ListBucketMultipartUploads")
@@ -81,8 +83,8 @@ class ShoalStack(Stack):
             self, "Network", spec=spec.network, zone=spec.zone, through=gateway.statements(self, spec)
         )
         self.buckets = Buckets(self, "Buckets", spec=spec.data, key=self._key)
-        self.share = Share(self, "Share", network=self.network, key=self._key) if spec.share == "efs" else None
-        self.cleanup = Cleanup(self, "Cleanup")
+        self.share = self._share() if spec.share == "efs" else None
+        self.cleanup = Cleanup.of(self)
         self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.buckets.data)
         self.preprocessing = self._preprocessing(spec.preprocessing) if spec.preprocessing else None
         self.training = self._training(spec.training) if spec.training else None
@@ -92,6 +94,10 @@ class ShoalStack(Stack):
         self._output()
         if not emulated:
             self._refuse()
+
+    def _share(self) -> Share:
+        subnets = ec2.SubnetSelection(subnets=self.network.subnets)
+        return Share(self, "Share", vpc=self.network.vpc, vpc_subnets=subnets, encryption_key=self._key)
 
     def _preprocessing(self, spec: parts.PreprocessingSpec) -> Preprocessing:
         return Preprocessing(
@@ -175,18 +181,13 @@ class ShoalStack(Stack):
             for role in (*nodes, self.guard.role, self.cleanup.role):
                 allow(role, ["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
         self.cleanup.allow_revoke_group_rules(self._deployment)
-        for bucket, keep in self.buckets.own.items():
-            if not keep:
-                self.cleanup.allow_empty(bucket, keep=keep)
 
     def _clean(self) -> None:
         """Clean up on deletion, at the right time: CloudFormation deletes in reverse order of these dependencies."""
         if self.preprocessing:
             _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
-        for bucket, keep in self.buckets.own.items():
-            # It deletes the bucket, so that its policy must be gone by then.
-            policy = [bucket.policy] if bucket.policy else []
-            _before(self.cleanup.empty(bucket, keep=keep), [*self._machines(), *policy])
+        for emptied in self.buckets.emptied:
+            _before(emptied, self._machines())
         written = (topology.extension_parameter(self._deployment), topology.guard_parameter(self._deployment))
         _before(self.cleanup.delete_parameters(written), [self.guard])
 

@@ -17,7 +17,7 @@ from infra import catalog, parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
 from infra.roles import accept, node_role
-from infra.storage import Share
+from infra.share import Share
 
 
 class Training(Construct):

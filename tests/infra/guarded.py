@@ -24,7 +24,6 @@ from aws_cdk import aws_emr as emr
 from aws_cdk import aws_s3 as s3
 
 from infra import parts, topology
-from infra.cleanup import Cleanup
 from infra.guard import Guard
 from infra.handlers.guard import main
 from infra.storage import Buckets
@@ -92,11 +91,8 @@ class Storing(Stack):
         name = topology.stack_name(deployment)
         super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
         Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
-        buckets, cleanup = Buckets(self, "Buckets", spec=spec.data, key=None), Cleanup(self, "Cleanup")
+        buckets = Buckets(self, "Buckets", spec=spec.data, key=None)
         Guard(self, "Guard", spec=spec, deployment=deployment, data=buckets.data)
-        for bucket, keep in buckets.own.items():
-            cleanup.empty(bucket, keep=keep)
-            cleanup.allow_empty(bucket, keep=keep)
 
 
 class Deployed:

@@ -1,0 +1,75 @@
+"""A folder that machines share: an encrypted EFS file system."""
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+
+class Share(Construct):
+    """An encrypted EFS file system with a mount target in every given zone, which is deleted with its stack.
+
+    Its policy refuses unencrypted connections and allows no access itself. So a client must mount it with `-o tls,iam`
+    and a role that has access.
+    """
+
+    files: efs.FileSystem
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        encryption_key: kms.IKey | None = None,
+    ) -> None:
+        """Create the file system; no client has access yet.
+
+        Args:
+            scope: In a stack.
+            construct_id: The construct's id.
+            vpc: The network of the machines.
+            vpc_subnets: Where they may be, one subnet in a zone (default: the private subnets).
+            encryption_key: A key of the account, in place of AWS's.
+        """
+        super().__init__(scope, construct_id)
+        self._security_group = ec2.SecurityGroup(
+            self, "Access", vpc=vpc, allow_all_outbound=False, description="The shared folder"
+        )
+        self.files = efs.FileSystem(
+            self,
+            "Files",
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_group=self._security_group,
+            encrypted=True,
+            kms_key=encryption_key,
+            throughput_mode=efs.ThroughputMode.ELASTIC,
+            enable_automatic_backups=False,
+            removal_policy=RemovalPolicy.DESTROY,
+            file_system_policy=iam.PolicyDocument(
+                statements=[
+                    iam.PolicyStatement(
+                        effect=iam.Effect.DENY,
+                        principals=[iam.AnyPrincipal()],
+                        actions=["*"],
+                        conditions={"Bool": {"aws:SecureTransport": "false"}},
+                    )
+                ]
+            ),
+        )
+
+    def allow_from(self, nodes: ec2.ISecurityGroup, role: iam.IGrantable) -> None:
+        """Let machines of this security group mount the folder with this role, and write to it."""
+        self._security_group.add_ingress_rule(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
+        nodes.add_egress_rule(self._security_group, ec2.Port.NFS, "Nodes mount the shared folder")
+        # The CDK's own grant would also allow everyone to write, in the file system's policy.
+        iam.Grant.add_to_principal(
+            grantee=role,
+            actions=[f"elasticfilesystem:Client{action}" for action in ("Mount", "Write", "RootAccess")],
+            resource_arns=[self.files.file_system_arn],
+            conditions={"Bool": {"elasticfilesystem:AccessedViaMountTarget": "true"}},
+        )
