@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import CustomResource, Duration, Names, RemovalPolicy
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
@@ -36,9 +36,9 @@ class CleanBucket(s3.Bucket):
     """A bucket that its stack can always delete, with all objects, their versions and unfinished uploads.
 
     The CDK's own `auto_delete_objects` empties a bucket while machines still write to it, and CloudFormation then fails
-    on what they wrote last. Here the writers that you name go first, and the function that empties the bucket deletes it,
-    too. It is encrypted, private, and reached by TLS alone, if you do not say otherwise. Uploads that were never
-    finished end after two days.
+    on what they wrote last. Here the writers that you name go first, and the function that empties the bucket also
+    deletes it. It is encrypted, private, and reached by TLS alone, if you do not say otherwise. Uploads that were
+    never finished end after two days.
     """
 
     emptied: CustomResource
@@ -71,10 +71,15 @@ class CleanBucket(s3.Bucket):
         )
         accept_private(self)
         cleanup = Cleanup.of(self)
-        self.emptied = cleanup.empty(self, keep=False)
+        self.emptied = cleanup.empty(self, self._emptier, keep=False)
         cleanup.allow_empty(self, keep=False)
         if self.policy:  # the function deletes the bucket, so that its policy must be gone by then
             self.written_by(self.policy)
+
+    @property
+    def _emptier(self) -> str:
+        """The name, in the stack's cleanup, of what empties the bucket; changed, it empties that of a running stack."""
+        return f"{Names.unique_id(self)}Bucket"
 
     def written_by(self, *writers: IConstruct) -> None:
         """Have these resources created after the bucket, and deleted before it is emptied."""

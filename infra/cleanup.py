@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra import topology
 from infra.functions import function
-from infra.roles import READ, accept_pattern, allow, allow_objects, explain
+from infra.roles import READ, accept_pattern, allow, allow_objects, explain, region_in_rule
 
 _CHILD = "Cleanup"
 _LONGEST = Duration.minutes(15)
@@ -44,7 +44,7 @@ class Cleanup(Construct):
             timeout=_LONGEST,
         )
 
-    def empty(self, bucket: s3.Bucket, *, keep: bool | None) -> CustomResource:
+    def empty(self, bucket: s3.Bucket, name: str, *, keep: bool | None) -> CustomResource:
         """Delete the bucket with its content; where `keep` is None, unless a run in it was not fetched.
 
         CloudFormation, which deletes it afterwards, finds it gone. A bucket to keep has this resource, too, but it does
@@ -52,7 +52,7 @@ class Cleanup(Construct):
         resource would empty the bucket.
         """
         unfetched = {"Runs": topology.RUNS_PREFIX, "Fetched": topology.FETCHED_PREFIX} if keep is None else {}
-        return self._resource(f"{bucket.node.id}Bucket", {} if keep else {"Bucket": bucket.bucket_name, **unfetched})
+        return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **unfetched})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
         """Record the owner and the topology at creation; an update with another owner or topology fails here."""
@@ -66,9 +66,9 @@ class Cleanup(Construct):
         allow(self.role, ["ssm:DeleteParameters"], arns)
         return self._resource("Parameters", {"Parameters": list(parameters)})
 
-    def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup]) -> CustomResource:
+    def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup], name: str) -> CustomResource:
         """Remove the rules of these groups that refer to other groups, before the groups are deleted."""
-        return self._resource("Groups", {"SecurityGroups": [group.security_group_id for group in groups]})
+        return self._resource(name, {"SecurityGroups": [group.security_group_id for group in groups]})
 
     def allow_empty(self, bucket: s3.Bucket, *, keep: bool | None) -> None:
         """Let the function delete the bucket with its content; where `keep` is None, also read what was fetched."""
@@ -79,8 +79,8 @@ class Cleanup(Construct):
         if keep is None:
             allow_objects(self.role, bucket, READ, under=(topology.FETCHED_PREFIX,))
 
-    def allow_revoke_group_rules(self, deployment: str) -> None:
-        """Let the function remove rules of the deployment's security groups.
+    def allow_revoke_group_rules(self, tag: str, value: str) -> None:
+        """Let the function remove rules of security groups that have this tag.
 
         The permission is by tag, not by group. When a topology loses its cluster, CloudFormation removes permissions
         for single groups before it asks the function to remove the groups' rules.
@@ -90,14 +90,14 @@ class Cleanup(Construct):
             self.role,
             ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
             [Stack.of(self).format_arn(service="ec2", resource="security-group", resource_name="*")],
-            {"StringEquals": {f"aws:ResourceTag/{topology.TAG_DEPLOYMENT}": deployment}},
+            {"StringEquals": {f"aws:ResourceTag/{tag}": value}},
         )
         outwards = "Rules to other groups keep those groups, too, though EMR adds none of these."
         explain(self.role, ["ec2:RevokeSecurityGroupEgress"], outwards)
         reason = "EC2's describe calls cannot be limited to resources; the calls that change something are."
         accept_pattern(self.role, "*", reason)
-        groups = f"arn:<AWS::Partition>:ec2:{Stack.of(self).region}:<AWS::AccountId>:security-group/*"
-        accept_pattern(self.role, groups, "The groups of this deployment, by their tag.")
+        groups = f"arn:<AWS::Partition>:ec2:{region_in_rule(Stack.of(self))}:<AWS::AccountId>:security-group/*"
+        accept_pattern(self.role, groups, "The groups of this stack, by their tag.")
 
     def _resource(self, name: str, properties: dict[str, object]) -> CustomResource:
         return CustomResource(

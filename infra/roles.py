@@ -6,7 +6,7 @@ resource is defined.
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Acknowledgment, CfnResource, Stack, Validations
+from aws_cdk import Acknowledgment, CfnResource, Stack, Token, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
@@ -40,6 +40,11 @@ def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
 def accept_pattern(role: iam.Role, resource: str, reason: str) -> None:
     """Acknowledge that the role's own policy has a pattern of resources."""
     accept(role.node.find_child("DefaultPolicy"), f"IAM5[Resource::{resource}]", reason)
+
+
+def region_in_rule(stack: Stack) -> str:
+    """The stack's region as the id of a finding has it, also of a stack for any region."""
+    return "<AWS::Region>" if Token.is_unresolved(stack.region) else stack.region
 
 
 def explain(role: iam.Role, grants: Sequence[str], reason: str) -> None:

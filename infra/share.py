@@ -62,10 +62,9 @@ class Share(Construct):
             ),
         )
 
-    def allow_from(self, nodes: ec2.ISecurityGroup, role: iam.IGrantable) -> None:
-        """Let machines of this security group mount the folder with this role, and write to it."""
-        self._security_group.add_ingress_rule(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
-        nodes.add_egress_rule(self._security_group, ec2.Port.NFS, "Nodes mount the shared folder")
+    def allow_from(self, nodes: ec2.IConnectable, role: iam.IGrantable) -> None:
+        """Let these machines mount the folder with this role, and write to it."""
+        self._security_group.connections.allow_from(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
         # The CDK's own grant would also allow everyone to write, in the file system's policy.
         iam.Grant.add_to_principal(
             grantee=role,

@@ -180,12 +180,10 @@ class ShoalStack(Stack):
             nodes = [each.role for each in (self.preprocessing, self.training) if each]
             for role in (*nodes, self.guard.role, self.cleanup.role):
                 allow(role, ["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
-        self.cleanup.allow_revoke_group_rules(self._deployment)
+        self.cleanup.allow_revoke_group_rules(topology.TAG_DEPLOYMENT, self._deployment)
 
     def _clean(self) -> None:
         """Clean up on deletion, at the right time: CloudFormation deletes in reverse order of these dependencies."""
-        if self.preprocessing:
-            _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
         for emptied in self.buckets.emptied:
             _before(emptied, self._machines())
         written = (topology.extension_parameter(self._deployment), topology.guard_parameter(self._deployment))

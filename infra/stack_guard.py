@@ -6,7 +6,7 @@ hour must depend on it: it is created first and deleted last, and also ends a st
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration, Stack, Token
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -19,7 +19,7 @@ from constructs import Construct
 
 from infra.functions import function
 from infra.parts import GuardSpec
-from infra.roles import accept_pattern, allow
+from infra.roles import accept_pattern, allow, region_in_rule
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
@@ -178,6 +178,5 @@ class StackGuard(Construct):
             ("elasticmapreduce", "cluster/*"),
             ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{groups}"),
         ):
-            region = "<AWS::Region>" if Token.is_unresolved(stack.region) else stack.region
-            place = f"arn:<AWS::Partition>:{service}:{region}:<AWS::AccountId>:{resource}"
+            place = f"arn:<AWS::Partition>:{service}:{region_in_rule(stack)}:<AWS::AccountId>:{resource}"
             accept_pattern(self.role, place, by_tag)

@@ -31,19 +31,17 @@ class Buckets(Construct):
         super().__init__(scope, construct_id)
         self._key = key
         expiring = s3.LifecycleRule(expiration=Duration.days(30))
-        self.raw = raw = CleanBucket(self, "Raw", encryption_key=key)
-        self.log = log = CleanBucket(self, "Log", encryption_key=key, lifecycle_rules=[expiring])
+        self.raw = raw = _OwnBucket(self, "Raw", encryption_key=key)
+        self.log = log = _OwnBucket(self, "Log", encryption_key=key, lifecycle_rules=[expiring])
         self.emptied = [raw.emptied, log.emptied]
-        self.data = (
-            s3.Bucket.from_bucket_name(self, "Data", spec.bucket) if spec.bucket else self._data(keep=spec.keep)
-        )
+        self.data = s3.Bucket.from_bucket_name(self, "Data", spec.bucket) if spec.bucket else self._data(keep=spec.keep)
 
     def _data(self, *, keep: bool | None) -> s3.Bucket:
         """The data bucket. `keep` is whether it outlives the stack: None means that it does if it holds runs that were
         not fetched. CloudFormation deletes none for which that is not False; the cleanup may."""
         expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=ABANDONED)
         if keep is False:
-            clean = CleanBucket(self, "Data", encryption_key=self._key, lifecycle_rules=[expiring])
+            clean = _OwnBucket(self, "Data", encryption_key=self._key, lifecycle_rules=[expiring])
             self.emptied.append(clean.emptied)
             return clean
         bucket = s3.Bucket(
@@ -58,8 +56,14 @@ class Buckets(Construct):
         assert bucket.policy
         bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         cleanup = Cleanup.of(self)
-        self.emptied.append(cleanup.empty(bucket, keep=keep))
+        self.emptied.append(cleanup.empty(bucket, "DataBucket", keep=keep))
         bucket.policy.node.add_dependency(self.emptied[-1])
         if keep is None:
             cleanup.allow_empty(bucket, keep=None)
         return bucket
+
+
+class _OwnBucket(CleanBucket):
+    @property
+    def _emptier(self) -> str:
+        return f"{self.node.id}Bucket"

@@ -17,7 +17,7 @@ from common.errors import UsageError
 
 ROOT = Path(__file__).parents[1]
 PAGE, RECORD = (ROOT / "docs" / "reference" / name for name in ("index.md", "signatures.json"))
-_ROOMS = ("common", "corpus", "jobs", "trainer")
+_ROOMS = ("common", "corpus", "infra", "jobs", "trainer")
 _NAMED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^- .*(?:\n  .*)*", re.MULTILINE)
 

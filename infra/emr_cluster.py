@@ -1,0 +1,261 @@
+"""Creates an EMR cluster in a private subnet, for any stack; `infra/preprocessing.py` has a deployment's.
+
+EMR adds rules to its nodes' security groups that CloudFormation does not know, and adds them again while the cluster
+lives; so the cluster depends on the `Cleanup` that removes them. EMR's service policy works only on resources with the
+tag below.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from aws_cdk import Names, Stack, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_emr as emr
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IConstruct
+
+from infra import parts, sizing
+from infra.cleanup import Cleanup
+from infra.roles import accept, accept_policy, allow, node_role, same_account_principal
+
+_MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
+# Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the VPC could
+# not be deleted.
+_MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
+
+_TO_ENCRYPT_DISKS = (
+    *("CreateGrant", "Decrypt", "DescribeKey", "Encrypt"),
+    *("GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"),
+)
+"""What EMR needs of the key to start instances with volumes that it encrypts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a cluster is. `after` must exist as long as its nodes; `shell` is whether they let Systems Manager in."""
+
+    vpc: ec2.IVpc
+    subnet: ec2.ISubnet
+    shell: bool = False
+    after: Sequence[IConstruct] = field(default=())
+
+
+class Cluster(Construct):
+    """A cluster that waits for steps, and terminates itself after it has been idle for some time.
+
+    Without core nodes the primary node does all of the work. The shuffle is not encrypted, nor without a key of the
+    user's are the local disks; `_accept_findings` gives the reasons.
+    """
+
+    cluster: emr.CfnCluster
+    role: iam.Role
+    primary: ec2.SecurityGroup
+    workers: ec2.SecurityGroup
+    groups: list[ec2.SecurityGroup]
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        spec: parts.PreprocessingSpec,
+        idle_minutes: int,
+        place: Place,
+        log: s3.IBucket,
+        log_prefix: str,
+        generation: int = 1,
+    ) -> None:
+        """Build the cluster of this name; `role` is the role of its nodes, and cannot read or write data yet.
+
+        The generation, from 2 on, is part of the cluster's logical id. CloudFormation does not notice that a cluster
+        has terminated itself, and creates a new one only under a new id.
+        """
+        super().__init__(scope, construct_id)
+        self._key: kms.IKey | None = log.encryption_key
+        self._bootstrap: list[emr.CfnCluster.BootstrapActionConfigProperty] = []
+        self.role = node_role(self, "NodeRole", shell=place.shell)
+        profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
+        service = self._service_role(spot=_buys_spot(spec))
+        security = self._security()
+        self.primary, self.workers, self._access = self.groups = self._groups(place.vpc)
+        self.cluster = emr.CfnCluster(
+            self,
+            "Cluster" if generation == 1 else f"Cluster{generation}",
+            name=name,
+            release_label=spec.release,
+            custom_ami_id=spec.image,
+            applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
+            job_flow_role=profile.instance_profile_name,
+            service_role=service.role_arn,
+            security_configuration=security.ref,
+            log_uri=log.s3_url_for_object(log_prefix),
+            visible_to_all_users=True,
+            step_concurrency_level=1,
+            ebs_root_volume_size=sizing.EMR_ROOT_GIB,
+            auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=idle_minutes * 60),
+            instances=self._instances(spec, place.subnet),
+            managed_scaling_policy=_scaling(spec),
+        )
+        # Roles with their policies, the rules of EMR's service group, and the network's endpoints must exist as long as
+        # the nodes; the rules that EMR adds are removed after them.
+        rules = Cleanup.of(self).revoke_group_rules(self.groups, self._rules)
+        self.cluster.node.add_dependency(self.role, profile, service, self._access, rules, *place.after)
+        for part in (self, place.subnet):
+            Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
+        self._accept_findings()
+
+    @property
+    def _rules(self) -> str:
+        """The name, in the stack's cleanup, of what removes the rules; a new one removes those of a running cluster."""
+        return f"{Names.unique_id(self)}Groups"
+
+    def add_bootstrap_action(self, name: str, path: str, *args: str) -> None:
+        """Have each node run the script at this s3:// address, with these arguments, before EMR installs Hadoop."""
+        script = emr.CfnCluster.ScriptBootstrapActionConfigProperty(path=path, args=list(args))
+        self._bootstrap.append(emr.CfnCluster.BootstrapActionConfigProperty(name=name, script_bootstrap_action=script))
+        self.cluster.bootstrap_actions = [*self._bootstrap]
+
+    def _instances(
+        self, spec: parts.PreprocessingSpec, subnet: ec2.ISubnet
+    ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
+        return emr.CfnCluster.JobFlowInstancesConfigProperty(
+            ec2_subnet_id=subnet.subnet_id,
+            emr_managed_master_security_group=self.primary.security_group_id,
+            emr_managed_slave_security_group=self.workers.security_group_id,
+            service_access_security_group=self._access.security_group_id,
+            keep_job_flow_alive_when_no_steps=True,
+            termination_protected=False,
+            master_instance_group=_nodes(spec.primary, 1),
+            core_instance_group=_nodes(spec.core, spec.core.count) if spec.core else None,
+            task_instance_groups=[_nodes(spec.task, spec.task.count)] if spec.task else None,
+        )
+
+    def _accept_findings(self) -> None:
+        accept(
+            self.cluster,
+            "EMR4",
+            "The rule does not look below `EncryptionConfiguration`, where AWS wants it; the user's key encrypts them."
+            if self._key
+            else "To encrypt local disks EMR requires a KMS key of the account, and a new one would outlive the stack "
+            "by a week; in accounts that encrypt EBS by default they are encrypted anyway.",
+        )
+        accept(
+            self.cluster,
+            "EMR5",
+            "To encrypt the shuffle EMR requires certificates, whose private key would be in a bucket; the shuffle "
+            "stays in one private subnet, and S3 is reached by TLS.",
+        )
+        accept(
+            self.cluster,
+            "EMR6",
+            "Nobody logs in over SSH; on request Systems Manager gives access by the user's identity.",
+        )
+
+    def _service_role(self, *, spot: bool) -> iam.Role:
+        """The permissions of EMR itself: its managed policy for tagged resources, and passing the nodes their role."""
+        policy = "service-role/AmazonEMRServicePolicy_v2"
+        role = iam.Role(
+            self,
+            "ServiceRole",
+            assumed_by=same_account_principal(
+                Stack.of(self), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
+            ),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
+        )
+        accept_policy(role, policy, "AWS decides what EMR needs; this version works on tagged resources only.")
+        to_nodes = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+        allow(role, ["iam:PassRole"], [self.role.role_arn], to_nodes)
+        if self._key:
+            allow(role, [f"kms:{action}" for action in _TO_ENCRYPT_DISKS], [self._key.key_arn])
+        if spot:
+            # The first spot request of an account creates this role, and the managed policy does not allow that.
+            name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+            allow(
+                role,
+                ["iam:CreateServiceLinkedRole"],
+                [Stack.of(self).format_arn(service="iam", region="", resource="role", resource_name=name)],
+                {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}},
+            )
+        return role
+
+    def _security(self) -> emr.CfnSecurityConfiguration:
+        at_rest: dict[str, object] = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
+        if self._key:
+            key = {"AwsKmsKey": self._key.key_arn}
+            at_rest = {
+                "S3EncryptionConfiguration": {"EncryptionMode": "SSE-KMS", **key},
+                "LocalDiskEncryptionConfiguration": {
+                    "EncryptionKeyProviderType": "AwsKms",
+                    "EnableEbsEncryption": True,
+                    **key,
+                },
+            }
+        return emr.CfnSecurityConfiguration(
+            self,
+            "Security",
+            security_configuration={
+                "EncryptionConfiguration": {
+                    "EnableAtRestEncryption": True,
+                    "EnableInTransitEncryption": False,
+                    "AtRestEncryptionConfiguration": at_rest,
+                },
+                "InstanceMetadataServiceConfiguration": {
+                    "MinimumInstanceMetadataServiceVersion": 2,
+                    "HttpPutResponseHopLimit": 1,
+                },
+            },
+        )
+
+    def _groups(self, vpc: ec2.IVpc) -> list[ec2.SecurityGroup]:
+        """The groups of the primary node, the other nodes, and EMR's service. EMR adds rules to the nodes' groups."""
+        primary, workers = (
+            ec2.SecurityGroup(self, name, vpc=vpc, description=f"EMR {name.lower()} nodes")
+            for name in ("Primary", "Core")
+        )
+        access = ec2.SecurityGroup(
+            self, "ServiceAccess", vpc=vpc, allow_all_outbound=False, description="EMR service access"
+        )
+        # In a private subnet EMR adds no rules to this group, and refuses a cluster without these rules.
+        access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
+        for nodes in (primary, workers):
+            access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
+        return [primary, workers, access]
+
+
+def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+    """An instance group; without a bid EMR uses the on-demand price as the limit for spot nodes."""
+    return emr.CfnCluster.InstanceGroupConfigProperty(
+        instance_type=spec.instance_type,
+        instance_count=count,
+        market="SPOT" if spec.market == "spot" else "ON_DEMAND",
+        ebs_configuration=emr.CfnCluster.EbsConfigurationProperty(
+            ebs_block_device_configs=[
+                emr.CfnCluster.EbsBlockDeviceConfigProperty(
+                    volume_specification=emr.CfnCluster.VolumeSpecificationProperty(
+                        size_in_gb=sizing.EMR_DATA_GIB, volume_type="gp3"
+                    )
+                )
+            ]
+        ),
+    )
+
+
+def _buys_spot(spec: parts.PreprocessingSpec) -> bool:
+    return "spot" in {spec.primary.market, *(group.market for _, group in spec.workers)}
+
+
+def _scaling(spec: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
+    """From the core nodes up to the maximum. With task nodes only these scale, because they hold no HDFS data."""
+    if not spec.scaling or not spec.core:
+        return None
+    return emr.CfnCluster.ManagedScalingPolicyProperty(
+        compute_limits=emr.CfnCluster.ComputeLimitsProperty(
+            unit_type="Instances",
+            minimum_capacity_units=spec.core.count,
+            maximum_capacity_units=spec.scaling.maximum,
+            maximum_core_capacity_units=spec.core.count if spec.task else spec.scaling.maximum,
+        )
+    )
