@@ -108,6 +108,13 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
 @option("--spot", group=_DATA, is_flag=True, help="GPU nodes as spot capacity, with the interruptions to expect")
 @option("--all", "every", group=_CHOICE, is_flag=True, help="compare one machine and all topologies that AWS can start")
 @option(
+    "--measure",
+    group=_CHOICE,
+    is_flag=True,
+    help="with --all, first measure this machine, for half a minute; without it each core of it counts as the one that "
+    "was measured",
+)
+@option(
     "--max-price",
     group=_CHOICE,
     type=click.FloatRange(min=0),
@@ -149,7 +156,7 @@ def run(
         return plan_work.show_here(work, as_json=as_json)
     if work and asked["every"]:
         limits = {"most_dollars": asked["max_price"], "most_hours": asked["max_hours"]}
-        return plan_work.show_choice(work, limits, as_json=as_json)
+        return plan_work.show_choice(work, limits, measure=asked["measure"], as_json=as_json)
     if not topologies:
         return _list_topologies(as_json=as_json)
     from bootstrap.lifecycle import plan

@@ -1,7 +1,7 @@
 """The work that `shoal plan` predicts (--rows, --like, --tokens): on topologies, on all of them, or on this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bootstrap.preprocessing.extent import Extent
     from experiments.forecast.cluster import ClusterWork, Prediction
     from experiments.forecast.gpu_rates import GpuModel
+    from experiments.forecast.machines import MachineSpeed
     from experiments.forecast.one_machine import Comparison
     from experiments.forecast.preprocessing import DatasetCosts
     from experiments.forecast.rates import Rates
@@ -137,12 +138,12 @@ def check_options(ctx: click.Context, topologies: Sequence[str]) -> None:
         )
     if asked["local"] and (topologies or asked["every"] or not (some and asked["rates"])):
         raise UsageError("a training on this machine is predicted by --local --rows N --rates DIR, and no topology")
-    if asked["every"] and (topologies or asked["rates"] or not some):
-        raise UsageError(
-            "--all compares all topologies for --rows N, --like or --tokens; give these, no topology, and no --rates"
-        )
-    if not asked["every"] and (asked["max_price"] is not None or asked["max_hours"] is not None):
-        raise UsageError("--max-price and --max-hours go with --all")
+    if asked["every"] and (topologies or not some):
+        raise UsageError("--all compares all topologies for --rows N, --like or --tokens; give these, and no topology")
+    if not asked["every"] and (asked["measure"] or asked["max_price"] is not None or asked["max_hours"] is not None):
+        raise UsageError("--measure, --max-price and --max-hours go with --all")
+    if asked["every"] and plan_language.is_asked(asked) and (asked["measure"] or asked["rates"]):
+        raise UsageError("--measure and, with --all, --rates go with reviews: with --tokens leave them out")
     if some and not (topologies or asked["every"] or asked["local"]):
         raise UsageError("--rows, --like and --tokens go with topologies; name them, or compare all by --all")
 
@@ -222,14 +223,18 @@ def show_here(work: Work, *, as_json: bool) -> int:
     return 0
 
 
-def show_choice(work: Work, limits: Mapping[str, float | None], *, as_json: bool) -> int:
-    """Print which topologies fit, the cheapest first; `limits`: `most_dollars` and `most_hours`."""
+def show_choice(work: Work, limits: Mapping[str, float | None], *, measure: bool, as_json: bool) -> int:
+    """Print which topologies fit, the cheapest first; `limits`: `most_dollars` and `most_hours`. `measure`: whether to
+    measure this machine before. Raises UsageError for --rates of nodes."""
     from bootstrap.cli import predicted
     from bootstrap.lifecycle.plan import retired
     from experiments.forecast.choosing import fitting, pareto_front
     from experiments.forecast.machines import best, plans
     from infra import topology
 
+    if work.rates and work.rates.nodes:
+        raise UsageError("with --all, --rates are those of this machine; give the output of `shoal calibrate --local`")
+    here = _measured() if measure else None
     able = []
     for name in topology.names(cdk.TOPOLOGIES):
         chosen = topology.load(name, cdk.TOPOLOGIES)
@@ -237,13 +242,22 @@ def show_choice(work: Work, limits: Mapping[str, float | None], *, as_json: bool
             able.append(work.on(chosen))
     found = fitting(able, **limits)
     front = pareto_front(found)
-    alone = [] if work.of_language else best(fitting(plans(work.works()[1], _REGION), **limits))
-    text = [*work.lines(), *(predicted.machine_lines(alone, found) if alone else [])]
+    machines = [] if work.of_language else plans(work.works()[1], _REGION, here=here, rates=work.rates)
+    alone = best(fitting(machines, **limits))
+    text = [*work.lines(), *(predicted.machine_lines(alone, found, here) if alone else [])]
     text += predicted.choice_lines(found, len(able)) if found else [_nothing_fits(able)]
     listed = [{**predicted.content(each), "best": any(each is one for one in front)} for each in found]
-    machines = {"machines": [each.content() for each in alone]}
-    show({"topologies": listed, **machines, **work.content()}, "\n".join(text), as_json=as_json)
+    said = {"machines": [each.content() for each in alone], **({"this_machine": asdict(here)} if here else {})}
+    show({"topologies": listed, **said, **work.content()}, "\n".join(text), as_json=as_json)
     return int(not (found or alone))
+
+
+def _measured() -> "MachineSpeed":
+    from bootstrap.cli.machine_speed import machine_speed
+    from bootstrap.progress import Bars
+
+    with Bars(unit="row") as bars:
+        return machine_speed(bars)
 
 
 def _nothing_fits(able: "Sequence[Prediction]") -> str:

@@ -7,7 +7,7 @@ from bootstrap.cli.output import table
 from experiments.forecast.choosing import pareto_front
 from experiments.forecast.cluster import Prediction
 from experiments.forecast.estimate import Estimate
-from experiments.forecast.machines import LSTM, MachinePlan, beats
+from experiments.forecast.machines import LSTM, MachinePlan, MachineSpeed, beats
 from experiments.forecast.rates import Rates
 from experiments.forecast.training import TrainingTime
 
@@ -48,8 +48,11 @@ def choice_lines(found: Sequence[Prediction], of: int) -> Iterator[str]:
     yield "`shoal plan NAME` with the same options tells what each follows from, and what of it is not measured."
 
 
-def machine_lines(machines: Sequence[MachinePlan], clusters: Sequence[Prediction]) -> Iterator[str]:
-    """One machine for all of the work, before any cluster; and what the best cluster gains beyond the error."""
+def machine_lines(
+    machines: Sequence[MachinePlan], clusters: Sequence[Prediction], here: MachineSpeed | None
+) -> Iterator[str]:
+    """One machine for all of the work, before any cluster; and what the best cluster gains beyond the error. `here` is
+    how fast this machine was, None where it was not measured."""
     yield "One machine for all of it:"
     rows = [
         (each.name, each.model, _dollars(each.dollars) or "0", _hours(each.seconds), _middles(each))
@@ -57,6 +60,12 @@ def machine_lines(machines: Sequence[MachinePlan], clusters: Sequence[Prediction
     ]
     yield table(rows, ("machine", "model", "dollars", "hours", "of that, in minutes"), right=(2, 3), ruled=True)
     yield ""
+    yield (
+        f"This machine does the work of {here.together:.1f} cores of the one that was measured; a core alone, of "
+        f"{here.alone:.1f}."
+        if here
+        else "Each core of this machine counts as the one that was measured; with --measure half a minute tells."
+    )
     lstms = [each for each in machines if each.model == LSTM]
     for cluster in pareto_front(clusters):
         beaten = [machine for machine in lstms if beats(cluster, machine)]

@@ -13,6 +13,8 @@ from common.cores import cores
 from experiments.forecast.cluster import ClusterWork, Prediction, predict_cluster
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.preprocessing import MB_A_GBIT, STEPS, WORD_BYTES, speed
+from experiments.forecast.rates import Rates
+from experiments.forecast.training import predict_training
 from infra import catalog
 from infra.catalog import InstanceType
 from infra.cost import known
@@ -57,10 +59,30 @@ class MachinePlan:
         }
 
 
-def plans(work: ClusterWork, region: str) -> list[MachinePlan]:
-    """This machine, and each kind of the region that has a price, with each model that it can train."""
+@dataclass(frozen=True, kw_only=True)
+class MachineSpeed:
+    """How fast a machine is: all of its cores together when they are busy, and one that works `alone`, in cores of the
+    machine that was measured."""
+
+    together: float
+    alone: float
+
+
+def plans(
+    work: ClusterWork, region: str, *, here: MachineSpeed | None = None, rates: Rates | None = None
+) -> list[MachinePlan]:
+    """This machine, and each kind of the region that has a price, with each model that it can train.
+
+    `here` is how fast this machine is (default: each core as the one that was measured), and `rates` are those of a
+    model that its ranks train.
+    """
     prices = catalog.prices(region)
-    found = [_by_fasttext(HERE, work, cores(), 1.0, 1.0, None)]
+    here = here or MachineSpeed(together=cores(), alone=1.0)
+    found = [_by_fasttext(HERE, work, here.together, here.alone, 1.0, None)]
+    if rates is not None:
+        before = {"preprocess": _preprocess(work, here.together, here.alone)}
+        trained = Estimate.about(predict_training(work.training, rates).all, rates.off)
+        found.append(_before_training(HERE, str(rates.model["model"]), before, trained, None))
     for kind in catalog.catalog().types.values():
         hourly = known(prices.hourly, kind.name) if not kind.retired else None
         if hourly is None:
@@ -123,12 +145,19 @@ def _by_gpu(kind: InstanceType, work: ClusterWork, region: str, hourly: float) -
         "download": _download(work, kind.network),
         "preprocess": _preprocess(work, kind.vcpu * equal, equal * _ALONE),
     }
-    before = _plan(kind.name, LSTM, stages, hourly)
+    yield _before_training(kind.name, LSTM, stages, trained, hourly)
+
+
+def _before_training(
+    name: str, model: str, stages: dict[str, float], trained: Estimate, hourly: float | None
+) -> MachinePlan:
+    """A machine with a training whose own error is known."""
+    before = _plan(name, model, stages, hourly)
     seconds = before.seconds.plus(trained)
-    yield replace(
+    return replace(
         before,
         seconds=seconds,
-        dollars=seconds.times(hourly / 3600),
+        dollars=seconds.times((hourly or 0.0) / 3600),
         stages={**before.stages, "train": trained.middle},
     )
 

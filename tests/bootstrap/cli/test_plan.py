@@ -1,12 +1,13 @@
 """`shoal plan --rows`: what a topology takes and costs for a user's data, and which one to take."""
 
 import json
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from bootstrap.cli import plan_work
+from bootstrap.cli import machine_speed, plan_work
 from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
 from embedded.aws import EmbeddedAws
@@ -85,6 +86,33 @@ def test_the_choice_begins_with_one_machine(capsys: pytest.CaptureFixture[str]) 
             for each in rented
             if each["model"] == "lstm"
         )
+
+
+def test_this_machine_is_measured_where_that_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert "with --measure half a minute tells" in printed(capsys, "--all", *ROWS)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(machine_speed, "_TEXTS", 1000)
+    monkeypatch.setattr(machine_speed, "_COPIES", 2)
+    found = json.loads(printed(capsys, "--all", *ROWS, "--measure", "--json"))
+    assert found["this_machine"]["together"] > 0
+    assert found["this_machine"]["alone"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rates_of_nodes_are_none_of_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = a_run(tmp_path / "run", batch=64, rows=5_000)
+    listed = json.loads(printed(capsys, "--all", *ROWS, "--rates", str(run.folder), "--json"))["machines"]
+    assert [(each["machine"], each["model"]) for each in listed[:2]] == [
+        ("this machine", "fasttext"),
+        ("this machine", "lstm"),
+    ]
+    nodes = [{"instance_type": "g5.xlarge", "gpus": 1}]
+    stages = [{"name": "train", "seconds": 1.0}]
+    (run.folder / "launch.json").write_text(json.dumps({"seconds": 9.0, "nodes": nodes, "stages": stages}))
+    assert main(["plan", "--all", *ROWS, "--rates", str(run.folder)]) == 2
+    assert "shoal calibrate --local" in capsys.readouterr().err
 
 
 def test_it_predicts_a_training_on_this_machine_by_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from experiments.forecast.cluster import ClusterWork, Prediction, Stage
 from experiments.forecast.estimate import Estimate
-from experiments.forecast.machines import FASTTEXT, HERE, LSTM, MachinePlan, beats, best, plans
+from experiments.forecast.machines import FASTTEXT, HERE, LSTM, MachinePlan, MachineSpeed, beats, best, plans
 from infra import catalog, topology
+from tests.experiments.forecast.test_one_machine import OWN
 
 _ONE_NODE = {"name": "x", "description": "x", "training": [{"instance_type": "g5.xlarge", "count": 1}]}
 WORK = ClusterWork(rows=21_300_000, raw_bytes=92.45e9, epochs=10)
@@ -34,6 +35,25 @@ def test_every_kind_with_a_price_is_planned_with_the_model_that_it_can_train() -
         assert 0 < each.seconds.low < each.seconds.middle < each.seconds.high
         assert sum(each.stages.values()) == pytest.approx(each.seconds.middle)
         assert list(each.stages) == ["start", "download", "preprocess", "train"]
+
+
+@given(st.floats(0.05, 100), st.floats(0.05, 10))
+def test_a_machine_that_was_measured_takes_as_much_less_time_as_it_is_faster(together: float, alone: float) -> None:
+    one, measured = (
+        plans(WORK, "us-east-1", here=here)[0].stages
+        for here in (MachineSpeed(together=1.0, alone=1.0), MachineSpeed(together=together, alone=alone))
+    )
+    assert measured["train"] == pytest.approx(one["train"] / alone)
+    assert one["preprocess"] / max(together, alone) <= measured["preprocess"] * 1.000001
+    assert measured["preprocess"] <= one["preprocess"] / min(together, alone) * 1.000001
+
+
+def test_what_this_machine_trains_by_its_own_rates_is_planned_too() -> None:
+    work = replace(WORK, rows=100_000, raw_bytes=None)
+    by_fasttext, by_rates, *_ = plans(work, "us-east-1", rates=OWN)
+    assert (by_fasttext.name, by_fasttext.model) == (HERE, FASTTEXT)
+    assert (by_rates.name, by_rates.model, by_rates.dollars.high) == (HERE, LSTM, 0.0)
+    assert by_rates.seconds.middle == pytest.approx(7 + 10 * 1e-3 * work.training.rows)
 
 
 @given(st.integers(1_000, 10**8), st.floats(1e6, 1e12), st.integers(1, 20))

@@ -1,0 +1,56 @@
+"""How fast this machine is beside the one whose figures predictions use: the same work, here and there.
+
+Reviews are generated, preprocessed, and learnt by fastText's model. Do not change that work without new figures of the
+machine that was measured, which are below.
+"""
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bootstrap.demo.reviews import write_reviews
+from bootstrap.progress import Bars
+from bootstrap.training.calibration import BriefDataset, train_briefly
+from bootstrap.training.places.this_machine import ThisMachine
+from corpus.reading.sources import Inputs
+from experiments.forecast.machines import MachineSpeed
+from jobs.pipeline import preprocess_locally
+from trainer.config import configured
+from trainer.output.run_files import SUMMARY, read_json
+
+_TEXTS, _COPIES = 10_000, 40
+"""Distinct reviews, and how often they are written, each time with another word: 4 MB, and 163 MB."""
+_CORE_SECONDS = 18.6
+"""That two busy cores of the machine that was measured (AMD EPYC, Zen 5) have for the copies, beside what the first
+reviews alone take; the median of three."""
+_ROWS_A_SECOND = 139_000
+"""That one core of it learns of them; the median of three."""
+
+
+def machine_speed(bars: Bars) -> MachineSpeed:
+    """Measure it, in about half a minute. Raises what preprocessing and training raise; Ctrl-C ends it, and leaves
+    nothing."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        few, many = folder / "few.json", folder / "many.json"
+        write_reviews(few, texts=_TEXTS)
+        text = few.read_bytes()
+        with many.open("wb") as file:
+            for number in range(_COPIES):
+                file.write(text.replace(b'"reviewText": "', b'"reviewText": "Lot %d. ' % number))
+        bars.note("preprocessing, for ten seconds")
+        start, _ = _preprocessed(few)
+        seconds, rows = _preprocessed(many)
+        bars.note("training fastText's model, for ten seconds")
+        data = BriefDataset(256, many.with_suffix("") / "dataset.h5", rows)
+        config = configured({"model": "fasttext", "epochs": 1, "data": data.path, "output": folder / "run"})
+        (run,) = train_briefly(config, [data], ThisMachine(1), bars)
+        rate = (read_json(run / SUMMARY) or {})["samples_per_second"]
+    return MachineSpeed(together=_CORE_SECONDS / max(seconds - start, 0.1), alone=rate / _ROWS_A_SECOND)
+
+
+def _preprocessed(file: Path) -> tuple[float, int]:
+    """The seconds that it took, and the training rows that it made."""
+    began = time.perf_counter()
+    made = preprocess_locally(Inputs(files=(str(file),)), str(file.with_suffix("")))
+    return time.perf_counter() - began, made.counts["train"]
