@@ -21,8 +21,9 @@ def of_cluster(spec: parts.PreprocessingSpec) -> Path:
 
 
 def of_gpu_nodes(spec: Topology) -> Path:
-    """The archive for GPU nodes and readers, below the repository's root; with inputs or readers they read texts."""
-    return _TO_READ if spec.inputs or spec.readers else _FOLDER / "gpu.zip"
+    """The archive for GPU nodes and readers, below the repository's root; some read texts: with inputs or readers, or
+    where the node preprocesses."""
+    return _TO_READ if spec.inputs or spec.readers or spec.preprocesses_on_node else _FOLDER / "gpu.zip"
 
 
 def describe_missing(archive: Path) -> str:

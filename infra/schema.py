@@ -12,11 +12,20 @@ from infra.parts import can_read
 from infra.topology import Topology
 
 
+_ON_NODE = {
+    "type": "object",
+    "properties": {"on": {"const": "node"}},
+    "required": ["on"],
+    "additionalProperties": False,
+}
+
+
 def schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a file of `topologies/`."""
     found = Topology.model_json_schema()
     del found["properties"]["name"]  # a topology is named by its file
     found["required"].remove("name")
+    found["properties"]["preprocessing"]["anyOf"].insert(1, _ON_NODE)
     types = list(catalog.catalog().types.values())
     emr = [each.name for each in types if each.runs_emr]
     for part in ("Primary", "WorkersSpec"):

@@ -133,7 +133,13 @@ class ShoalStack(Stack):
             payload=self._payload(
                 "gpu",
                 wheels=libraries.of_gpu_nodes(self._spec),
-                packages=("common", "corpus", "trainer", *_AGENT),
+                packages=(
+                    "common",
+                    "corpus",
+                    "trainer",
+                    *_AGENT,
+                    *(["jobs"] if self._spec.preprocesses_on_node else []),
+                ),
                 script="nodes/gpu/boot.sh",
             ),
             key=self._key,
@@ -173,6 +179,8 @@ class ShoalStack(Stack):
             explain(role, ["s3:AbortMultipartUpload"], "An upload that fails leaves no parts that cost.")
             explain(role, ["s3:DeleteObject"], "Checkpoints replace each other, in runs that last long enough for two.")
             allow_inputs(role, self._spec.inputs)
+            if self._spec.preprocesses_on_node:
+                allow_objects(role, raw, READ)
             self.network.allow_from(self.training.nodes)
             if self.share:
                 self.share.allow_from(self.training.nodes, role)
@@ -211,6 +219,8 @@ class ShoalStack(Stack):
         if self.preprocessing:
             values[topology.OUTPUT_CLUSTER_ID] = self.preprocessing.cluster.ref
             values[topology.OUTPUT_GENERATION] = str(self._generation)
+        if self._spec.preprocesses_on_node:
+            values[topology.OUTPUT_ON_NODE] = self._spec.trainers[0].instance_type
         if self._spec.share:
             values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._spec.share
         if self._spec.inputs:

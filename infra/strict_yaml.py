@@ -51,6 +51,10 @@ class StrictLoader(yaml.SafeLoader):
             raise _refused("this part contains itself by an alias; write the part out", where)
         if isinstance(node, yaml.ScalarNode):
             _check_scalar(node)
+        elif isinstance(node, yaml.MappingNode):
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value == "on":
+                    key.tag = f"{_TAG}str"  # a field's name, which YAML 1.1 reads as yes
         self._sizes[id(node)] = size = 1 + sum(self._sizes[id(each)] for each in _parts(node))
         if size > _MOST_NODES:
             raise _refused(f"with its aliases it unfolds to more than {_MOST_NODES:,} values; write less", where)

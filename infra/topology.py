@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 
 from infra import addresses, document, parts
 from infra.document import FieldError
+from infra.on_node import OnNode
 from infra.topology_error import TopologyError
 
 STACK_PREFIX = "Shoal-"
@@ -45,6 +46,8 @@ OUTPUT_SHARE_ID = "ShareId"
 """The shared file system's id, or `nfs` where the first GPU node serves the share."""
 OUTPUT_INPUTS = "Inputs"
 """The addresses that the topology names as inputs, separated by spaces; absent where it names none."""
+OUTPUT_ON_NODE = "PreprocessingNode"
+"""Where the node of a deployment preprocesses: its instance type."""
 OUTPUT_MAX_DOLLARS = "MaxDollars"
 """The most dollars that the nodes of a run may cost; absent where the topology sets no limit."""
 OUTPUT_GENERATION = "Generation"
@@ -124,7 +127,7 @@ TagKey = Annotated[str, Field(min_length=1, max_length=128, pattern=_TAG_TEXT), 
 TagValue = Annotated[str, Field(max_length=256, pattern=_TAG_TEXT)]
 
 
-class Topology(parts.TopologyPart):
+class Topology(OnNode):
     """One file of `topologies/`: what `cdk deploy -c topology=NAME` creates."""
 
     name: str
@@ -164,7 +167,9 @@ class Topology(parts.TopologyPart):
         examples=["{project: reviews}"],
     )
     preprocessing: parts.PreprocessingSpec | None = Field(
-        default=None, description="the EMR cluster's fields", examples=["{primary: {instance_type: m5.xlarge}}"]
+        default=None,
+        description="the EMR cluster's fields, or {on: node} where one node does all of the work",
+        examples=["{primary: {instance_type: m5.xlarge}}"],
     )
     training: tuple[parts.NodeGroup, ...] = Field(
         default=(),

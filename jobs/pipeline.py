@@ -31,7 +31,7 @@ from corpus.reading.storage import check_writable, exists, write_text
 from jobs.entry_points import FAILURE_PREFIX
 from jobs.job import COUNTER
 from jobs.merge import MergeResult, read_merge_result
-from jobs.preparation import prepare_work, work_bytes
+from jobs.preparation import PreparedWork, prepare_work, work_bytes
 from jobs.steps import CommandStep, JobStep, Plan
 from jobs.work_folder import work_folder
 
@@ -86,11 +86,18 @@ def preprocess_locally(
     be used or a full disk, and JobError when a job fails otherwise.
     """
     output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
-    progress = progress or NoProgress()
     check_writable(output)
     prepared = prepare_work(
         inputs, settings or DEFAULT, max_malformed=max_malformed, allow_damaged=allow_damaged, leave_out=output
     )
+    return carry_out(prepared, output, runner=runner, progress=progress or NoProgress())
+
+
+def carry_out(
+    prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress, place: str = "--output"
+) -> MergeResult:
+    """The jobs of work that is prepared; `output` is an absolute path or s3://..., and `place` what its user chooses
+    where the disk is full. Raises as `preprocess_locally`."""
     with (
         work_folder(
             _work_parent(output),
@@ -101,7 +108,7 @@ def preprocess_locally(
         _name_without_patterns(folder) as work,
     ):
         _kill_leftover_tasks(work / "tasks")  # of a run that was killed
-        _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
+        _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings), place)
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
             Path(made).mkdir(exist_ok=True)
@@ -120,7 +127,7 @@ def preprocess_locally(
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
-        return replace(read_merge_result(plan.summary), warnings=list(prepared.understanding.warnings))
+        return replace(read_merge_result(plan.summary), warnings=list(prepared.warnings))
 
 
 def _cores(read: int, runner: str) -> int:
@@ -240,12 +247,12 @@ def _name_without_patterns(folder: Path) -> Iterator[Path]:
         yield link
 
 
-def _check_space(work: Path, needs: int) -> None:
+def _check_space(work: Path, needs: int, place: str) -> None:
     held = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
     needed = needs - held
     free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(
             f"the work needs about {needed / 1e6:,.0f} MB in {work.parent}, and {free / 1e6:,.0f} MB are free; "
-            "free some, or choose another --output"
+            f"free some, or choose another {place}"
         )

@@ -50,7 +50,6 @@ while they are sorted."""
 class PreparedWork:
     """Work that is ready to be planned for a folder."""
 
-    understanding: Understanding
     sources: tuple[Source, ...]
     """The files, where the jobs read them."""
     settings: Settings
@@ -58,16 +57,15 @@ class PreparedWork:
     stopwords: frozenset[str]
     max_malformed: float
     allow_damaged: bool
+    plain_bytes: int
+    """The approximate size of the input, decompressed."""
+    warnings: tuple[str, ...] = ()
+    """What its user should know of it."""
 
     @property
     def name(self) -> str:
         """The name of the work; see `fingerprint`."""
         return fingerprint(self.sources, self.settings, self.stopwords)
-
-    @property
-    def plain_bytes(self) -> int:
-        """The approximate size of the input, decompressed."""
-        return self.understanding.plain_bytes
 
     def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":
         """The same work with the user's stopwords in a file of a folder; and the content to write there, by address."""
@@ -112,12 +110,13 @@ def prepare_work(
     if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
     return PreparedWork(
-        understanding=understanding,
         sources=sources,
         settings=settings,
         stopwords=stopwords,
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
+        plain_bytes=understanding.plain_bytes,
+        warnings=tuple(understanding.warnings),
     )
 
 

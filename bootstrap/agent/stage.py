@@ -15,18 +15,21 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from bootstrap.agent import documents
 from bootstrap.agent.channel import Channel, open_channel
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine, this_machine
-from common.errors import DataError
+from common.display import printable
+from common.errors import DataError, JobError
 from common.files import whole_file
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.storage import write_text
 from corpus.stream.stream_settings import write_settings
-from corpus.text_request import TextProgress
+from corpus.text import STOPWORD_LISTS
+from corpus.text_request import TextProgress, TextRequest
 from trainer.output.run_files import CHECKPOINTS, RECORD, STREAM
 
 _TELL_SECONDS = 2.0
@@ -91,15 +94,45 @@ def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress]
 
         parts = data.with_name(f"{data.stem}.parts")
         parts.mkdir()
-        counts = request.texts.encode(parts / DATASET_NAME, report, place="instance type")
+        counts = _counted(request.texts, parts, report)
         (parts / DATASET_NAME).rename(data)
-        parts.rmdir()
+        shutil.rmtree(parts)
         tell(TextProgress(read=read, **{name: counts[name] for name in ("lines", "malformed", "empty")}))
     for source, there in ((data, shared), (shared, data)):
         if not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(there) as partial:
                 shutil.copyfile(source, partial)
+
+
+def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) -> dict[str, Any]:
+    """Make the dataset in a folder; returns its counts. Without duplicates it takes the jobs, else one pass."""
+    if texts.settings.duplicates:
+        return texts.encode(folder / DATASET_NAME, report, place="instance type")
+    # Nodes have the jobs where their topology preprocesses on them.
+    from jobs.pipeline import carry_out
+    from jobs.preparation import PreparedWork
+
+    if texts.settings.stopwords not in STOPWORD_LISTS:
+        raise DataError(f"{printable(texts.settings.stopwords)!r} is no list of stopwords")
+    own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed", "allow_damaged")}
+    work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
+    return carry_out(work, str(folder), progress=_Steps(report), place="instance type").counts
+
+
+class _Steps:
+    """The progress of the first job, the one that reads the texts."""
+
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report, self._read, self._stages = report, 0, 0
+
+    def stage(self, name: str, total: int) -> None:  # noqa: ARG002
+        self._stages += 1
+
+    def at(self, done: int) -> None:
+        if self._stages == 1:
+            self._report(done - self._read)
+            self._read = done
 
 
 def main() -> int:
@@ -123,7 +156,7 @@ def main() -> int:
                 _bring_dataset(request, machine, channel)
             else:
                 stage(request, machine, channel, tell)
-    except (DataError, OSError) as error:
+    except (DataError, JobError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

@@ -9,6 +9,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from common.errors import ShoalError, explain_os_error
 from common.files import whole_file
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path
+from corpus.reading.sources import Source
 from infra.handlers import cleanup
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 _CHANGED = "changed"
 """The key of an object's metadata with its file's time of change, in nanoseconds since 1970."""
+
+RAW_PREFIX = "reviews/"
+"""Where reviews of this machine are in the raw bucket."""
 
 _AT_ONCE = 16
 _MOST_AT_ONCE = 1000
@@ -72,6 +77,16 @@ def safe_name(name: str) -> str:
         return name
     # Names that differ only in such characters stay different. The ending stays, because it names the compression.
     return f"{blake2b(name.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}-{safe}"
+
+
+def upload_reviews(client: "S3Client", sources: tuple[Source, ...], raw: str, bars: Bars) -> tuple[Source, ...]:
+    """The sources with their addresses in S3; local files are uploaded to the raw bucket."""
+    local = [source for source in sources if not s3.is_s3(source.address)]
+    if not local:
+        return sources
+    paths = [Path(source.address) for source in local]
+    there = dict(zip(local, upload(client, paths, S3Path(raw, RAW_PREFIX), bars), strict=True))
+    return tuple(replace(source, address=there.get(source, source.address)) for source in sources)
 
 
 def _made_with(client: "S3Client", place: S3Path) -> tuple[int, str] | None:

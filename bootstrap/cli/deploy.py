@@ -122,7 +122,8 @@ def _summary(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResu
 def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> str:
     name, least = request.deployment, "at least " if made.unknown else ""
     # A deployment without preprocessing has no dataset of its own.
-    data = "" if made.topology.preprocessing else " --data DATASET"
+    on_node = made.topology.preprocesses_on_node
+    data = "" if made.topology.preprocessing else " --input FILE" if on_node else " --data DATASET"
     next_one = [
         *([f"shoal preprocess --deployment {name} --input FILE"] if made.topology.preprocessing else []),
         *([f"shoal train --deployment {name} --output DIR{data}"] if made.topology.training else []),

@@ -213,6 +213,7 @@ def _source(
         settings=settings,
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
+        by_jobs=True,
         **({"words": start.words} if start else {}),
     )
 

@@ -22,9 +22,10 @@ import boto3
 from bootstrap.aws import cdk, objects, policies
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import Deployment, find_deployment
+from bootstrap.aws.objects import RAW_PREFIX
 from bootstrap.demo.reviews import WrittenReviews, write_reviews
 from bootstrap.prediction.texts import held_out
-from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess_on_deployment
+from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.training.forecast import forecast_by

@@ -48,6 +48,11 @@ class EmrCluster:
     """The running cluster of a deployment. Raises ShoalError when it has ended."""
 
     def __init__(self, deployment: Deployment) -> None:
+        if kind := deployment.outputs.get(topology.OUTPUT_ON_NODE):
+            raise ShoalError(
+                f"the deployment '{deployment.name}' has no cluster: its node, {kind}, preprocesses what it trains on; "
+                f"type: shoal train --deployment {deployment.name} --input FILE... --output DIR"
+            )
         self._session = deployment.session
         self._s3 = deployment.session.client("s3")
         self._emr = deployment.session.client("emr")

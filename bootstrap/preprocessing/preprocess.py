@@ -10,8 +10,6 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bootstrap.agent.documents import Cancellation, step_name
@@ -33,7 +31,7 @@ from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import Settings
 from corpus.reading.s3 import S3Path, is_s3
-from corpus.reading.sources import Inputs, Source
+from corpus.reading.sources import Inputs
 from infra import topology
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
@@ -42,7 +40,6 @@ from jobs.steps import CommandStep, JobStep
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import StepConfigTypeDef
 
-RAW_PREFIX = "reviews/"
 RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
 """The runners of jobs on a cluster; the first one is the default."""
 
@@ -76,16 +73,18 @@ def preprocess_on_deployment(
     name of the work. `say` takes a sentence for the user. Raises DataError for input that cannot be used, and
     ShoalError when the cluster cannot do the work; steps that are finished are then kept for the next call.
     """
+    cluster = EmrCluster(deployment)
     for address in filter(is_s3, inputs.addresses):
         deployment.readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
-    cluster = EmrCluster(deployment)
     resources = cluster.workers()
     prepared = prepare_work(
         inputs,
         settings,
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
-        transfer=lambda sources: _upload_local(deployment, sources, bars),
+        transfer=lambda sources: objects.upload_reviews(
+            deployment.session.client("s3"), sources, deployment.output(topology.OUTPUT_RAW_BUCKET), bars
+        ),
     )
     if credentials_end(deployment.session):
         seconds = cluster.predicted_seconds(prepared.plain_bytes, ragged=prepared.settings.ragged)
@@ -236,14 +235,3 @@ def _wait_for_steps(
                 raise
             mark_handled(interrupt)
             raise Detached(work.run) from None
-
-
-def _upload_local(deployment: Deployment, sources: tuple[Source, ...], bars: Bars) -> tuple[Source, ...]:
-    """The sources with their addresses in S3; local files are uploaded."""
-    local = [source for source in sources if not is_s3(source.address)]
-    if not local:
-        return sources
-    raw = S3Path(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
-    paths = [Path(source.address) for source in local]
-    there = dict(zip(local, objects.upload(deployment.session.client("s3"), paths, raw, bars), strict=True))
-    return tuple(replace(source, address=there.get(source, source.address)) for source in sources)

@@ -78,8 +78,8 @@ def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deplo
     Raises DataError for input that cannot be read, and ShoalError for an S3 address that the cluster may
     not read, and for a cluster that has ended.
     """
+    from bootstrap.aws.objects import RAW_PREFIX
     from bootstrap.preprocessing.cluster import EmrCluster
-    from bootstrap.preprocessing.preprocess import RAW_PREFIX
     from infra import topology
 
     for address in filter(is_s3, inputs.addresses):

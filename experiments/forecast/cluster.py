@@ -10,8 +10,14 @@ from dataclasses import dataclass, replace
 from common.errors import ExperimentError
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.gpu_rates import REFERENCE_MODEL, GpuModel
-from experiments.forecast.nodes import NODES_START, nodes_of, predict_nodes
-from experiments.forecast.preprocessing import WHOLE_TEXTS, DatasetCosts, Workers, predict_preprocessing
+from experiments.forecast.nodes import COPY, NODES_START, NodeStage, nodes_of, predict_nodes
+from experiments.forecast.preprocessing import (
+    WHOLE_TEXTS,
+    DatasetCosts,
+    Workers,
+    node_seconds,
+    predict_preprocessing,
+)
 from experiments.forecast.rates import Rates
 from experiments.forecast.training import TrainingWork
 from infra import catalog, cost
@@ -108,7 +114,7 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
     )
     fixed, running_hourly = Estimate.exact(always + cluster), nodes.plus(Estimate.exact(always))
     stages = []
-    if work.raw_bytes is not None:
+    if work.raw_bytes is not None and not topology.preprocesses_on_node:
         if topology.preprocessing is None:
             raise ExperimentError(
                 f"{topology.name} has no cluster to preprocess with; leave out --raw-bytes, or take a topology with one"
@@ -121,16 +127,12 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
         ]
     if not topology.training:
         return Prediction(topology=topology, stages=tuple(stages), by_use=0.0, unknown=unknown)
-    running = [
-        _stage(stage.name, stage.seconds, running_hourly, stage.basis)
-        for stage in predict_nodes(
-            nodes_of(topology),
-            work.training,
-            shared=topology.share is not None,
-            model=work.model,
-            rates=rates,
-        )
-    ]
+    on_nodes = predict_nodes(
+        nodes_of(topology), work.training, shared=topology.share is not None, model=work.model, rates=rates
+    )
+    if topology.preprocesses_on_node and work.raw_bytes is not None:
+        on_nodes = tuple(_made_there(stage, topology, work.raw_bytes, work.costs) for stage in on_nodes)
+    running = [_stage(stage.name, stage.seconds, running_hourly, stage.basis) for stage in on_nodes]
     if spots := sum(group.count for group in topology.trainers if work.spot or group.market == "spot"):
         lost = running[-1].seconds.times(_INTERRUPTIONS).times(spots / 3600)
         basis = f"{_few(lost)} expected of {spots} spot nodes; each costs a start and half the time between checkpoints"
@@ -182,6 +184,15 @@ def _preprocessing(cluster: PreprocessingSpec, raw_bytes: float, costs: DatasetC
         primary, groups or [Workers(instance_type=primary, count=1)], raw_bytes / 1e9, costs
     )
     return Estimate.about(60 * minutes.all, _OFF_PREPROCESSING)
+
+
+def _made_there(stage: NodeStage, topology: Topology, raw_bytes: float, costs: DatasetCosts) -> NodeStage:
+    """In place of the copy of a dataset, making it of reviews in S3."""
+    if stage.name != COPY:
+        return stage
+    seconds = node_seconds(topology.trainers[0].instance_type, raw_bytes, costs)
+    basis = "the node reads and preprocesses the reviews: CPU-seconds measured on another machine"
+    return NodeStage(name=COPY, seconds=Estimate.about(seconds, _OFF_PREPROCESSING), basis=basis)
 
 
 def _by_use(topology: Topology, work: ClusterWork) -> tuple[float, list[str]]:

@@ -12,7 +12,7 @@ from typing import Any
 from common.cores import cores
 from experiments.forecast.cluster import ClusterWork, Prediction, predict_cluster
 from experiments.forecast.estimate import Estimate, total
-from experiments.forecast.preprocessing import MB_A_GBIT, STEPS, WORD_BYTES, speed
+from experiments.forecast.preprocessing import ALONE, WORD_BYTES, download_seconds, machine_seconds, speed
 from experiments.forecast.rates import Rates
 from experiments.forecast.training import predict_training
 from infra import catalog
@@ -27,8 +27,6 @@ _ONE_START = Estimate(60, 180, 600)
 _WORDS_A_SECOND = 4.5e6
 """That one core learns by fastText's model: 6.4 million with a table that fits its caches, .7 of it with one that does
 not (benchmarks/results/fasttext.md). More threads of one machine are hardly faster."""
-_ALONE = 1.6
-"""What one busy vCPU does when the others are idle, to what each does when all are busy: two threads share a core."""
 _OFF = 0.6
 """By what share all of it is expected to be off, as preprocessing on a cluster."""
 _KEPT = 2.0
@@ -91,7 +89,7 @@ def plans(
         if kind.gpu and kind.image:
             found += _by_gpu(kind, work, region, hourly + volume)
         elif not kind.gpu:
-            alone = speed(kind.name) * (1.0 if kind.architecture == "arm64" else _ALONE)
+            alone = speed(kind.name) * (1.0 if kind.architecture == "arm64" else ALONE)
             found.append(
                 _by_fasttext(kind.name, work, kind.vcpu * speed(kind.name), alone, kind.network, hourly + volume)
             )
@@ -143,7 +141,7 @@ def _by_gpu(kind: InstanceType, work: ClusterWork, region: str, hourly: float) -
     equal = speed(kind.name)
     stages = {
         "download": _download(work, kind.network),
-        "preprocess": _preprocess(work, kind.vcpu * equal, equal * _ALONE),
+        "preprocess": _preprocess(work, kind.vcpu * equal, equal * ALONE),
     }
     yield _before_training(kind.name, LSTM, stages, trained, hourly)
 
@@ -173,14 +171,8 @@ def _plan(name: str, model: str, stages: dict[str, float], hourly: float | None)
 
 def _download(work: ClusterWork, gbits: float) -> float:
     """Seconds; of reviews that are there already none, nor of a dataset."""
-    return (work.raw_bytes or 0.0) / 1e6 / (MB_A_GBIT * gbits)
+    return download_seconds(work.raw_bytes or 0.0, gbits)
 
 
 def _preprocess(work: ClusterWork, equal_cores: float, alone: float) -> float:
-    """Seconds; the vocabulary is chosen, and the parts are merged, by one core."""
-    if work.raw_bytes is None:
-        return 0.0
-    on_one = {"choose vocabulary", "merge"}
-    seconds = {step: work.raw_bytes / 1e9 * work.costs.cpu[step] for step in STEPS}
-    parallel = sum(spent for step, spent in seconds.items() if step not in on_one)
-    return parallel / equal_cores + sum(seconds[step] for step in on_one) / alone
+    return machine_seconds(work.raw_bytes or 0.0, work.costs, equal_cores, alone)

@@ -31,6 +31,9 @@ _EVALUATION = 1 / 3
 """Time of evaluating a row to that of learning from it: no backward pass."""
 
 
+COPY = "copy the data"
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodeStage:
     """A part of a training on nodes, which follows the one before."""
@@ -78,7 +81,7 @@ def predict_nodes(
     return (
         NodeStage(name="start the nodes", seconds=NODES_START, basis="not measured"),
         NodeStage(
-            name="copy the data",
+            name=COPY,
             seconds=Estimate.about(seconds, 1.0),
             basis=f"{_COPY_MB:g} MB a second, not measured",
         ),

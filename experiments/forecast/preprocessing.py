@@ -70,6 +70,8 @@ _SPEEDS: Mapping[str, float] = {
 at 2.7 GHz; two threads do about 1.25 times the work of one, the clock is two thirds, and the work a cycle about half:
 .21. m7g: a whole Graviton3 core at 2.6 GHz, two thirds of the clock and about two thirds of the work a cycle: .43. The
 others by their clocks and generations between these; all rounded down."""
+ALONE = 1.6
+"""What one busy vCPU does when the others are idle, to what each does when all are busy: two threads share a core."""
 _SLOWEST = min(_SPEEDS.values())
 
 
@@ -128,3 +130,23 @@ def predict_preprocessing(primary: str, workers: Sequence[Workers], gigabytes: f
         / 60,
         start=_STEP_START_S * len(STEPS) / 60,
     )
+
+
+def machine_seconds(raw_bytes: float, costs: DatasetCosts, equal_cores: float, alone: float) -> float:
+    """The seconds on one machine without Hadoop; `equal_cores`, `alone`: all of its cores together, and one that works
+    alone, as cores of the machine that was measured."""
+    seconds = {step: raw_bytes / 1e9 * costs.cpu[step] for step in STEPS}
+    on_one = sum(seconds[step] for step in _ON_ONE_NODE)
+    return (sum(seconds.values()) - on_one) / equal_cores + on_one / alone
+
+
+def download_seconds(raw_bytes: float, gbits: float) -> float:
+    """The seconds that raw input takes from S3 to a machine with such a network."""
+    return raw_bytes / 1e6 / (MB_A_GBIT * gbits)
+
+
+def node_seconds(instance_type: str, raw_bytes: float, costs: DatasetCosts) -> float:
+    """The seconds from raw input in S3 to a dataset on a node with GPUs. Raises TopologyError for an unknown type."""
+    kind, equal = catalog.find(instance_type), speed(instance_type)
+    made = machine_seconds(raw_bytes, costs, kind.vcpu * equal, equal * ALONE)
+    return download_seconds(raw_bytes, kind.network) + made

@@ -28,6 +28,7 @@ from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import head_if_there, is_s3, list_objects, read_text
+from corpus.reading.sources import Source as FileSource
 from corpus.stream.stream_settings import is_socket
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.nodes import NODES_START
@@ -105,6 +106,18 @@ class OnDeployment(Place):
                 f"'{self.deployment.topology}', and give that"
             )
         self.deployment.readable(address)
+
+    @property
+    def preprocesses(self) -> bool:
+        """Whether its one node does all of the work."""
+        return topology.OUTPUT_ON_NODE in self.deployment.outputs
+
+    def uploaded(self, sources: tuple[FileSource, ...], bars: Bars) -> tuple[FileSource, ...]:
+        """Into the raw bucket."""
+        for source in sources:
+            if is_s3(source.address):
+                self.deployment.readable(source.address, topology.OUTPUT_RAW_BUCKET)
+        return objects.upload_reviews(self._s3, sources, self.deployment.output(topology.OUTPUT_RAW_BUCKET), bars)
 
     def require_common_folder(self) -> None:
         """One node alone has one, several the share of their topology."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from bootstrap.agent.documents import RunRequest
 from bootstrap.progress import Bars
+from corpus.reading.sources import Source as FileSource
 from corpus.stream.progress import Status
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.gpu_rates import GpuModel, LstmClassifier
@@ -44,6 +45,16 @@ class Reach(ABC):
     @abstractmethod
     def require_reads(self, address: str) -> None:
         """Raise ShoalError where they cannot read text at an address."""
+
+    @property
+    def preprocesses(self) -> bool:
+        """Whether a node runs the jobs of preprocessing."""
+        return False
+
+    def uploaded(self, sources: tuple[FileSource, ...], bars: Bars) -> tuple[FileSource, ...]:  # noqa: ARG002
+        """Where that node reads these files, of which those of this machine are brought there. Raises ShoalError for
+        files that it may not read."""
+        return sources
 
     @abstractmethod
     def require_common_folder(self) -> None:

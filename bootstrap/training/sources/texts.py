@@ -24,7 +24,7 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.text_request import TextRequest, describe_left_out
 from experiments.forecast.training import TrainingWork
-from jobs.preparation import fingerprint
+from jobs.preparation import fingerprint, settle
 from trainer.config import TrainConfig
 
 
@@ -39,10 +39,15 @@ class TextsSource(Source):
     allow_damaged: bool
     words: str = "tokens"
     """The rule of words."""
+    by_jobs: bool = False
+    """Whether a node that preprocesses makes their dataset by the jobs, without duplicates."""
 
     def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> Prepared:
         """Make their dataset, unless nodes are to read them from S3."""
         addresses = self.inputs.addresses
+        if self.by_jobs and reach.preprocesses:
+            request = understand_texts(self, config.output, bars, duplicates=False)
+            return PreparedTexts(replace(request, sources=reach.uploaded(request.sources, bars)), addresses)
         local = [address for address in addresses if not is_s3(address)]
         if not reach.reads_s3_alone or len(local) == len(addresses):
             path = dataset_of_texts(self, output=config.output, cache=config.cache, bars=bars)
@@ -76,7 +81,7 @@ class PreparedTexts(Prepared):
         raise ExperimentError("how many texts there are is known when the nodes have read them")
 
 
-def understand_texts(texts: TextsSource, output: Path, bars: Bars) -> TextRequest:
+def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates: bool = True) -> TextRequest:
     """What the files are, and how they are read. Files in `output`, the folder of the training's results, are no input.
 
     Raises DataError for input that cannot be used.
@@ -84,7 +89,8 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars) -> TextReques
     understanding = understand_inputs(texts.inputs, leave_out=str(output))
     for warning in understanding.warnings:
         bars.note(warning)
-    settings = understanding.settings(settings_of_texts(texts.settings, texts.words))
+    wanted = replace(settings_of_texts(texts.settings, texts.words), duplicates=duplicates)
+    settings = understanding.settings(wanted) if duplicates else settle(understanding, wanted)
     understanding.check_values(settings, texts.max_malformed)
     return TextRequest(
         sources=understanding.sources,

@@ -1,0 +1,99 @@
+"""One node that does all of the work: deploy, train on reviews of this machine and of a bucket, destroy."""
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+from bootstrap.aws import cdk
+from bootstrap.demo.reviews import write_reviews
+from bootstrap.removal.inventory import inventory, left_over
+from corpus.dataset import open_dataset
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from tests.aws import refused
+from tests.person import ROOT, Person
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+
+MODEL = ("--model", "fasttext", "--epochs", "5", "--seed", "3")
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("reviews") / "reviews.json"
+    written = write_reviews(path, texts=600)
+    assert written.lines > written.distinct + written.malformed
+    return path
+
+
+@pytest.fixture(scope="module")
+def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Who has deployed the shipped topology, in an account with a bucket of reviews. Afterwards nothing is left."""
+    folder = tmp_path_factory.mktemp("life")
+    (folder / "repository").mkdir()
+    made = Person(aws, folder / "repository")
+    (made.repository / "build").unlink()
+    wheels = made.repository / "build" / "wheels"
+    wheels.mkdir(parents=True)
+    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
+    with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
+        archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
+    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+    boto3.client("s3").create_bucket(Bucket="my-reviews")
+    before = inventory()
+    shipped = (ROOT / "topologies" / "one-node.yaml").read_text()
+    made.writes("one-node", shipped.replace("# inputs: [s3://my-reviews/2024/]", "inputs: [s3://my-reviews/2024/]"))
+    cdk.run(
+        ["deploy", "-c", "topology=one-node", "--require-approval", "never"],
+        environment={},
+        assembly=aws.folder / "assembly",
+        log=aws.folder / "cdk.log",
+        root=made.repository,
+    )
+    yield made
+    assert "nothing that costs money is left" in made.types("destroy", "one-node", "--yes")[0]
+    assert left_over(before, inventory()) == {}
+    assert refused(aws) == set()
+
+
+def test_it_learns_from_the_rows_of_preprocessing_here(person: Person, reviews: Path, tmp_path: Path) -> None:
+    command = ("train", "--deployment", "one-node", "--input", str(reviews), *MODEL)
+    there, said = person.types(*command, "--output", str(tmp_path / "run"), "--json")
+    assert re.search(r"[1-9]\d* of [\d,]+ lines are malformed, and are left out", said)
+    person.types("preprocess", "--local", "--input", str(reviews), "--output", str(tmp_path / "data"))
+    data = tmp_path / "data" / "dataset.h5"
+    here, _ = person.types(
+        "train", "--local", "--data", str(data), *MODEL, "--output", str(tmp_path / "here"), "--json"
+    )
+    found, wanted = json.loads(there), json.loads(here)
+    assert found["rows"] == wanted["rows"]
+    assert found["accuracy"] == pytest.approx(wanted["accuracy"], abs=1e-6)
+    with open_dataset(data) as dataset:
+        assert len(dataset.train) + len(dataset.test) == 600
+    keys = [each["Key"] for each in boto3.client("s3").list_objects_v2(Bucket=raw_bucket())["Contents"]]
+    assert keys == ["reviews/reviews.json"]
+
+
+def test_reviews_of_a_bucket_are_read_in_place_within_its_inputs(person: Person, reviews: Path, tmp_path: Path) -> None:
+    s3 = boto3.client("s3")
+    for key in ("2024/reviews.json", "other/reviews.json"):
+        s3.upload_file(str(reviews), "my-reviews", key)
+    command = ("train", "--deployment", "one-node", *MODEL, "--output", str(tmp_path / "run"), "--input")
+    _, said = person.types(*command, "s3://my-reviews/other/reviews.json", status=1)
+    assert "may not read s3://my-reviews/other/reviews.json; add s3://my-reviews/other" in said
+    found, _ = person.types(*command, "s3://my-reviews/2024/", "--json")
+    assert json.loads(found)["rows"] > 400
+
+
+def test_what_it_has_no_cluster_for_is_said_with_the_command_that_does_it(person: Person, reviews: Path) -> None:
+    _, said = person.types("preprocess", "--deployment", "one-node", "--input", str(reviews), status=1)
+    assert "its node, g6e.2xlarge, preprocesses what it trains on; type: shoal train --deployment one-node" in said
+
+
+def raw_bucket() -> str:
+    (stack,) = boto3.client("cloudformation").describe_stacks(StackName="Shoal-one-node")["Stacks"]
+    return next(each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "RawBucket")
