@@ -11,7 +11,6 @@ from infra import catalog
 from infra.parts import can_read
 from infra.topology import Topology
 
-
 _ON_NODE = {
     "type": "object",
     "properties": {"on": {"const": "node"}},

@@ -51,7 +51,7 @@ class Work:
         from experiments.forecast.cluster import predict_between
 
         works = self.works()
-        if self.extent and topology.preprocessing is None:
+        if self.extent and not _makes_datasets(topology):
             works = [replace(work, raw_bytes=None) for work in works]
         return predict_between(topology, works, self._of_gpus)
 
@@ -93,7 +93,7 @@ class Work:
         topology = found.topology
         if self.of_language and topology.training:
             yield from self._language_notes(found)
-        if self.extent and topology.preprocessing is None:
+        if self.extent and not _makes_datasets(topology):
             yield f"{topology.name} has no cluster to preprocess with, so the dataset is taken to be there already."
         if topology.readers:
             yield f"The readers of {topology.name} do not count: they start for a training on a stream alone."
@@ -209,6 +209,10 @@ def _costs_of(extent: "Extent") -> "DatasetCosts":
     return replace(WHOLE_TEXTS, row_bytes=row_bytes, merged=merged)
 
 
+def _makes_datasets(topology: "Topology") -> bool:
+    return topology.preprocesses_on_node or topology.preprocessing is not None
+
+
 def show_here(work: Work, *, as_json: bool) -> int:
     """Print what a training takes on this machine."""
     from bootstrap.cli import predicted
@@ -238,7 +242,7 @@ def show_choice(work: Work, limits: Mapping[str, float | None], *, measure: bool
     able = []
     for name in topology.names(cdk.TOPOLOGIES):
         chosen = topology.load(name, cdk.TOPOLOGIES)
-        if chosen.training and not retired(chosen) and (work.raw_bytes is None or chosen.preprocessing):
+        if chosen.training and not retired(chosen) and (work.raw_bytes is None or _makes_datasets(chosen)):
             able.append(work.on(chosen))
     found = fitting(able, **limits)
     front = pareto_front(found)

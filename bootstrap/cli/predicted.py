@@ -83,8 +83,8 @@ def machine_lines(
             "machine. There `shoal preprocess --local` and `shoal train --local` do the work."
         )
     yield (
-        "Not measured on AWS: what a core, a GPU and the network do there is assumed. Nothing deploys such a machine: "
-        "start it yourself."
+        "Not measured on AWS: what a core, a GPU and the network do there is assumed. A topology like one-node "
+        "(`preprocessing: {on: node}`) deploys a machine with a GPU; start one without a GPU yourself."
     )
     yield ""
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
@@ -195,3 +196,21 @@ def test_a_topology_misses_only_what_its_own_nodes_install(tmp_path: Path) -> No
     assert list(libraries.missing(reads, tmp_path)) == []
     assert list(libraries.missing(both.model_copy(update={"training": (), "preprocessing": None}), tmp_path)) == []
     assert libraries.of_gpu_nodes(topology.load("embeddings-4x1gpu-2readers", SHIPPED)).name == "gpu-inputs.zip"
+
+
+def test_a_node_that_preprocesses_has_the_jobs_and_reads_the_raw_bucket(synthesise: Synthesise, tmp_path: Path) -> None:
+    def raw_keys(name: str) -> list[Any]:
+        resources = Template.from_stack(synthesise(topology.load(name, SHIPPED), tmp_path / name)).to_json()
+        _, policy = invariants.the(resources["Resources"], "AWS::IAM::Policy", "TrainingNodeRole")
+        return [each for each in policy["PolicyDocument"]["Statement"] if "BucketsRaw" in str(each["Resource"])]
+
+    allowed = raw_keys("one-node")
+    assert {action for each in allowed for action in invariants.as_list(each["Action"])} == {
+        "s3:GetObject",
+        "s3:ListBucket",
+    }
+    assert raw_keys("fasttext") == []
+    one = topology.load("one-node", SHIPPED)
+    assert [path.name for path in libraries.missing(one, tmp_path)] == ["gpu-inputs.zip"]
+    assert one.preprocesses_on_node
+    assert not topology.load("fasttext", SHIPPED).preprocesses_on_node

@@ -12,6 +12,7 @@ from experiments.forecast.cluster import ClusterWork, Prediction, Stage, predict
 from experiments.forecast.communication import WHOLE_BYTES, Links, gradient_bytes
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.gpu_rates import REFERENCE_OPERATIONS, lstm_operations, rate_by_catalogue
+from experiments.forecast.machines import plans
 from experiments.forecast.nodes import NODES_START, nodes_of, slowest_gbits
 from experiments.forecast.preprocessing import REFERENCE, WHOLE_TEXTS, Workers, predict_preprocessing
 from experiments.forecast.rates import Node
@@ -28,11 +29,22 @@ def of(name: str) -> topology.Topology:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_topology_has_a_prediction_whose_range_is_in_order(name: str) -> None:
     chosen = of(name)
-    raw = 92.45e9 if chosen.preprocessing else None
+    raw = 92.45e9 if chosen.preprocessing or chosen.preprocesses_on_node else None
     found = predict_cluster(chosen, ClusterWork(**WORK, raw_bytes=raw))
     assert 0 < found.seconds.low < found.seconds.middle < found.seconds.high
     assert 0 < found.dollars.low < found.dollars.middle < found.dollars.high
     assert all(stage.basis for stage in found.stages)
+
+
+def test_a_node_that_preprocesses_takes_what_one_machine_does_and_copies_no_dataset() -> None:
+    work = ClusterWork(**WORK, raw_bytes=92.45e9)
+    start, made, train = predict_cluster(of("one-node"), work).stages
+    (machine,) = (each for each in plans(work, "us-east-1") if each.name == "g6e.2xlarge")
+    assert made.seconds.middle == pytest.approx(machine.stages["download"] + machine.stages["preprocess"])
+    assert train.seconds.middle == pytest.approx(machine.stages["train"])
+    there = predict_cluster(of("one-node"), ClusterWork(**WORK, raw_bytes=None)).stages
+    assert (there[0], there[2]) == (start, train)
+    assert there[1].seconds.middle < made.seconds.middle
 
 
 def test_readers_which_a_training_on_a_dataset_does_not_start_change_nothing() -> None:
