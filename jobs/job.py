@@ -3,8 +3,12 @@
 The counter is for progress bars only. Do not use it for results, because a retried task counts twice.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Any
+
+if sys.version_info >= (3, 12):
+    import setuptools  # noqa: F401  # brings distutils, which mrjob needs
 
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol

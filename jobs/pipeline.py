@@ -39,8 +39,8 @@ RUNNERS = ("auto", "local", "inline")
 
 # Starting the tasks of a job takes longer than to do this much here.
 _SMALL_BYTES = 64 << 20
-# Tasks of less than this are not worth a core of their own.
-_CORE_BYTES = 32 << 20
+CORE_BYTES = 32 << 20
+"""Tasks of less than this are not worth a core of their own."""
 
 # The message of a failure becomes a JobError instead of mrjob's log.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
@@ -94,21 +94,21 @@ def preprocess_locally(
 
 
 def carry_out(
-    prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress, place: str = "--output"
+    prepared: PreparedWork, output: str, *, runner: str = "auto", progress: Progress, goes_on: bool = True
 ) -> MergeResult:
-    """The jobs of work that is prepared; `output` is an absolute path or s3://..., and `place` what its user chooses
-    where the disk is full. Raises as `preprocess_locally`."""
+    """The jobs of work that is prepared; `output` is an absolute path or s3://... Where it fails, and the same work
+    `goes_on` later, its finished steps remain. Raises as `preprocess_locally`."""
     with (
         work_folder(
             _work_parent(output),
             prepared.name,
-            lambda folder: bool(list(folder.glob("*/_SUCCESS"))),
+            lambda folder: goes_on and bool(list(folder.glob("*/_SUCCESS"))),
             private=is_s3(output),
         ) as folder,
         _name_without_patterns(folder) as work,
     ):
         _kill_leftover_tasks(work / "tasks")  # of a run that was killed
-        _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings), place)
+        _check_space(folder, work_bytes(prepared.plain_bytes, prepared.settings))
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
             Path(made).mkdir(exist_ok=True)
@@ -132,7 +132,7 @@ def carry_out(
 
 def _cores(read: int, runner: str) -> int:
     """The number of cores for a job that reads so many bytes."""
-    return 1 if runner == "inline" else max(1, min(cores(), read // _CORE_BYTES))
+    return 1 if runner == "inline" else max(1, min(cores(), read // CORE_BYTES))
 
 
 def _work_parent(output: str) -> Path:
@@ -247,12 +247,12 @@ def _name_without_patterns(folder: Path) -> Iterator[Path]:
         yield link
 
 
-def _check_space(work: Path, needs: int, place: str) -> None:
+def _check_space(work: Path, needs: int) -> None:
     held = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
     needed = needs - held
     free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(
             f"the work needs about {needed / 1e6:,.0f} MB in {work.parent}, and {free / 1e6:,.0f} MB are free; "
-            f"free some, or choose another {place}"
+            "free some, or choose another --output"
         )

@@ -113,6 +113,25 @@ def test_a_gpu_node_with_inputs_needs_only_what_it_downloads_to_read_texts_and_n
     assert "torch" not in imported(modules, libraries=libraries, packages={"common", "corpus"})
 
 
+def test_a_gpu_node_that_preprocesses_needs_only_what_it_downloads_and_no_torch() -> None:
+    libraries = {"numpy"} | listed("gpu") | listed("gpu", "inputs")
+    steps = (
+        "deduplicate",
+        "vocabulary",
+        "encode",
+        "choose",
+        "merge",
+        "sketch",
+        "fetch",
+        "compare",
+        "local",
+        "pipeline",
+    )
+    modules = ("bootstrap.agent.stage", *(f"jobs.{step}" for step in steps))
+    packages = {"bootstrap", "common", "corpus", "jobs", "trainer"}
+    assert "torch" not in imported(modules, libraries=libraries, packages=packages)
+
+
 def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
     modules = ("jobs.deduplicate", "jobs.vocabulary", "jobs.encode", "jobs.choose", "jobs.merge")
     steps = ("bootstrap.agent.step", "bootstrap.agent.cancellation")

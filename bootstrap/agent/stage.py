@@ -94,9 +94,11 @@ def _encode(request: RunRequest, machine: Machine, tell: Callable[[TextProgress]
 
         parts = data.with_name(f"{data.stem}.parts")
         parts.mkdir()
-        counts = _counted(request.texts, parts, report)
-        (parts / DATASET_NAME).rename(data)
-        shutil.rmtree(parts)
+        try:
+            counts = _counted(request.texts, parts, report)
+            (parts / DATASET_NAME).rename(data)
+        finally:
+            shutil.rmtree(parts, ignore_errors=True)
         tell(TextProgress(read=read, **{name: counts[name] for name in ("lines", "malformed", "empty")}))
     for source, there in ((data, shared), (shared, data)):
         if not there.exists():
@@ -117,7 +119,10 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
         raise DataError(f"{printable(texts.settings.stopwords)!r} is no list of stopwords")
     own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed", "allow_damaged")}
     work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
-    return carry_out(work, str(folder), progress=_Steps(report), place="instance type").counts
+    try:
+        return carry_out(work, str(folder), progress=_Steps(report), goes_on=False).counts
+    except (DataError, JobError) as error:
+        raise DataError(str(error).replace("--output", "instance type")) from error
 
 
 class _Steps:
@@ -156,7 +161,7 @@ def main() -> int:
                 _bring_dataset(request, machine, channel)
             else:
                 stage(request, machine, channel, tell)
-    except (DataError, JobError, OSError) as error:
+    except (DataError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

@@ -79,13 +79,13 @@ def safe_name(name: str) -> str:
     return f"{blake2b(name.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}-{safe}"
 
 
-def upload_reviews(client: "S3Client", sources: tuple[Source, ...], raw: str, bars: Bars) -> tuple[Source, ...]:
-    """The sources with their addresses in S3; local files are uploaded to the raw bucket."""
+def upload_reviews(client: "S3Client", sources: tuple[Source, ...], folder: S3Path, bars: Bars) -> tuple[Source, ...]:
+    """The sources with their addresses in S3; local files are uploaded to a folder of it."""
     local = [source for source in sources if not s3.is_s3(source.address)]
     if not local:
         return sources
     paths = [Path(source.address) for source in local]
-    there = dict(zip(local, upload(client, paths, S3Path(raw, RAW_PREFIX), bars), strict=True))
+    there = dict(zip(local, upload(client, paths, folder, bars), strict=True))
     return tuple(replace(source, address=there.get(source, source.address)) for source in sources)
 
 

@@ -83,7 +83,10 @@ def preprocess_on_deployment(
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
         transfer=lambda sources: objects.upload_reviews(
-            deployment.session.client("s3"), sources, deployment.output(topology.OUTPUT_RAW_BUCKET), bars
+            deployment.session.client("s3"),
+            sources,
+            S3Path(deployment.output(topology.OUTPUT_RAW_BUCKET), objects.RAW_PREFIX),
+            bars,
         ),
     )
     if credentials_end(deployment.session):

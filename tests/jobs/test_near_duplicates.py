@@ -97,7 +97,7 @@ def test_of_real_reviews_it_finds_those_that_comparing_every_pair_finds(tmp_path
 def test_neither_tasks_nor_runner_change_the_counts_and_the_rows_stay_the_same(
     files: int, runner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undivided: tuple[str, dict[str, int]]
 ) -> None:
-    monkeypatch.setattr("jobs.pipeline._CORE_BYTES", 1)
+    monkeypatch.setattr("jobs.pipeline.CORE_BYTES", 1)
     inputs = written(tmp_path, pile(0), files)
     found = preprocess_locally(inputs, str(tmp_path / "out"), settings=SETTINGS, runner=runner)
     assert (found.digest, found.counts["near_duplicates"]) == undivided
@@ -149,7 +149,7 @@ def test_more_parts_change_nothing(
 def test_what_all_texts_have_in_common_is_not_compared_pair_by_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.pipeline._CORE_BYTES", 1 << 30)
+    monkeypatch.setattr("jobs.pipeline.CORE_BYTES", 1 << 30)
     form = random.Random(1).sample(WORDS, 200)
     texts = [[*form[:number], f"name{number}", *form[number:]] for number in range(200)]
     found = preprocess_locally(written(tmp_path, texts), str(tmp_path / "out"), settings=SETTINGS, runner="inline")

@@ -20,7 +20,7 @@ from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, noise_at_its_e
 def every_core_is_worth_it() -> Iterator[None]:
     """Small files, too, are read by several tasks at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jobs.pipeline._CORE_BYTES", 1)
+        patch.setattr("jobs.pipeline.CORE_BYTES", 1)
         yield
 
 

@@ -108,7 +108,7 @@ def test_how_the_input_is_cut_changes_nothing_where_duplicates_are_kept(tmp_path
 
 @pytest.mark.slow
 def test_tasks_of_their_own_make_the_oracles_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.pipeline._CORE_BYTES", 1)
+    monkeypatch.setattr("jobs.pipeline.CORE_BYTES", 1)
     check(tmp_path, [lines(COPIES), lines(COPIES[:40], test=True)], CLASSES, runner="local")
 
 

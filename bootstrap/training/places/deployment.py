@@ -69,10 +69,9 @@ class OnDeployment(Place):
         """The address of a dataset in S3; one here is uploaded."""
         if address is None:
             if (newest := self.newest_dataset(bars)) is None:
-                raise ShoalError(
-                    f"the deployment '{self.name}' has no dataset yet; make one by: "
-                    f"shoal preprocess --deployment {self.name} --input FILE..."
-                )
+                by = f"shoal preprocess --deployment {self.name} --input FILE..."
+                how = "give the reviews: --input FILE..." if self.preprocesses else f"make one by: {by}"
+                raise ShoalError(f"the deployment '{self.name}' has no dataset yet; {how}")
             return newest
         if not is_s3(address):
             return self._upload(Path(address), bars)
@@ -112,12 +111,13 @@ class OnDeployment(Place):
         """Whether its one node does all of the work."""
         return topology.OUTPUT_ON_NODE in self.deployment.outputs
 
-    def uploaded(self, sources: tuple[FileSource, ...], bars: Bars) -> tuple[FileSource, ...]:
-        """Into the raw bucket."""
+    def uploaded(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:
+        """Into a folder of the raw bucket: a run that begins later must not find the files of another command there."""
         for source in sources:
             if is_s3(source.address):
                 self.deployment.readable(source.address, topology.OUTPUT_RAW_BUCKET)
-        return objects.upload_reviews(self._s3, sources, self.deployment.output(topology.OUTPUT_RAW_BUCKET), bars)
+        raw = s3.S3Path(self.deployment.output(topology.OUTPUT_RAW_BUCKET), f"{objects.RAW_PREFIX}{name}/")
+        return objects.upload_reviews(self._s3, sources, raw, bars)
 
     def require_common_folder(self) -> None:
         """One node alone has one, several the share of their topology."""

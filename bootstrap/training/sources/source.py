@@ -51,9 +51,9 @@ class Reach(ABC):
         """Whether a node runs the jobs of preprocessing."""
         return False
 
-    def uploaded(self, sources: tuple[FileSource, ...], bars: Bars) -> tuple[FileSource, ...]:  # noqa: ARG002
-        """Where that node reads these files, of which those of this machine are brought there. Raises ShoalError for
-        files that it may not read."""
+    def uploaded(self, sources: tuple[FileSource, ...], name: str, bars: Bars) -> tuple[FileSource, ...]:  # noqa: ARG002
+        """Where that node reads these files, of which those of this machine are brought there, under a name that stands
+        for them. Raises ShoalError for files that it may not read."""
         return sources
 
     @abstractmethod

@@ -17,7 +17,7 @@ from common.errors import DataError, ExperimentError, ShoalError
 from common.private_folders import temporary_folder
 from corpus.byte_words import NAMES
 from corpus.dataset import open_dataset
-from corpus.dataset_settings import Settings
+from corpus.dataset_settings import RULES_OF_JOBS, Settings
 from corpus.layout import DATASET_NAME
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.s3 import is_s3
@@ -46,8 +46,10 @@ class TextsSource(Source):
         """Make their dataset, unless nodes are to read them from S3."""
         addresses = self.inputs.addresses
         if self.by_jobs and reach.preprocesses:
-            request = understand_texts(self, config.output, bars, duplicates=False)
-            return PreparedTexts(replace(request, sources=reach.uploaded(request.sources, bars)), addresses)
+            # Words of one byte each are no rule of the jobs: such texts are read in one pass.
+            request = understand_texts(self, config.output, bars, duplicates=self.words not in RULES_OF_JOBS)
+            sources = reach.uploaded(request.sources, dataset_name(request), bars)
+            return PreparedTexts(replace(request, sources=sources), addresses)
         local = [address for address in addresses if not is_s3(address)]
         if not reach.reads_s3_alone or len(local) == len(addresses):
             path = dataset_of_texts(self, output=config.output, cache=config.cache, bars=bars)
@@ -70,7 +72,8 @@ class PreparedTexts(Prepared):
 
     def __init__(self, request: TextRequest, inputs: tuple[str, ...]) -> None:
         self._request, self.inputs = request, inputs
-        self.staging = Staging("read the texts on the nodes", request.plain_bytes, "B")
+        does = "read" if request.settings.duplicates else "read and preprocess"
+        self.staging = Staging(f"{does} the texts on the nodes", request.plain_bytes, "B")
 
     def request(self) -> Mapping[str, Any]:
         """The texts, and what stands for them."""

@@ -96,9 +96,18 @@ def test_this_machine_is_measured_where_that_is_asked_for(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(machine_speed, "_TEXTS", 1000)
     monkeypatch.setattr(machine_speed, "_COPIES", 2)
+    seconds = {"few.json": 1.0, "many.json": 6.3}
+    made = machine_speed._preprocessed
+    monkeypatch.setattr(machine_speed, "_preprocessed", lambda file: (seconds[file.name], made(file)[1]))
+    monkeypatch.setattr(machine_speed, "cores", lambda: 64)
     found = json.loads(printed(capsys, "--all", *ROWS, "--measure", "--json"))
-    assert found["this_machine"]["together"] > 0
+    # As fast as three cores on the one core that such little input has; 64 cores do 64 times as much.
+    assert found["this_machine"]["together"] == pytest.approx(64 * machine_speed._CORE_SECONDS / 5.3)
     assert found["this_machine"]["alone"] > 0
+    assert list(tmp_path.iterdir()) == []
+    seconds["many.json"] = 0.9
+    assert main(["plan", "--all", *ROWS, "--measure"]) == 1
+    assert "measure again" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
