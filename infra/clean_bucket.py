@@ -1,14 +1,14 @@
 """A private bucket, and one that its stack can always delete."""
 
-from typing import Any
+from typing import Any, ClassVar
 
-from aws_cdk import CustomResource, Duration, Names, RemovalPolicy
+from aws_cdk import CustomResource, Duration, Names, RemovalPolicy, Tags
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
 from infra.cleanup import Cleanup
-from infra.roles import accept
+from infra.roles import accept, allow
 
 ABANDONED = Duration.days(2)
 """After this time S3 deletes what an interrupted command has left unfinished."""
@@ -37,10 +37,14 @@ class CleanBucket(s3.Bucket):
 
     The CDK's own `auto_delete_objects` empties a bucket while machines still write to it, and CloudFormation then fails
     on what they wrote last. Here the writers that you name go first, and the function that empties the bucket also
-    deletes it. It is encrypted, private, and reached by TLS alone, if you do not say otherwise. Uploads that were
-    never finished end after two days.
+    deletes it, also where the bucket alone is taken out of the stack. To keep it, have an `s3.Bucket` of the same name
+    take its place, with a removal policy that retains it: without the tag `shoal:clean` nothing is deleted. It is
+    encrypted, private, and reached by TLS alone, if you do not say otherwise. Uploads that were never finished end
+    after two days.
     """
 
+    _tag: ClassVar[str | None] = "shoal:clean"
+    """Without it the bucket stays: so it does where an `s3.Bucket` of the same name takes its place in the stack."""
     emptied: CustomResource
     """What empties the bucket when it is deleted; what writes must depend on it."""
 
@@ -71,8 +75,11 @@ class CleanBucket(s3.Bucket):
         )
         accept_private(self)
         cleanup = Cleanup.of(self)
-        self.emptied = cleanup.empty(self, self._emptier, keep=False)
+        self.emptied = cleanup.empty(self, self._emptier, keep=False, tag=self._tag)
         cleanup.allow_empty(self, keep=False)
+        if self._tag:
+            Tags.of(self).add(self._tag, "true")
+            allow(cleanup.role, ["s3:GetBucketTagging"], [self.bucket_arn])
         if self.policy:  # the function deletes the bucket, so that its policy must be gone by then
             self.written_by(self.policy)
 

@@ -44,15 +44,17 @@ class Cleanup(Construct):
             timeout=_LONGEST,
         )
 
-    def empty(self, bucket: s3.Bucket, name: str, *, keep: bool | None) -> CustomResource:
-        """Delete the bucket with its content; where `keep` is None, unless a run in it was not fetched.
+    def empty(self, bucket: s3.Bucket, name: str, *, keep: bool | None, tag: str | None = None) -> CustomResource:
+        """Delete the bucket with its content; where `keep` is None, unless a run in it was not fetched, and with a tag
+        only if it still has that.
 
         CloudFormation, which deletes it afterwards, finds it gone. A bucket to keep has this resource, too, but it does
         nothing. Do not leave it out: when a user decides to keep the data of a running deployment, the deletion of the
         resource would empty the bucket.
         """
         unfetched = {"Runs": topology.RUNS_PREFIX, "Fetched": topology.FETCHED_PREFIX} if keep is None else {}
-        return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **unfetched})
+        tagged = {"Tag": tag} if tag else {}
+        return self._resource(name, {} if keep else {"Bucket": bucket.bucket_name, **unfetched, **tagged})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
         """Record the owner and the topology at creation; an update with another owner or topology fails here."""

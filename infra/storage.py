@@ -64,6 +64,8 @@ class Buckets(Construct):
 
 
 class _OwnBucket(CleanBucket):
+    _tag = None
+
     @property
     def _emptier(self) -> str:
         return f"{self.node.id}Bucket"

@@ -31,6 +31,7 @@ from infra.emr_cluster import Cluster, Place
 from infra.gpu_nodes import Machine, NodeGroup
 from infra.parts import GuardSpec, PreprocessingSpec
 from infra.parts import NodeGroup as NodeGroupSpec
+from infra.roles import LIST, WRITE, allow_objects
 from infra.share import Share
 from infra.stack_guard import StackGuard
 from infra.stack_prices import StackPrices, prices_of
@@ -38,6 +39,7 @@ from infra.stack_prices import StackPrices, prices_of
 __all__ = ["CleanBucket", "EmrCluster", "EmrNodes", "GpuNodes", "Guard", "Share"]
 
 _TAG = "shoal:guarded"
+_LOGS = "emr-logs/"
 _TAG_EMR = "shoal:emr-of"
 """With the stack's name, of the security groups whose rules the stack's cleanup may remove."""
 _LONGEST_NAME = 70
@@ -177,10 +179,10 @@ class GpuNodes(Construct):
     """Machines of one kind with GPUs: an auto scaling group from zero to `count`, with AWS's PyTorch image.
 
     They have encrypted volumes of 150 GiB, take the metadata service's second version alone, and reach each other.
-    What runs on them sets the group's desired capacity, or `started` does. For unequal GPUs take one of these for
-    each kind, let them in with `a.connections.allow_from(b, ec2.Port.all_traffic())`, and balance the training by
-    `shoal.balance`. Permissions are granted to the nodes as to any role: `bucket.grant_read(nodes)`. All else is set at
-    `template`, a launch template, and `group`, an auto scaling group.
+    Somebody sets the group's desired capacity (the nodes, with `allow_scaling`), or `started` does. For unequal GPUs
+    take one of these for each kind, let them in with `a.connections.allow_from(b, ec2.Port.all_traffic())`, and
+    balance the training by `shoal.balance`. Permissions are granted to the nodes as to any role:
+    `bucket.grant_read(nodes)`. All else is set at `template`, a launch template, and `group`, an auto scaling group.
     """
 
     group: autoscaling.AutoScalingGroup
@@ -244,7 +246,18 @@ class GpuNodes(Construct):
         )
         self.group, self.template = made.group, made.template
         self.connections.allow_internally(ec2.Port.all_traffic(), "Nodes of the group talk to each other")
-        self.group.node.add_dependency(self.role)
+        self.group.node.add_dependency(self.role, *_ways_out(vpc))
+
+    def allow_scaling(self) -> None:
+        """Let the nodes set the desired capacity of their own group, such as to zero at the end of their work."""
+        # The group depends on the role's own policy, which therefore cannot name it.
+        actions, group = ["autoscaling:SetDesiredCapacity"], self.group.auto_scaling_group_arn
+        iam.Policy(
+            self,
+            "Scaling",
+            roles=[self.role],
+            statements=[iam.PolicyStatement(actions=actions, resources=[group])],
+        )
 
     @property
     def connections(self) -> ec2.Connections:
@@ -296,7 +309,8 @@ class EmrCluster(Cluster):
         Args:
             scope: In a stack.
             construct_id: The construct's id.
-            vpc: The network. The cluster is in its first private subnet, from which it must reach S3.
+            vpc: The network. The cluster is in its first private subnet, from which it must reach S3; an existing one
+                needs EMR's tag, as a warning says.
             log: Where EMR writes its logs, below `emr-logs/`. A `CleanBucket` is emptied after the cluster is gone.
             primary: The primary node's type; without core nodes it does all of the work.
             core: The nodes that also hold HDFS.
@@ -320,11 +334,20 @@ class EmrCluster(Cluster):
             name=f"{stack.stack_name}-{construct_id}",
             spec=_valid("EmrCluster", PreprocessingSpec, primary={"instance_type": primary}, release=release, **nodes),
             idle_minutes=idle,
-            place=Place(vpc=vpc, subnet=found[0]),
+            place=Place(vpc=vpc, subnet=found[0], after=_ways_out(vpc)),
             log=log,
-            log_prefix="emr-logs/",
+            log_prefix=_LOGS,
         )
-        log.grant_read_write(self.role)
+        allow_objects(self.role, log, WRITE, under=(_LOGS,), listing=(*LIST, "s3:GetBucketLocation"))
+        if log.encryption_key:
+            log.encryption_key.grant_encrypt_decrypt(self.role)
+        if found[0].node.default_child is None:
+            Annotations.of(self).add_warning_v2(
+                "shoal:emr-subnet",
+                "EMR starts nodes only in a subnet with the tag for-use-with-amazon-emr-managed-policies: true, which "
+                "this stack cannot give to an existing one; type: aws ec2 create-tags --resources SUBNET --tags "
+                "Key=for-use-with-amazon-emr-managed-policies,Value=true",
+            )
         if isinstance(log, CleanBucket):
             log.written_by(self.cluster)
         Tags.of(self).add(_TAG_EMR, stack.stack_name, include_resource_types=["AWS::EC2::SecurityGroup"])
@@ -334,6 +357,11 @@ class EmrCluster(Cluster):
     def grant_principal(self) -> iam.IPrincipal:
         """The role of the cluster's nodes."""
         return self.role.grant_principal
+
+
+def _ways_out(vpc: ec2.IVpc) -> list[IConstruct]:
+    """What nodes need of a network of the same app, routes and endpoints: to be there first, and to go last."""
+    return [vpc] if isinstance(vpc, ec2.Vpc) else []
 
 
 _Spec = TypeVar("_Spec")

@@ -65,7 +65,8 @@ def claim(requested: dict[str, str], current: str | None) -> str:
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
     """Clean up what the properties name: `Bucket`, `SecurityGroups`, `Parameters`.
 
-    A bucket with `Runs` and `Fetched`, the prefixes of `unfetched`, stays as long as a run in it was not fetched.
+    A bucket with `Runs` and `Fetched`, the prefixes of `unfetched`, stays as long as a run in it was not fetched; one
+    with `Tag`, if it does not have this tag any more, as a bucket does not that the stack keeps as another construct.
     """
     if "Bucket" in properties:
         delete_bucket(properties, milliseconds_left)
@@ -82,6 +83,9 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
     one late object would keep it from being deleted for ever.
     """
     s3, bucket = boto3.client("s3"), properties["Bucket"]
+    if "Tag" in properties and properties["Tag"] not in tags(s3, bucket):
+        print(f"{bucket} stays, because it has no tag {properties['Tag']} any more")  # noqa: T201 -- the log
+        return
     while not ("Runs" in properties and is_kept(properties)):
         empty(bucket, milliseconds_left)
         try:
@@ -94,6 +98,16 @@ def delete_bucket(properties: dict[str, Any], milliseconds_left: Callable[[], in
                 _require_time(milliseconds_left, f"something still writes into {bucket}")
                 continue
         return
+
+
+def tags(s3: "S3Client", bucket: str) -> set[str]:
+    """The keys of a bucket's tags; none of one that is gone."""
+    try:
+        return {each["Key"] for each in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]}
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("NoSuchTagSet", "NoSuchBucket"):
+            raise
+        return set()
 
 
 def is_kept(properties: dict[str, Any]) -> bool:

@@ -12,11 +12,14 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 from constructs import Construct
 
 import shoal
+from embedded.aws import EmbeddedAws
+from infra.handlers import cleanup
 from shoal.cdk import CleanBucket, EmrCluster, EmrNodes, GpuNodes
+from tests.infra.invariants import needs
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +79,51 @@ def test_buckets_of_one_name_in_two_parts_of_a_stack_are_emptied_after_their_own
         assert resources[emptied]["Type"] == "Custom::Cleanup"
         assert resources[emptied]["Properties"]["Bucket"] == {"Ref": bucket}
         assert resources[bucket]["DeletionPolicy"] == "Delete"
+
+
+def test_nodes_may_scale_their_own_group_and_their_network_is_there_before() -> None:
+    stack = Stack(App(), "Speech")
+    nodes = GpuNodes(stack, "fast", vpc=network(stack), instance_type="g5.xlarge", started=True)
+    nodes.allow_scaling()
+    resources = Template.from_stack(stack).to_json()["Resources"]
+    (group,) = (name for name, each in resources.items() if each["Type"] == "AWS::AutoScaling::AutoScalingGroup")
+    needed = needs(resources, group)
+    assert group not in needed
+    (policy,) = (each for name, each in resources.items() if name.startswith("fastScaling"))
+    assert {"Ref": group} in policy["Properties"]["PolicyDocument"]["Statement"][0]["Resource"]["Fn::Join"][1]
+    assert {each for each in resources if each.startswith("VpcNodesSubnet1")} <= needed
+    assert resources[group]["Properties"]["DesiredCapacity"] == "1"
+
+
+def test_a_subnet_that_exists_needs_emrs_tag() -> None:
+    stack = Stack(App(), "Speech")
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Theirs",
+        vpc_id="vpc-0a1b2c3d",
+        availability_zones=["us-east-1a"],
+        private_subnet_ids=["subnet-0a1b2c3d"],
+    )
+    EmrCluster(stack, "Cut", vpc=vpc, log=CleanBucket(stack, "Log"))
+    Annotations.from_stack(stack).has_warning("*", Match.string_like_regexp("aws ec2 create-tags --resources SUBNET"))
+
+
+def test_a_bucket_that_the_stack_keeps_as_another_construct_keeps_its_objects(aws: EmbeddedAws) -> None:
+    s3 = boto3.client("s3")
+    for bucket, tags in (
+        ("kept", []),
+        ("other", [{"Key": "team", "Value": "x"}]),
+        ("clean", [{"Key": "shoal:clean", "Value": "true"}]),
+    ):
+        s3.create_bucket(Bucket=bucket)
+        if tags:
+            s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tags})
+        s3.put_object(Bucket=bucket, Key="recording", Body=b"one")
+        cleanup.clean({"Bucket": bucket, "Tag": "shoal:clean"}, lambda: 10**6)
+    cleanup.clean({"Bucket": "gone", "Tag": "shoal:clean"}, lambda: 10**6)
+    assert {each["Name"] for each in s3.list_buckets()["Buckets"]} >= {"kept", "other"}
+    assert "clean" not in {each["Name"] for each in s3.list_buckets()["Buckets"]}
+    assert s3.get_object(Bucket="kept", Key="recording")["Body"].read() == b"one"
 
 
 @pytest.mark.slow
