@@ -1,6 +1,7 @@
 """What a run learns from comes to a node once, whole, and of a run that goes on its results do, too."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,14 @@ from bootstrap.agent.channel import SharedFolder
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine
 from bootstrap.agent.stage import stage
+from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
+from corpus.dataset import open_dataset
+from corpus.dataset_settings import DEFAULT
+from corpus.reading.sources import Inputs
 from corpus.stream.stream_settings import read_settings
 from corpus.text_request import TextProgress, TextRequest
+from jobs.preparation import prepare_work
 from tests.bootstrap.agent.test_documents import TEXTS
 from tests.bootstrap.agent.world import DATASET, RUN, STREAM, request
 
@@ -121,6 +127,43 @@ def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
     with pytest.raises(DataError, match=r"^s3://pile/a.txt is damaged$"):
         staged(request(**NAMED), machine, bucket)
     assert not machine.data(request(**NAMED)).exists()
+
+
+@pytest.mark.parametrize("most", [0.05, 0.0001])
+def test_a_node_that_preprocesses_has_each_text_once_and_nothing_is_left_of_the_work(
+    machine: Machine, bucket: SharedFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: float
+) -> None:
+    monkeypatch.setattr("jobs.pipeline._SMALL_BYTES", 0)  # tasks are processes, as of much input
+    monkeypatch.setattr("jobs.pipeline.CORE_BYTES", 1)
+    written = write_reviews(tmp_path / "reviews.json", texts=300)
+    work = prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), DEFAULT)
+    texts = TextRequest(
+        sources=work.sources,
+        settings=work.settings,
+        max_malformed=most,
+        allow_damaged=False,
+        plain_bytes=work.plain_bytes,
+    )
+    wanted = request(dataset=None, texts=texts, texts_name="0123456789ab")
+    folder = machine.data(wanted).parent
+    if most == 0.05:
+        told = staged(wanted, machine, bucket)
+        assert (told[-1].lines, told[-1].malformed) == (written.lines, written.malformed)
+        with open_dataset(machine.data(wanted)) as made:
+            assert len(made.train) + len(made.test) == written.distinct == 300
+        assert [path.name for path in folder.iterdir()] == ["texts-0123456789ab.h5"]
+        return
+    with pytest.raises(DataError, match="malformed") as caught:
+        staged(wanted, machine, bucket)
+    assert "--output" not in str(caught.value)
+    assert list(folder.iterdir()) == []
+
+
+def test_stopwords_of_a_file_are_not_read_for_a_request(machine: Machine, bucket: SharedFolder) -> None:
+    settings = replace(TEXTS.settings, duplicates=False, stopwords="/etc/passwd")
+    wanted = request(dataset=None, texts=replace(TEXTS, settings=settings), texts_name="0123456789ab")
+    with pytest.raises(DataError, match="'/etc/passwd' is no list of stopwords"):
+        staged(wanted, machine, bucket)
 
 
 def test_a_stream_has_its_settings_before_its_readers_start(machine: Machine, bucket: SharedFolder) -> None:
