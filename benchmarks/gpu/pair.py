@@ -73,8 +73,8 @@ def _problems(name: str, run: Mapping[str, Any], of: Mapping[str, Mapping[str, A
         problems.append(f"a loss of {run['loss']:.4f}, and {alone:.4f} on one rank")
     if run["rows_seen"] != sum(run["rows_of_ranks"]):
         problems.append("rows are missing")
-    if name == "balance" and not run["split"][0] > run["split"][1]:
-        problems.append(f"the slowed rank has {run['split'][1]} of {sum(run['split'])} rows")
+    if name == "balance" and not run["rows_of_ranks"][0] > run["rows_of_ranks"][1]:
+        problems.append(f"the slowed rank had {run['rows_of_ranks'][1]:,} of {run['rows_seen']:,} rows")
     return problems
 
 

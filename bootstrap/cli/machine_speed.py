@@ -26,11 +26,11 @@ from trainer.output.run_files import SUMMARY, read_json
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _TEXTS, _COPIES = 10_000, 40
 """Distinct reviews, and how often they are written, each time with another word: 4 MB, and 163 MB."""
-_CORE_SECONDS = 15.9
+_CORE_SECONDS = 8.8
 """What the copies take beyond the first reviews, on two busy cores of the machine that was measured (AMD EPYC, Zen 5),
-times two: the median of three, of 15.4 to 16.7."""
-_ROWS_A_SECOND = 213_000
-"""That one core of it learns of them: the median of three, of 209,000 to 224,000."""
+times two: the median of three, of 8.7 to 8.8."""
+_ROWS_A_SECOND = 239_000
+"""That one core of it learns of them: the median of three, of 229,000 to 241,000."""
 
 
 def machine_speed(bars: Bars) -> MachineSpeed:

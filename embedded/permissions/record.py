@@ -39,8 +39,13 @@ def read_checks(folder: Path) -> Iterator[Check]:
 
 
 def read_policies(folder: Path) -> dict[str, list[list[Statement]]]:
-    """The policies of each user and role that has asked for something, by `Check.who`, as they were in the end."""
-    return {line["who"]: line["policies"] for line in _lines(folder) if "policies" in line}
+    """The policies of each user and role that has asked for something, by `Check.who`: those that it had last, also of
+    a role that has asked again while its stack, with its policies, was being deleted."""
+    found: dict[str, list[list[Statement]]] = {}
+    for line in _lines(folder):
+        if "policies" in line and (any(line["policies"]) or line["who"] not in found):
+            found[line["who"]] = line["policies"]
+    return found
 
 
 def _lines(folder: Path) -> Iterator[dict[str, Any]]:
