@@ -133,14 +133,14 @@ def test_what_two_ranks_do_together_on_a_gpu_they_do_on_a_cpu(monkeypatch: pytes
 
 
 def test_a_pair_that_differs_or_shares_badly_is_told() -> None:
-    well = {"apart": 0.0, "loss": 2.0, "rows_seen": 8, "rows_of_ranks": [4, 4], "split": [5, 3]}
+    well = {"apart": 0.0, "loss": 2.0, "rows_seen": 8, "rows_of_ranks": [5, 3]}
     runs = {"one rank": well}
     assert pair._problems("exchange", well, runs) == pair._problems("balance", well, runs) == []
     assert pair._problems("exchange", {"error": "no GPU"}, runs) == ["no GPU"]
     assert pair._problems("exchange", {**well, "apart": 1e-7}, runs) == ["weights differed by 1e-07"]
     assert pair._problems("exchange", {**well, "loss": 2.01}, runs) == ["a loss of 2.0100, and 2.0000 on one rank"]
     assert pair._problems("averages", {**well, "rows_seen": 9}, runs) == ["rows are missing"]
-    assert pair._problems("balance", {**well, "split": [4, 4]}, runs) == ["the slowed rank has 4 of 8 rows"]
+    assert pair._problems("balance", {**well, "rows_of_ranks": [4, 4]}, runs) == ["the slowed rank had 4 of 8 rows"]
 
 
 @pytest.mark.slow
