@@ -7,7 +7,8 @@ BIN := .venv/bin
 EMR_WHEELS := --python-version 3.11
 EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
 GPU := build/wheels/gpu.zip
-# Half a gigabyte, for topologies with inputs alone: setup does not make it, but keeps one that is there up to date.
+# Half a gigabyte, for topologies whose nodes read texts alone: setup does not make it, but keeps one that is there up to
+# date.
 INPUTS := build/wheels/gpu-inputs.zip
 # A browser for tests that look at pages, by npm; nothing of it is the machine's.
 BROWSER := tests/browser
@@ -44,7 +45,7 @@ help: ## say what there is
 
 setup: .venv/.ready ## install what Shoal runs with; quick when nothing changed
 
-inputs: $(INPUTS) ## fetch what nodes install to read texts, for topologies with `inputs`: 515 MB
+inputs: $(INPUTS) ## fetch what nodes install to read texts, for topologies with `inputs` or `on: node`: 544 MB
 
 demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy` to nothing left
 	@shoal demo

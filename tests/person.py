@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ def make_repository_whose_cluster_installs_nothing(folder: Path) -> Path:
     for architecture in ("x86_64", "arm64"):
         (wheels / f"emr-{architecture}.zip").write_bytes(b"nothing, as nobody installs it")
     return folder
+
+
+def install_from_this_machine(person: "Person") -> None:
+    """Have nodes that read texts install from the wheels of this machine: what is deployed lists the libraries."""
+    (person.repository / "build").unlink()
+    wheels = person.repository / "build" / "wheels"
+    wheels.mkdir(parents=True)
+    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
+    with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
+        archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
 
 
 def give_first_boot(repository: Path, script: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from bootstrap.removal.inventory import inventory, left_over
 from corpus.dataset import open_dataset
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.aws import refused
-from tests.person import ROOT, Person
+from tests.person import ROOT, Person, install_from_this_machine
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
@@ -36,12 +35,7 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
     made = Person(aws, folder / "repository")
-    (made.repository / "build").unlink()
-    wheels = made.repository / "build" / "wheels"
-    wheels.mkdir(parents=True)
-    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
-    with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
-        archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
+    install_from_this_machine(made)
     cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
     boto3.client("s3").create_bucket(Bucket="my-reviews")
     before = inventory()

@@ -45,18 +45,18 @@ def machine_speed(bars: Bars) -> MachineSpeed:
             for number in range(_COPIES):
                 file.write(text.replace(b'"reviewText": "', b'"reviewText": "Lot %d. ' % number))
         size = many.stat().st_size
-        bars.note("preprocessing, for ten seconds")
+        bars.note("preprocessing")
         _preprocessed(few)  # loads what all of it needs
         start, _ = _preprocessed(few)
         seconds, rows = _preprocessed(many)
-        bars.note("training fastText's model, for ten seconds")
+        if seconds <= start:
+            raise ShoalError(f"other work made {_COPIES} times the reviews take no longer than a few; measure again")
+        bars.note("training fastText's model")
         data = BriefDataset(256, many.with_suffix("") / "dataset.h5", rows)
         config = configured({"model": "fasttext", "epochs": 1, "data": data.path, "output": folder / "run"})
         with _without_gpus():
             (run,) = train_briefly(config, [data], ThisMachine(1), bars)
         rate = (read_json(run / SUMMARY) or {})["samples_per_second"]
-    if seconds <= start:
-        raise ShoalError(f"other work made {_COPIES} times the reviews take no longer than a few; measure again")
     # Of many cores only so many have work; the others count as they do.
     used = min(cores(), max(1, size // CORE_BYTES))
     return MachineSpeed(together=_CORE_SECONDS / (seconds - start) * cores() / used, alone=rate / _ROWS_A_SECOND)
