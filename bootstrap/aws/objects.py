@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bootstrap.aws.paths import path_below
+from bootstrap.aws.resumed_upload import upload_in_parts
 from bootstrap.progress import Bars
 from common.errors import ShoalError, explain_os_error
 from common.files import whole_file
@@ -47,8 +48,9 @@ def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
 def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) -> list[str]:
     """Upload files to a folder, except unchanged ones that are there already.
 
-    Returns their addresses, with `safe_name`s. A file counts as unchanged when its size and time of change are those
-    that its object was uploaded with. Raises ShoalError when two files have the same name.
+    A large file goes on where an earlier upload of it ended. Returns their addresses, with `safe_name`s. A file counts
+    as unchanged when its size and time of change are those that its object was uploaded with. Raises ShoalError when
+    two files have the same name.
     """
     names = [safe_name(path.name) for path in files]
     if len(set(names)) < len(names):
@@ -64,7 +66,8 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         changed = str(path.stat().st_mtime_ns)
         if _made_with(client, S3Path(folder.bucket, key)) != (size, changed):
             there = S3Path(folder.bucket, key)
-            s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
+            copy = s3.upload if size <= _CHUNK_BYTES else upload_in_parts
+            copy(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
         done += size
         bars.at(done)
     return [str(S3Path(folder.bucket, folder.key + name)) for name in names]
@@ -117,8 +120,8 @@ def download(
 
 
 def is_marker(key: str, size: int) -> bool:
-    """Whether an object only represents a folder; AWS's console creates such objects."""
-    return key.endswith("/") and not size
+    """Whether an object only represents a folder, as AWS's console creates them, or was not written whole."""
+    return (key.endswith("/") and not size) or cleanup.is_partial(key)
 
 
 def save(
