@@ -1,5 +1,6 @@
 """Every shipped topology that AWS can start, deployed and destroyed by the real CDK command, one after the other on one
-emulator; and of the reference's, whose others differ from these in types and numbers alone, one of each shape.
+emulator; and of the reference's and of those that measure scaling, whose others differ from these in types and numbers
+alone, one of each shape.
 
 CloudFormation and the roles have Shoal's policies for them, and nobody is refused anything.
 """
@@ -24,9 +25,10 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 SHIPPED = cdk.ROOT / "topologies"
 
-SHAPES = ("reference-1g3", "reference-2g3x16-2gpu", "reference-3g3-1p2", "reference-emr-8")
-"""A node without a share, nodes with one and with idle GPUs, two groups beside a cluster, and a cluster alone."""
-NAMES = [name for name in topology.names(SHIPPED) if name in SHAPES or not name.startswith("reference-")]
+SHAPES = ("reference-1g3", "reference-2g3x16-2gpu", "reference-3g3-1p2", "reference-emr-8", "scaling-a10g-l4-t4")
+"""A node without a share, nodes with one and with idle GPUs, two groups beside a cluster, a cluster alone, and three
+groups with a share."""
+NAMES = [name for name in topology.names(SHIPPED) if name in SHAPES or not name.startswith(("reference-", "scaling-"))]
 
 Run = Callable[..., None]
 
