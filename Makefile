@@ -67,6 +67,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	lint-imports
 	mkdocs build --quiet
 	shellcheck .ci/run $(wildcard bootstrap/*/*/*.sh)
+	hadolint Dockerfile
 	pytest --quiet -m lint
 
 reference: .venv/.ready-dev ## make the reference of the package shoal, build/reference/index.html

@@ -18,6 +18,7 @@ from embedded.nodes import endpoints, filters, instance_types, metadata, scaling
 from embedded.nodes.machine import Machines
 from embedded.permissions import checks, identities
 from embedded.permissions.credentials import USER_FILE
+from embedded.sagemaker import api as sagemaker
 from embedded.seams import routing
 from embedded.services import functions, storage
 
@@ -45,6 +46,7 @@ def main() -> None:
     group_type.install(scaling.install(machines, faults))
     api.install(machines, faults)
     metrics.install()
+    sagemaker.install(machines, faults)
     dependencies.install(faults)
     registry.install(faults)
     execution.install()

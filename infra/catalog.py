@@ -125,6 +125,9 @@ class PriceList(_Entry):
     source: str
     instances: Mapping[str, float]
     emr: Mapping[str, float] = Field(default_factory=dict, description="what EMR adds")
+    sagemaker: Mapping[str, float] = Field(
+        default_factory=dict, description="what SageMaker takes for training on a type, in place of `instances`"
+    )
     other: Prices = Prices()
     zones: Mapping[str, Sequence[str]] = Field(
         default_factory=dict, description="the ids of the zones that offer a type; empty: not known"
@@ -137,6 +140,10 @@ class PriceList(_Entry):
     def emr_hourly(self, name: str) -> float:
         """Dollars an hour that EMR adds to a type. Raises TopologyError when the list has none."""
         return self._price(self.emr.get(find(name).name), f"{name} has no EMR price")
+
+    def managed_hourly(self, name: str) -> float:
+        """Dollars an hour of training on a type by SageMaker. Raises TopologyError when the list has none."""
+        return self._price(self.sagemaker.get(find(name).name), f"training by SageMaker on {name} has no price")
 
     def volume_hourly(self, gib: int) -> float:
         """Dollars an hour of a gp3 volume. Raises TopologyError when the list has no price for it."""

@@ -7,7 +7,7 @@ these on the buckets and groups: then the function runs after everything that wr
 
 from collections.abc import Sequence
 
-from aws_cdk import CustomResource, Duration, Stack
+from aws_cdk import ArnFormat, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
@@ -15,9 +15,11 @@ from constructs import Construct
 
 from infra import topology
 from infra.functions import function
+from infra.handlers.cleanup import job_prefix
 from infra.roles import READ, accept_pattern, allow, allow_objects, explain, region_in_rule
 
 _CHILD = "Cleanup"
+_COLON = ArnFormat.COLON_RESOURCE_NAME
 _LONGEST = Duration.minutes(15)
 
 
@@ -67,6 +69,22 @@ class Cleanup(Construct):
         arns = [Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
         allow(self.role, ["ssm:DeleteParameters"], arns)
         return self._resource("Parameters", {"Parameters": list(parameters)})
+
+    def stop_jobs(self, deployment: str, logs: str) -> CustomResource:
+        """Stop the deployment's training jobs of SageMaker, and delete what they printed into the log group `logs`."""
+        stack, jobs = Stack.of(self), f"{job_prefix(deployment)}-*"
+        allow(self.role, ["sagemaker:ListTrainingJobs"], ["*"])
+        job = stack.format_arn(service="sagemaker", resource="training-job", resource_name=jobs)
+        allow(self.role, ["sagemaker:StopTrainingJob", "sagemaker:ListTags"], [job])
+        group = stack.format_arn(service="logs", resource="log-group", resource_name=logs, arn_format=_COLON)
+        allow(self.role, ["logs:DescribeLogStreams", "logs:DeleteLogStream"], [group, f"{group}:log-stream:{jobs}"])
+        region = region_in_rule(stack)
+        for pattern in (
+            f"sagemaker:{region}:<AWS::AccountId>:training-job/{jobs}",
+            f"logs:{region}:<AWS::AccountId>:log-group:{logs}:log-stream:{jobs}",
+        ):
+            accept_pattern(self.role, f"arn:<AWS::Partition>:{pattern}", "The deployment's jobs, by their names.")
+        return self._resource("Jobs", {"Jobs": deployment, "Tag": topology.TAG_DEPLOYMENT})
 
     def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup], name: str) -> CustomResource:
         """Remove the rules of these groups that refer to other groups, before the groups are deleted."""

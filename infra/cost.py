@@ -19,6 +19,8 @@ from infra.topology_error import TopologyError
 
 Since = Literal["always", "deploy", "train"]
 _IN_ADVANCE = " (a Capacity Block, paid in advance: at most)"
+JOBS = "jobs"
+"""The part of what training jobs of SageMaker cost."""
 READING = "reading"
 """The part of what readers cost, which run during a training on a stream alone."""
 EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
@@ -62,7 +64,12 @@ def rows(topology: Topology, *, on: datetime.date | None = None) -> list[Row]:
     `on` selects the price list of a day; the default is the newest list. Raises TopologyError where none is as old.
     """
     prices = catalog.prices(topology.region, on=on)
-    return [*_preprocessing(topology, prices), *_training(topology, prices), *_network(topology, prices)]
+    return [
+        *_preprocessing(topology, prices),
+        *_training(topology, prices),
+        *_managed(topology, prices),
+        *_network(topology, prices),
+    ]
 
 
 def unknown(topology: Topology) -> list[str]:
@@ -90,7 +97,9 @@ def hourly_fixed(topology: Topology) -> float:
 
 def hourly_of_run(topology: Topology) -> float:
     """Dollars an hour of the nodes that train. Raises TopologyError when a price is missing."""
-    prices = catalog.prices(topology.region)
+    prices, managed = catalog.prices(topology.region), topology.managed
+    if managed and not topology.training:
+        return managed.count * prices.managed_hourly(managed.ec2_type)
     return sum(group.count * training_node(group.instance_type, prices) for group in topology.trainers)
 
 
@@ -183,8 +192,21 @@ def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
         yield _volumes(part, group.count, sizing.GPU_ROOT_GIB, prices, since=since)
 
 
+def _managed(topology: Topology, prices: PriceList) -> Iterator[Row]:
+    if (spec := topology.managed) is not None:
+        yield Row(
+            part=JOBS,
+            item=f"{spec.instance_type} of SageMaker",
+            quantity=spec.count,
+            unit_price=known(prices.managed_hourly, spec.ec2_type),
+            since="train",
+            at_most=spec.market == "spot",
+            instance=True,
+        )
+
+
 def _network(topology: Topology, prices: PriceList) -> Iterator[Row]:
-    if topology.network.vpc is not None:
+    if topology.network.vpc is not None or not topology.has_nodes:
         return
     parts = []
     if topology.network.shell:

@@ -9,7 +9,9 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra import catalog, cost, sizing, topology
-from infra.roles import accept_keys
+from infra.handlers.cleanup import job_prefix
+from infra.managed_spec import ManagedSpec
+from infra.roles import accept_keys, accept_pattern, region_in_rule
 from infra.stack_guard import StackGuard
 
 
@@ -40,6 +42,7 @@ class Guard(StackGuard):
                 "account": topology.guard_parameter(deployment),
                 "extension": topology.extension_parameter(deployment),
                 **found,
+                **(_jobs(spec.managed, deployment, spec.region) if spec.managed else {}),
             },
         )
         if spec.guard.budget and (unpriced := found["unpriced"]):
@@ -50,6 +53,15 @@ class Guard(StackGuard):
         self.grant("s3", "GetObject", "PutObject", on=data.arn_for_objects(requests))
         self.grant("s3", "GetObject", on=data.arn_for_objects(runs))
         accept_keys(self.role, data, runs)
+        if spec.managed:
+            jobs = Stack.of(self).format_arn(
+                service="sagemaker", resource="training-job", resource_name=f"{job_prefix(deployment)}-*"
+            )
+            self.grant("sagemaker", "ListTrainingJobs", on="*")
+            self.grant("sagemaker", "StopTrainingJob", on=jobs)
+            region = region_in_rule(Stack.of(self))
+            named = f"arn:<AWS::Partition>:sagemaker:{region}:<AWS::AccountId>:training-job/{job_prefix(deployment)}-*"
+            accept_pattern(self.role, named, "The deployment's jobs, by their names.")
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:
@@ -68,3 +80,9 @@ def prices(spec: topology.Topology) -> dict[str, object]:
         "standing": cost.hourly_fixed(spec),
         "unpriced": ", ".join(cost.unknown(spec)),
     }
+
+
+def _jobs(spec: ManagedSpec, deployment: str, region: str) -> dict[str, object]:
+    """How its training jobs are known, and the dollars an hour of one."""
+    hourly = cost.known(catalog.prices(region).managed_hourly, spec.ec2_type) or 0.0
+    return {"jobs": job_prefix(deployment), "job": spec.count * hourly}

@@ -36,5 +36,6 @@ def missing(spec: Topology, root: Path) -> Iterator[Path]:
     """The archives that the topology's nodes install and the repository at `root` does not have."""
     if spec.preprocessing and not (root / of_cluster(spec.preprocessing)).exists():
         yield of_cluster(spec.preprocessing)
-    if spec.training and not (root / of_gpu_nodes(spec)).exists():
+    installs = spec.training or (spec.managed and not spec.managed.image)
+    if installs and not (root / of_gpu_nodes(spec)).exists():
         yield of_gpu_nodes(spec)

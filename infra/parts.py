@@ -26,7 +26,8 @@ GroupMarket = Literal["on-demand", "spot", "capacity-block"]
 Start = Literal["train", "deploy"]
 Role = Literal["train", "read"]
 
-_MARKET = "on-demand, or spot for AWS's spare capacity, cheaper and taken back at any time"
+MARKET = "on-demand, or spot for AWS's spare capacity, cheaper and taken back at any time"
+"""The description of a field that chooses between these."""
 ImageId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
 _IMAGE = "the id of a machine image of yours, or nothing for AWS's"
 
@@ -45,18 +46,20 @@ def known_region(value: str) -> str:
     return value
 
 
-def _of_today() -> list[catalog.InstanceType]:
+def of_today() -> list[catalog.InstanceType]:
+    """The types that AWS starts."""
     return [row for row in catalog.catalog().types.values() if not row.retired]
 
 
-def _similar(name: str, usable: Sequence[str]) -> str:
+def similar(name: str, usable: Sequence[str]) -> str:
+    """Those of the usable types whose names are most like this one."""
     return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
 
 
 def _runs_emr(value: str) -> str:
     if not catalog.find(value).runs_emr:
-        usable = [row.name for row in _of_today() if row.runs_emr]
-        raise ValueError(f"'{value}' does not run preprocessing (EMR); take {_similar(value, usable)}.")
+        usable = [row.name for row in of_today() if row.runs_emr]
+        raise ValueError(f"'{value}' does not run preprocessing (EMR); take {similar(value, usable)}.")
     return value
 
 
@@ -78,7 +81,7 @@ class Primary(TopologyPart):
     """The node that manages the cluster and runs the last step, the merge."""
 
     instance_type: EmrType = Field(description="an instance type", examples=["m5.xlarge"])
-    market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
+    market: Market = Field(default="on-demand", description=MARKET, examples=["on-demand"])
 
 
 class WorkersSpec(TopologyPart):
@@ -86,7 +89,7 @@ class WorkersSpec(TopologyPart):
 
     instance_type: EmrType = Field(description="an instance type", examples=["m5.xlarge"])
     count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
-    market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
+    market: Market = Field(default="on-demand", description=MARKET, examples=["on-demand"])
 
 
 class Scaling(TopologyPart):
@@ -165,11 +168,11 @@ class PreprocessingSpec(TopologyPart):
         for role, group in self.workers:
             name = group.instance_type
             if catalog.find(name).architecture != self.architecture:
-                usable = [row.name for row in _of_today() if row.runs_emr and row.architecture == self.architecture]
+                usable = [row.name for row in of_today() if row.runs_emr and row.architecture == self.architecture]
                 raise FieldError(
                     f"{name} is {catalog.find(name).architecture}, but the primary node's {self.primary.instance_type} "
                     f"is {self.architecture}, and all nodes of a cluster need the same architecture, because they get "
-                    f"the same libraries; take {_similar(name, usable)}.",
+                    f"the same libraries; take {similar(name, usable)}.",
                     role,
                     "instance_type",
                 )
@@ -206,7 +209,7 @@ class NodeGroup(TopologyPart):
     """0 in a group that reads, which cannot give the field."""
     market: GroupMarket = Field(
         default="on-demand",
-        description=f"{_MARKET}, or capacity-block for a Capacity Block, which is paid in advance",
+        description=f"{MARKET}, or capacity-block for a Capacity Block, which is paid in advance",
         examples=["on-demand"],
     )
     reservation: str | None = Field(
@@ -245,13 +248,13 @@ class NodeGroup(TopologyPart):
         if self.role != "read":
             return self
         if not can_read(row):
-            usable = [each.name for each in _of_today() if can_read(each)]
+            usable = [each.name for each in of_today() if can_read(each)]
             why = (
                 "has GPUs, which a group that reads would leave idle"
                 if row.gpu
                 else f"is {row.architecture}, but the machine image of those who read and train is x86_64"
             )
-            raise FieldError(f"'{row.name}' {why}; take {_similar(row.name, usable)}.", "instance_type")
+            raise FieldError(f"'{row.name}' {why}; take {similar(row.name, usable)}.", "instance_type")
         if "gpus" in self.model_fields_set:
             raise FieldError("a group that reads has none; leave `gpus` out.", "gpus")
         return self
@@ -262,10 +265,8 @@ class NodeGroup(TopologyPart):
         if self.role != "train":
             return self
         if row.gpu is None:
-            usable = [each.name for each in _of_today() if each.gpu]
-            raise FieldError(
-                f"'{row.name}' has no GPU to train on; take {_similar(row.name, usable)}.", "instance_type"
-            )
+            usable = [each.name for each in of_today() if each.gpu]
+            raise FieldError(f"'{row.name}' has no GPU to train on; take {similar(row.name, usable)}.", "instance_type")
         if self.gpus > row.gpu.count:
             raise FieldError(
                 f"{row.name} has {row.gpu.count}, fewer than {self.gpus}; write at most {row.gpu.count}.", "gpus"
@@ -283,9 +284,9 @@ class NodeGroup(TopologyPart):
     @model_validator(mode="after")
     def _the_type_has_efa(self) -> Self:
         if self.efa and catalog.find(self.instance_type).efa is None:
-            usable = [row.name for row in _of_today() if row.efa]
+            usable = [row.name for row in of_today() if row.efa]
             raise FieldError(
-                f"EC2 gives {self.instance_type} no EFA; leave it out, or take {_similar(self.instance_type, usable)}.",
+                f"EC2 gives {self.instance_type} no EFA; leave it out, or take {similar(self.instance_type, usable)}.",
                 "efa",
             )
         return self

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from infra.libraries import describe_missing
-from infra.roles import READ, accept_pattern, allow, explain
+from infra.roles import LIST, READ, accept_pattern, allow, explain
 
 _JUNK = ("__pycache__", "*.pyc", ".*")
 
@@ -45,14 +45,17 @@ class Payload(Construct):
         ]
         self.code, self.wheels, self.script = (asset.s3_object_url for asset in self._assets)
 
-    def allow_download(self, role: iam.Role) -> None:
-        """Let the role read these objects and no other asset of the account.
+    def allow_download(self, role: iam.Role, *, listing: bool = False) -> None:
+        """Let the role read these objects and no other asset of the account; `listing`: also list their names.
 
         The account may have a KMS key of its own for assets (`cdk bootstrap --bootstrap-kms-key-id`), which a template
         cannot know. So S3 may use any key for the role, but only for the bucket of the assets.
         """
         allow(role, READ, [asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets])
         stack, bucket = Stack.of(self), self._assets[0].bucket.bucket_arn
+        if listing:
+            names = [asset.s3_object_key for asset in self._assets]
+            allow(role, LIST, [bucket], {"StringEquals": {"s3:prefix": names}})
         allow(
             role,
             ["kms:Decrypt"],

@@ -15,6 +15,9 @@ from constructs import Construct, IConstruct
 from infra import gateway, libraries, parts, preflight, topology
 from infra.cleanup import Cleanup
 from infra.guard import Guard
+from infra.handlers.cleanup import JOB_LOGS
+from infra.managed import Managed
+from infra.managed_spec import ManagedSpec
 from infra.network import Network
 from infra.payload import Payload
 from infra.preprocessing import Preprocessing
@@ -35,13 +38,14 @@ _AGENT = ("bootstrap/__init__.py", "bootstrap/agent")
 class ShoalStack(Stack):
     """All resources of one deployment; a part that the topology omits is not created."""
 
-    network: Network
+    network: Network | None
     buckets: Buckets
     share: Share | None
     cleanup: Cleanup
     guard: Guard
     preprocessing: Preprocessing | None
     training: Training | None
+    managed: Managed | None
 
     def __init__(
         self,
@@ -79,15 +83,19 @@ class ShoalStack(Stack):
         if spec.permissions_boundary:
             limits = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", spec.permissions_boundary)
             iam.PermissionsBoundary.of(self).apply(limits)
-        self.network = Network(
-            self, "Network", spec=spec.network, zone=spec.zone, through=gateway.statements(self, spec)
-        )
+        self.network = self._network() if spec.has_nodes else None
         self.buckets = Buckets(self, "Buckets", spec=spec.data, key=self._key)
-        self.share = self._share() if spec.share == "efs" else None
+        self.share = self._share(self.network) if spec.share == "efs" and self.network else None
         self.cleanup = Cleanup.of(self)
         self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.buckets.data)
-        self.preprocessing = self._preprocessing(spec.preprocessing) if spec.preprocessing else None
-        self.training = self._training(spec.training) if spec.training else None
+        self.preprocessing = self.training = self.managed = None
+        if self.network and spec.preprocessing:
+            self.preprocessing = self._preprocessing(spec.preprocessing, self.network)
+        if self.network and spec.training:
+            self.training = self._training(spec.training, self.network)
+        if spec.managed:
+            self.managed = self._managed(spec.managed)
+        self._jobs = self.cleanup.stop_jobs(deployment, JOB_LOGS) if self.managed else None
         self._grant()
         self._clean()
         self._watch()
@@ -95,11 +103,15 @@ class ShoalStack(Stack):
         if not emulated:
             self._refuse()
 
-    def _share(self) -> Share:
-        subnets = ec2.SubnetSelection(subnets=self.network.subnets)
-        return Share(self, "Share", vpc=self.network.vpc, vpc_subnets=subnets, encryption_key=self._key)
+    def _network(self) -> Network:
+        through = gateway.statements(self, self._spec)
+        return Network(self, "Network", spec=self._spec.network, zone=self._spec.zone, through=through)
 
-    def _preprocessing(self, spec: parts.PreprocessingSpec) -> Preprocessing:
+    def _share(self, network: Network) -> Share:
+        subnets = ec2.SubnetSelection(subnets=network.subnets)
+        return Share(self, "Share", vpc=network.vpc, vpc_subnets=subnets, encryption_key=self._key)
+
+    def _preprocessing(self, spec: parts.PreprocessingSpec, network: Network) -> Preprocessing:
         return Preprocessing(
             self,
             "Preprocessing",
@@ -107,7 +119,7 @@ class ShoalStack(Stack):
             idle_minutes=self._spec.guard.idle_minutes,
             deployment=self._deployment,
             generation=self._generation,
-            network=self.network,
+            network=network,
             log=self.buckets.log,
             payload=self._payload(
                 "emr",
@@ -117,7 +129,7 @@ class ShoalStack(Stack):
             ),
         )
 
-    def _training(self, node_groups: Sequence[parts.NodeGroup]) -> Training:
+    def _training(self, node_groups: Sequence[parts.NodeGroup], network: Network) -> Training:
         return Training(
             self,
             "Training",
@@ -128,7 +140,7 @@ class ShoalStack(Stack):
                 "SHARE_KIND": self._spec.share or "none",
                 "SHARE_ID": self.share.files.file_system_id if self.share else "",
             },
-            network=self.network,
+            network=network,
             share=self.share,
             payload=self._payload(
                 "gpu",
@@ -145,6 +157,15 @@ class ShoalStack(Stack):
             key=self._key,
         )
 
+    def _managed(self, spec: ManagedSpec) -> Managed:
+        payload = self._payload(
+            "managed",
+            wheels=libraries.of_gpu_nodes(self._spec),
+            packages=("common", "corpus", "trainer"),
+            script="nodes/managed/start.sh",
+        )
+        return Managed(self, "Managed", spec=spec, payload=payload)
+
     def _payload(self, kind: str, *, wheels: Path, packages: Sequence[str], script: str) -> Payload:
         return Payload(
             self,
@@ -158,7 +179,7 @@ class ShoalStack(Stack):
     def _grant(self) -> None:
         """Grant all permissions of the stack, except those that a construct needs for its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
-        if self.preprocessing:
+        if self.preprocessing and self.network:
             role = self.preprocessing.role
             self.preprocessing.payload.allow_download(role)
             allow_objects(role, raw, READ, listing=_HADOOP_LISTS)
@@ -170,7 +191,7 @@ class ShoalStack(Stack):
             allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.preprocessing.primary)
             self.network.allow_from(self.preprocessing.workers)
-        if self.training:
+        if self.training and self.network:
             role = self.training.role
             self.training.payload.allow_download(role)
             allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX, topology.REQUESTS_PREFIX))
@@ -184,8 +205,16 @@ class ShoalStack(Stack):
             self.network.allow_from(self.training.nodes)
             if self.share:
                 self.share.allow_from(self.training.nodes, role)
+        if self.managed:
+            role = self.managed.role
+            allow_objects(role, data, READ, under=(topology.DATASETS_PREFIX,))
+            allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX,))
+            allow_objects(role, data, WRITE, under=(topology.MODELS_PREFIX,))
+            explain(role, ["s3:AbortMultipartUpload", "s3:DeleteObject"], "SageMaker keeps checkpoints as they are.")
+            allow_inputs(role, self._spec.inputs)
+            self.managed.accept_findings()
         if self._key:
-            nodes = [each.role for each in (self.preprocessing, self.training) if each]
+            nodes = [each.role for each in (self.preprocessing, self.training, self.managed) if each]
             for role in (*nodes, self.guard.role, self.cleanup.role):
                 allow(role, ["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
         self.cleanup.allow_revoke_group_rules(topology.TAG_DEPLOYMENT, self._deployment)
@@ -194,6 +223,8 @@ class ShoalStack(Stack):
         """Clean up on deletion, at the right time: CloudFormation deletes in reverse order of these dependencies."""
         for emptied in self.buckets.emptied:
             _before(emptied, self._machines())
+        if self.managed and self._jobs:
+            _before(self.managed, [self._jobs])
         written = (topology.extension_parameter(self._deployment), topology.guard_parameter(self._deployment))
         _before(self.cleanup.delete_parameters(written), [self.guard])
 
@@ -201,13 +232,14 @@ class ShoalStack(Stack):
         """Create the claim first, then the guard, then what costs by the hour, and the network, whose deletion can take
         a second try; delete in the opposite order."""
         _before(self.cleanup.claim(**self._claim), [self.guard, *self._machines()])
-        shared = [self.share] if self.share else []
-        _before(self.guard, [*self._machines(), self.network, *shared])
+        shared = [each for each in (self.network, self.share) if each]
+        _before(self.guard, [*self._machines(), *shared])
 
     def _machines(self) -> list[IConstruct]:
         """The node groups and the cluster, which write to buckets."""
         groups: list[IConstruct] = [*self.training.groups] if self.training else []
-        return [*groups, *([self.preprocessing.cluster] if self.preprocessing else [])]
+        jobs = [self.managed, self._jobs] if self.managed and self._jobs else []
+        return [*groups, *([self.preprocessing.cluster] if self.preprocessing else []), *jobs]
 
     def _output(self) -> None:
         values = {
@@ -225,6 +257,8 @@ class ShoalStack(Stack):
             values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._spec.share
         if self._spec.inputs:
             values[topology.OUTPUT_INPUTS] = " ".join(self._spec.inputs)
+        if self.managed:
+            values[topology.OUTPUT_MANAGED] = self.managed.output(beside=bool(self._spec.training))
         if self._spec.max_dollars:
             values[topology.OUTPUT_MAX_DOLLARS] = str(self._spec.max_dollars)
         for name, value in values.items():

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 
 from infra import addresses, document, parts
 from infra.document import FieldError
+from infra.managed_spec import REGIONS, ManagedSpec
 from infra.on_node import OnNode
 from infra.topology_error import TopologyError
 
@@ -48,6 +49,8 @@ OUTPUT_INPUTS = "Inputs"
 """The addresses that the topology names as inputs, separated by spaces; absent where it names none."""
 OUTPUT_ON_NODE = "PreprocessingNode"
 """Where the node of a deployment preprocesses: its instance type."""
+OUTPUT_MANAGED = "ManagedTraining"
+"""Where SageMaker trains: what its jobs have in common, as JSON (infra/managed.py)."""
 OUTPUT_MAX_DOLLARS = "MaxDollars"
 """The most dollars that the nodes of a run may cost; absent where the topology sets no limit."""
 OUTPUT_GENERATION = "Generation"
@@ -67,6 +70,8 @@ END_NAME = "ended.json"
 FETCHED_PREFIX = "runs_fetched/"
 """Where `RUN.json` says in the data bucket which objects of a run were fetched: the ETag of each, by its name. It sorts
 after `RUNS_PREFIX`, so that an interrupted deletion, which is in this order, leaves no fetched run without it."""
+MODELS_PREFIX = "models/"
+"""Where SageMaker writes the model of each of its jobs once more, as it hands models on."""
 DATASETS_PREFIX = "datasets/"
 """Where preprocessing leaves each dataset in the data bucket."""
 WORK_PREFIX = "work/"
@@ -177,6 +182,11 @@ class Topology(OnNode):
         description="a list of node groups",
         examples=["[{instance_type: g5.xlarge, count: 1}]"],
     )
+    managed: ManagedSpec | None = Field(
+        default=None,
+        description="the fields of training jobs of SageMaker, in place of node groups or beside them",
+        examples=["{instance_type: ml.g5.xlarge}"],
+    )
     max_dollars: float | None = Field(
         default=None,
         gt=0,
@@ -218,14 +228,19 @@ class Topology(OnNode):
         return tuple(group for group in self.training if group.role == "read")
 
     @property
+    def has_nodes(self) -> bool:
+        """Whether anything of it is in a network."""
+        return self.preprocessing is not None or bool(self.training)
+
+    @property
     def gpu_nodes(self) -> int:
         """How many GPU nodes there are when all groups are scaled up."""
         return sum(group.count for group in self.trainers)
 
     @model_validator(mode="after")
     def _something_to_do(self) -> Self:
-        if self.preprocessing is None and not self.training:
-            raise ValueError("there is neither `preprocessing` nor `training`; add at least one of the two.")
+        if self.preprocessing is None and not self.training and self.managed is None:
+            raise ValueError("there is none of `preprocessing`, `training` and `managed`; add at least one of them.")
         return self
 
     @model_validator(mode="after")
@@ -255,14 +270,12 @@ class Topology(OnNode):
         return key
 
     @model_validator(mode="after")
-    def _nodes_for_a_share(self) -> Self:
+    def _parts_for_others(self) -> Self:
+        if self.managed and not self.managed.image and self.region not in REGIONS:
+            raise FieldError(f"where AWS's image is in {self.region} is not known; name one in `image`.", "managed")
         if self.share and not self.training:
             raise FieldError("there is no `training` that could use it; leave `share` out.", "share")
-        return self
-
-    @model_validator(mode="after")
-    def _runs_for_a_limit(self) -> Self:
-        if self.max_dollars and not self.training:
+        if self.max_dollars and not (self.training or self.managed):
             raise FieldError("there is no `training` that it could limit; leave `max_dollars` out.", "max_dollars")
         return self
 

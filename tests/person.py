@@ -41,14 +41,16 @@ def make_repository_whose_cluster_installs_nothing(folder: Path) -> Path:
     return folder
 
 
-def install_from_this_machine(person: "Person") -> None:
-    """Have nodes that read texts install from the wheels of this machine: what is deployed lists the libraries."""
+def install_from_this_machine(person: "Person", archive: str = "gpu-inputs") -> None:
+    """Have nodes that read texts, or others, install from the wheels of this machine: what is deployed lists the
+    libraries."""
     (person.repository / "build").unlink()
     wheels = person.repository / "build" / "wheels"
     wheels.mkdir(parents=True)
-    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
-    with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
-        archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
+    named = ("requirements.txt", "inputs.txt") if archive == "gpu-inputs" else ("requirements.txt",)
+    lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in named)
+    with zipfile.ZipFile(wheels / f"{archive}.zip", "w") as made:
+        made.writestr("requirements.txt", "".join(path.read_text() for path in lists))
 
 
 def give_first_boot(repository: Path, script: str) -> None:

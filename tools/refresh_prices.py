@@ -26,6 +26,7 @@ from common.display import plural
 from common.errors import ShoalError
 from infra import caller, catalog
 from infra.catalog import PriceList, Prices
+from infra.managed_spec import PREFIX
 from infra.parts import known_region
 from infra.topology_error import TopologyError
 
@@ -162,6 +163,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     if not instances:
         raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
+    managed = _by_type(pricing, "AmazonSageMaker", region, {"component": "Training"})
     found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
     earlier = before.other.model_dump() if before else {}
     kept = [name for name, price in found.items() if price is None and earlier.get(name) is not None]
@@ -175,6 +177,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
         other=Prices.model_validate(found | {name: earlier[name] for name in kept}),
         instances=instances,
         emr={name: emr[name] for name in instances if types[name].runs_emr and name in emr},
+        sagemaker={name: managed[name] for name in instances if name in managed},
         zones={name: zones[name] for name in types if name in zones},
     )
     return PriceRefresh(today=today_list, before=before, kept=kept)
@@ -224,7 +227,8 @@ def _by_type(pricing: "PricingClient", service: str, region: str, filters: Mappi
     """Dollars an hour by instance type; the highest where several products match."""
     found: dict[str, float] = {}
     for attributes, price in _products(pricing, service, region, filters):
-        name = attributes.get("instanceType", "")
+        name = attributes.get("instanceName") or attributes.get("instanceType", "")
+        name = name.removeprefix(PREFIX).removesuffix("-Training")
         if name in catalog.catalog().types and price > 0:
             found[name] = max(price, found.get(name, 0.0))
     return found
@@ -282,6 +286,7 @@ def _zones(ec2: "EC2Client") -> dict[str, list[str]]:
 
 def _flat(prices: PriceList) -> dict[str, float]:
     added = {f"EMR on {name}": price for name, price in prices.emr.items()}
+    added |= {f"{PREFIX}{name} of SageMaker": price for name, price in prices.sagemaker.items()}
     return {**prices.instances, **added, **prices.other.model_dump()}
 
 

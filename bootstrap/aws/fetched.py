@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from corpus.reading.s3 import S3Path, list_objects
+from corpus.reading.s3 import S3Path, list_objects, read_text
 from infra import topology
 from infra.handlers import cleanup
+from trainer.output.run_files import CHECKPOINTS, SUMMARY
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -36,6 +37,14 @@ def mark(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say
             s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(noted).encode())
         except (BotoCoreError, ClientError) as error:
             say(f"{run} was fetched, but s3://{bucket} could not be told, so that it goes on keeping it: {error}")
+
+
+def forget_checkpoints(s3: "S3Client", folder: S3Path) -> None:
+    """Remove the checkpoints of a run that has finished: SageMaker, unlike agents, leaves them in the bucket."""
+    summary = read_text(s3, S3Path(folder.bucket, f"{folder.key}{SUMMARY}"))
+    if summary is not None and '"stopped": false' in summary:
+        for each in list(list_objects(s3, S3Path(folder.bucket, f"{folder.key}{CHECKPOINTS}/"))):
+            s3.delete_object(Bucket=folder.bucket, Key=each["Key"])
 
 
 def put(s3: "S3Client", place: S3Path, run: str, text: str, say: Callable[[str], None]) -> None:

@@ -39,10 +39,10 @@ def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> 
     deployment = find_deployment(target.name, target.account)
     if is_of_jobs(deployment, run):
         return _attach_to_jobs(deployment, run, as_json=as_json)
-    request = chosen(deployment, run)
-    output = output or Path("results") / request.run
+    wanted = chosen(deployment, run)
+    output = output or Path("results") / wanted.run
     with sole_writer(output), Bars(unit="row") as bars:
-        result, config = attach(deployment, request, output, bars)
+        result, config = attach(deployment, wanted, output, bars)
     rows = {"classes": train.rows, "words": embed.word_rows, "language": pretrain.rows}[MODELS[config.model].learns]
     summary(result, rows(result, config.output), as_json=as_json)
     return exit_status(result)

@@ -126,7 +126,11 @@ def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "Deplo
     data = "" if made.topology.preprocessing else " --input FILE" if on_node else " --data DATASET"
     next_one = [
         *([f"shoal preprocess --deployment {name} --input FILE"] if made.topology.preprocessing else []),
-        *([f"shoal train --deployment {name} --output DIR{data}"] if made.topology.training else []),
+        *(
+            [f"shoal train --deployment {name} --output DIR{data}"]
+            if made.topology.training or made.topology.managed
+            else []
+        ),
         f"shoal destroy {name}",
     ]
     rows = [

@@ -30,6 +30,10 @@ def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPric
         (run.called, str(run.repeat), _minutes(price.seconds), _dollars(price.dollars), price.basis)
         for run, price in prices
     ]
+    if retired := {run.called: price.retired for run, price in prices if price.retired}:
+        yield "AWS starts none of these arms any more, which run on the embedded AWS alone; the others are of today:"
+        yield from (f"  {name}: {', '.join(types)}" for name, types in retired.items())
+        yield ""
     if rows:
         yield table(rows, ("arm", "repeat", "minutes", "dollars", "by"), right=(1, 2, 3), ruled=True)
         yield ""
@@ -56,6 +60,7 @@ def dry_content(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPr
                 "seconds": price.seconds._asdict() if price.seconds else None,
                 "dollars": price.dollars._asdict() if price.dollars else None,
                 "basis": price.basis,
+                "retired": list(price.retired),
             }
             for run, price in prices
         ],

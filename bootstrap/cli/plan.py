@@ -104,6 +104,14 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     "without it by the catalogue, for an LSTM as the reference's. Of a topology those of this machine tell whether it "
     "is enough",
 )
+@option(
+    "--upload-mbit",
+    group=_DATA,
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MBIT",
+    help="the Mbit/s of your own line, over which the reviews or the dataset are uploaded and the model is fetched "
+    "(default: they are in S3 already)",
+)
 @option("--local", group=_HERE, is_flag=True, help="predict a training on this machine, by --rates")
 @option("--spot", group=_DATA, is_flag=True, help="GPU nodes as spot capacity, with the interruptions to expect")
 @option("--all", "every", group=_CHOICE, is_flag=True, help="compare one machine and all topologies that AWS can start")
@@ -243,7 +251,8 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     yield ""
     yield f"{made.hours:g} h with everything at work: {least}${made.hours * made.hourly:.2f}."
     if made.resting < made.hourly:
-        yield f"After the deployment, with node groups at zero: {least}${made.resting:.2f} an hour."
+        idle = "with node groups at zero" if made.topology.training else "before a training"
+        yield f"After the deployment, {idle}: {least}${made.resting:.2f} an hour."
     if made.scaled > made.hourly:
         yield f"With managed scaling at its maximum: {least}${made.scaled:.2f} an hour."
     if chosen.max_dollars and not least:

@@ -45,6 +45,7 @@ class Work:
     costs: "DatasetCosts"
     """Of the dataset."""
     of_language: bool = False
+    upload_mbit: float | None = None
 
     def on(self, topology: "Topology") -> "Prediction":
         """What it takes on a topology. One without a cluster has the dataset of reviews that were looked at."""
@@ -68,6 +69,8 @@ class Work:
                 spot=self.spot,
                 costs=self.costs,
                 model=self.model,
+                upload_mbit=self.upload_mbit,
+                stored_bytes=self.extent.stored_bytes if self.extent else None,
             )
             for rows, raw_bytes in zip(self.rows, self.raw_bytes or (None, None, None), strict=True)
         ]
@@ -90,11 +93,19 @@ class Work:
 
     def notes(self, found: "Prediction") -> Iterator[str]:
         """What a person should know of the prediction for a topology."""
+        from experiments.forecast.cluster import UPLOAD
+
         topology = found.topology
         if self.of_language and topology.training:
             yield from self._language_notes(found)
         if self.extent and not _makes_datasets(topology):
             yield f"{topology.name} has no cluster to preprocess with, so the dataset is taken to be there already."
+        minutes = topology.guard.idle_minutes
+        if any(each.name == UPLOAD and each.seconds.high > 60 * minutes for each in found.stages):
+            yield (
+                f"The upload may take longer than the {minutes} minutes after which an idle cluster ends: copy the "
+                "reviews to a bucket of yours before, such as by `aws s3 cp`, and name it in `inputs`."
+            )
         if topology.readers:
             yield f"The readers of {topology.name} do not count: they start for a training on a stream alone."
         if compared := self._compare(topology):
@@ -130,11 +141,11 @@ def check_options(ctx: click.Context, topologies: Sequence[str]) -> None:
     asked = ctx.params
     like.check_options(ctx)
     some = asked["rows"] is not None or bool(asked["like"]) or plan_language.is_asked(asked)
-    needed = "raw_bytes", "global_batch", "rates"
+    needed = "raw_bytes", "global_batch", "rates", "upload_mbit"
     if not some and (asked["spot"] or any(asked[name] for name in needed)):
         raise UsageError(
-            "--raw-bytes, --global-batch, --rates and --spot go with the work to predict; give its --rows, --like or "
-            "--tokens"
+            "--raw-bytes, --global-batch, --rates, --upload-mbit and --spot go with the work to predict; give its "
+            "--rows, --like or --tokens"
         )
     if asked["local"] and (topologies or asked["every"] or not (some and asked["rates"])):
         raise UsageError("a training on this machine is predicted by --local --rows N --rates DIR, and no topology")
@@ -171,6 +182,7 @@ def read_work(ctx: click.Context) -> Work | None:
             model=found.model,
             costs=replace(WHOLE_TEXTS, row_bytes=WORD_BYTES),
             of_language=True,
+            upload_mbit=asked["upload_mbit"],
         )
     extent = like.read_extent(ctx) if asked["like"] else None
     if extent:
@@ -187,6 +199,7 @@ def read_work(ctx: click.Context) -> Work | None:
         spot=asked["spot"],
         extent=extent,
         rates=rates,
+        upload_mbit=asked["upload_mbit"],
         model=_lstm_on(extent) if extent else LstmClassifier(),
         costs=_costs_of(extent) if extent else WHOLE_TEXTS,
     )

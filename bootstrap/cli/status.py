@@ -73,7 +73,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
     from bootstrap.training.attaching import overview
     from infra import topology
 
-    if topology.OUTPUT_DATA_BUCKET not in now.outputs or not now.groups:
+    if topology.OUTPUT_DATA_BUCKET not in now.outputs or not (now.groups or now.jobs):
         return [], []
     deployment = Deployment(name=now.name, topology=now.topology, session=account.session, outputs=now.outputs)
     try:

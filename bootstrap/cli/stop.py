@@ -30,11 +30,11 @@ def run(target: Target, run: str | None, as_json: bool) -> int:
         summary({"run": name, "outcome": "stopped"}, [("run", f"{name}: its steps are cancelled")], as_json=as_json)
         return 0
     with Bars() as bars:
-        name, end = stop(deployment, run, bars)
+        name, outcome, error = stop(deployment, run, bars)
     rows = [
-        ("run", f"{name}: {end.outcome}{f', {end.error}' if end.error else ''}"),
+        ("run", f"{name}: {outcome}{f', {error}' if error else ''}"),
         ("its results", f"shoal fetch {target.name} --run {name} --output results"),
-        *([("to continue", "the command that began it, with --resume")] if end.outcome == "stopped" else []),
+        *([("to continue", "the command that began it, with --resume")] if outcome == "stopped" else []),
     ]
-    summary({"run": name, "outcome": end.outcome, "error": end.error}, rows, as_json=as_json)
+    summary({"run": name, "outcome": outcome, "error": error}, rows, as_json=as_json)
     return 0

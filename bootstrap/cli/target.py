@@ -137,7 +137,7 @@ def connect_account(region: str | None) -> "Account":
     return Account(connect(region or Topology.model_fields["region"].default))
 
 
-_WISHES = ("detach", "queue", "keep", "min_nodes", "replace_slow", "max_dollars")
+_WISHES = ("detach", "queue", "keep", "min_nodes", "replace_slow", "managed", "max_dollars")
 
 
 def launch_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -166,6 +166,13 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
         group=_WHERE,
         advanced=True,
         help="with --deployment: replace a node that computes much slower than its kind; the others go on without it",
+    )
+    @option(
+        "--managed",
+        is_flag=True,
+        group=_WHERE,
+        advanced=True,
+        help="with --deployment: by a training job of SageMaker, where the topology has nodes, too",
     )
     @option(
         "--max-dollars",

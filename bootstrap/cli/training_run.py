@@ -63,15 +63,23 @@ def place_of(
         return OnHosts(read_hosts(target), Wishes(**wishes))
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.places.deployment import OnDeployment
+    from bootstrap.training.places.managed import OnManaged
+    from bootstrap.training.places.managed_job import is_managed, settings
 
     deployment = find_deployment(target.name, target.account)
+    managed, wishes = wishes.get("managed", False), {name: wishes[name] for name in wishes if name != "managed"}
     most = wishes.get("max_dollars") or deployment.max_dollars
     if most and "queue" in wishes:
         raise UsageError(
             f"{deployment.limit_of(most)}, which counts from the start of the nodes, so it does not go with --queue; "
             "leave --queue out when the run before it has ended"
         )
-    return OnDeployment(deployment, Wishes(**{**wishes, "max_dollars": most}))
+    wanted = Wishes(**{**wishes, "max_dollars": most})
+    if is_managed(deployment) and (managed or not settings(deployment).beside):
+        return OnManaged(deployment, wanted)
+    if managed:
+        raise UsageError(f"the topology of '{target.name}' has no `managed`; leave out --managed")
+    return OnDeployment(deployment, wanted)
 
 
 def run_training(

@@ -75,7 +75,8 @@ def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
     """Copy all runs, or one of them, to `output`/RUN/, except unchanged files that are there already.
 
-    The bucket is told. A run with checkpoints, which are not copied, still counts as not fetched: it may go on.
+    The bucket is told. A run with checkpoints, which are not copied, still counts as not fetched: it may go on. Those
+    of a run that has finished are removed.
 
     Raises ShoalError when there is no such run. The result is empty when there are no runs at all.
     """
@@ -83,6 +84,8 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     if run is not None and run not in found:
         known = ", ".join(map(printable, found)) or "none"
         raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
+    for name in found if run is None else [run]:
+        fetched.forget_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"))
     files = [file for name, held in found.items() if run in (None, name) for file in held]
     refused: list[str] = []
     fit = [file for file in files if _is_fit(output, file, refused)]

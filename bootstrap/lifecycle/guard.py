@@ -41,6 +41,8 @@ class GuardReport:
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs as long as the stack exists."""
+    job: float = 0.0
+    """Dollars an hour of a training job of SageMaker."""
     unpriced: str = ""
     """What of all that has no price, and counts as 0."""
     broken: Sequence[str] = ()
@@ -83,6 +85,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
         gpu=settings.gpu,
         emr=settings.emr,
         standing=settings.standing,
+        job=settings.job,
         unpriced=settings.unpriced,
         broken=[f"{fault}; {what}" for fault, what in faults.items() if fault],
     )

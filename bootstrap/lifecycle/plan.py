@@ -112,7 +112,16 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     if unknown:
         hours = "What these hours cost is not known, because prices are missing"
     sentences = [
-        f"It ends {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}.",
+        *(
+            [f"It ends {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}."]
+            if working
+            else []
+        ),
+        *(
+            ["It counts training jobs, and before it deletes anything they stop with a checkpoint."]
+            if topology.managed
+            else []
+        ),
         f"It deletes the stack {plural(guard.max_hours, 'hour')} after the first deployment{kept}. {hours}; "
         f"`shoal extend {deployment} --hours H` adds more.",
     ]

@@ -24,6 +24,7 @@ from common.display import printable
 from common.errors import DataError
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
+from infra.handlers import cleanup
 
 _PAID_STATES = ["PROVISIONING", "BOOTSTRAPPING", "RUNNING"]
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
@@ -67,6 +68,8 @@ class Status:
     groups: list[GroupStatus]
     cluster: ClusterStatus | None
     guard: GuardReport | None
+    jobs: int = 0
+    """Its training jobs of SageMaker that have not ended."""
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -88,22 +91,26 @@ class Status:
         """Dollars an hour now, spot nodes at their on-demand price; None without a guard, whose prices these are, or
         where it lacks one."""
         return self._priced(
-            [(group.instance_type, group.running) for group in self.groups], self.cluster.nodes if self.cluster else []
+            [(group.instance_type, group.running) for group in self.groups],
+            self.cluster.nodes if self.cluster else [],
+            self.jobs,
         )
 
     @property
     def most(self) -> float | None:
         """Dollars an hour while everything runs."""
         return self._priced(
-            [(group.instance_type, group.size) for group in self.groups], self.cluster.most if self.cluster else []
+            [(group.instance_type, group.size) for group in self.groups],
+            self.cluster.most if self.cluster else [],
+            max(1, self.jobs),
         )
 
-    def _priced(self, gpu: Iterable[tuple[str, int]], emr: Iterable[str]) -> float | None:
+    def _priced(self, gpu: Iterable[tuple[str, int]], emr: Iterable[str], jobs: int) -> float | None:
         if self.guard is None or self.guard.unpriced:
             return None
         prices = self.guard
         nodes = sum(prices.gpu.get(name, 0.0) * count for name, count in gpu)
-        return prices.standing + nodes + sum(prices.emr.get(name, 0.0) for name in emr)
+        return prices.standing + nodes + jobs * prices.job + sum(prices.emr.get(name, 0.0) for name in emr)
 
 
 def read_status(deployment: str, account: Account) -> Status:
@@ -117,7 +124,14 @@ def read_status(deployment: str, account: Account) -> Status:
         groups=groups_now(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
         cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
         guard=guard.read(account, deployment, stack),
+        jobs=_jobs(account, deployment, stack),
     )
+
+
+def _jobs(account: Account, deployment: str, stack: Stack) -> int:
+    if topology.OUTPUT_MANAGED not in stacks.outputs(stack):
+        return 0
+    return len(cleanup.jobs_at_work(account.client("sagemaker"), deployment, topology.TAG_DEPLOYMENT))
 
 
 def groups_now(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:

@@ -57,6 +57,14 @@ class RebalanceAdvice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobInterrupted:
+    """SageMaker takes the machines of a spot job back, once it has left a checkpoint, and starts it again."""
+
+    job: str = "*"
+    times: int | None = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuotaLimit:
     """The value of a service quota, in the quota's unit: for `L-DB2E81BA` the vCPUs of on-demand G and VT instances."""
 
@@ -204,6 +212,7 @@ Fault = (
     | StaysPending
     | SpotInterruption
     | RebalanceAdvice
+    | JobInterrupted
     | QuotaLimit
     | FreePlan
     | VolumeKey

@@ -1,9 +1,11 @@
-"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family, VPCs and addresses.
+"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family, VPCs and addresses,
+and the instances of training jobs.
 
 By default the account's quotas are high; a fault of kind `QuotaLimit` lowers one. Requests for higher quotas are not
 supported.
 """
 
+from hashlib import sha256
 from typing import Any
 
 from embedded.faults.file import Faults
@@ -22,8 +24,15 @@ _EC2 = {  # code: name, the account's value, AWS's default
     "L-C4BD4855": ("All P5 Spot Instance Requests", 768.0, 0.0),
     "L-0263D0A3": ("EC2-VPC Elastic IPs", 100.0, 5.0),
 }
+_SAGEMAKER = {
+    f"L-{sha256(name.encode()).hexdigest()[:8].upper()}": (name, 20.0, 0.0)
+    for kind in (*("g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge", "g5.2xlarge", "g5.12xlarge"), "g6.xlarge", "g6.12xlarge")
+    for name in (f"ml.{kind} for training job usage", f"ml.{kind} for spot training job usage")
+}
+"""Their codes are not AWS's, which has one for each type."""
 _SERVICES = {  # code: name, its quotas
     "ec2": ("Amazon Elastic Compute Cloud (Amazon EC2)", _EC2),
+    "sagemaker": ("Amazon SageMaker", _SAGEMAKER),
     "vpc": ("Amazon Virtual Private Cloud (Amazon VPC)", {"L-F678F1CE": ("VPCs per Region", 100.0, 5.0)}),
 }
 
@@ -52,7 +61,12 @@ def install(faults: Faults) -> None:
         service = request["ServiceCode"]
         return {"Quotas": [found(service, code) for code in _SERVICES[service][1]] if service in _SERVICES else []}
 
+    def list_defaults(request: Record) -> Record:
+        codes = _SERVICES.get(request["ServiceCode"], ("", {}))[1]
+        return {"Quotas": [{**each, "Value": codes[each["QuotaCode"]][2]} for each in list_all(request)["Quotas"]]}
+
     operations = {
+        "ListAWSDefaultServiceQuotas": json_operation(list_defaults),
         "GetServiceQuota": json_operation(get),
         "GetAWSDefaultServiceQuota": json_operation(get_default),
         "ListServiceQuotas": json_operation(list_all),

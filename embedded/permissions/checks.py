@@ -23,7 +23,8 @@ def install(folder: Path) -> None:
         key: str, action: str, service: str, region: str, resource_arn: str = "*", service_context: Record | None = None
     ) -> Any:
         who = identity.resolve(key, requests.account())
-        for also, arn, keys in [("", resource_arn, {}), *getattr(resource_arn, "also", ())]:
+        own = getattr(resource_arn, "keys", {})
+        for also, arn, keys in [("", resource_arn, own), *getattr(resource_arn, "also", ())]:
             asked = also or resources.action_of(action)
             context = {**(service_context or {}), **keys, **resources.tags_of(arn, asked.partition(":")[0])}
             refusal = enforce(key, asked, service, region, resource_arn=str(arn), service_context=context)

@@ -21,6 +21,7 @@ _PLACES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "events": (("Rule", "Name"), "events:{region}:{account}:rule/{name}"),
     "iam": (("InstanceProfileName",), "iam::{account}:instance-profile/{name}"),
     "monitoring": (("AlarmNames",), "cloudwatch:{region}:{account}:alarm:{name}"),
+    "sagemaker": (("TrainingJobName", "ResourceArn"), "sagemaker:{region}:{account}:training-job/{name}"),
     "ssm": (("Names", "Path"), "ssm:{region}:{account}:parameter/{name}"),
 }
 """By service, the fields of requests that name resources, and the rest of such a resource's ARN."""
@@ -54,6 +55,7 @@ _ACTIONS = {
 _PASSED: Mapping[str, Mapping[str, str]] = {
     "CreateChangeSet": {"RoleARN": "cloudformation.amazonaws.com"},
     "CreateFlowLogs": {"DeliverLogsPermissionArn": "vpc-flow-logs.amazonaws.com"},
+    "CreateTrainingJob": {"RoleArn": "sagemaker.amazonaws.com"},
     "CreateStack": {"RoleARN": "cloudformation.amazonaws.com"},
     "DeleteStack": {"RoleARN": "cloudformation.amazonaws.com"},
     "RunJobFlow": {"JobFlowRole": "ec2.amazonaws.com", "ServiceRole": "elasticmapreduce.amazonaws.com"},
@@ -66,6 +68,8 @@ class Resource(str):
     """The ARN of a request's resource, with what else the request asks for."""
 
     also: tuple[Asked, ...] = ()
+    keys: Record = {}  # noqa: RUF012 -- replaced, never changed
+    """Condition keys of the request itself."""
 
 
 def install() -> None:
@@ -92,7 +96,12 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
         first, *rest = named or [arn]
         others: list[Asked] = [("", each, {}) for each in rest]
         found = Resource(first)
-        found.also = (*others, *_passed(operation, asked, account))
+        tagging: list[Asked] = (
+            [("sagemaker:AddTags", first, {})] if service == "sagemaker" and asked.get("Tags") else []
+        )
+        if namespace := asked.get("Namespace"):
+            found.keys = {"cloudwatch:namespace": namespace}
+        found.also = (*others, *_passed(operation, asked, account), *tagging)
         return found
 
     return completed

@@ -37,6 +37,12 @@ tells apart; GPU nodes are taken back more often where capacity is short."""
 _CHECKPOINT_SECONDS = 300.0
 """Between two checkpoints; half of it is lost with a node."""
 
+UPLOAD = "upload the reviews"
+"""The stage in which they go over the user's own line, while a cluster waits."""
+_PACKED = 0.2
+"""Of reviews, the share of their bytes that gzip leaves."""
+_MODEL_BYTES = Estimate(8e6, 40e6, 400e6)
+
 GLOBAL_BATCH = 1024
 """For which is predicted where the user names no other: GPUs are idle in smaller ones."""
 
@@ -55,6 +61,10 @@ class ClusterWork:
     """Whether GPU nodes are spot capacity, also where the topology says on demand."""
     costs: DatasetCosts = WHOLE_TEXTS
     """Of the dataset, for which preprocessing asks by default."""
+    upload_mbit: float | None = None
+    """Of the user's own line, in Mbit/s; None: what is learnt from is in S3 already."""
+    stored_bytes: float | None = None
+    """Of the raw reviews as they are stored; None: that is not known."""
     model: GpuModel = REFERENCE_MODEL
     """What is trained; its rates count where no others are given."""
 
@@ -109,9 +119,10 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
         [
             Estimate.exact(row.hourly).times(_SPOT_PRICE if row.instance and (work.spot or row.at_most) else 1.0)
             for row in rows
-            if row.since == "train" and row.part != cost.READING
+            if row.since == "train" and row.part not in (cost.READING, *([cost.JOBS] if topology.training else []))
         ]
     )
+    resting = Estimate.exact(always)
     fixed, running_hourly = Estimate.exact(always + cluster), nodes.plus(Estimate.exact(always))
     stages = []
     if work.raw_bytes is not None and not topology.preprocesses_on_node:
@@ -123,17 +134,21 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
         basis = "CPU-seconds measured on another machine; the rest is not measured"
         stages += [
             _stage("start the cluster", _CLUSTER_START, fixed, "not measured"),
+            *_uploaded(work, fixed),
             _stage("preprocess", spent, fixed, basis),
         ]
-    if not topology.training:
+    else:
+        stages += _uploaded(work, resting)
+    if not (nodes_there := nodes_of(topology)):
         return Prediction(topology=topology, stages=tuple(stages), by_use=0.0, unknown=unknown)
     on_nodes = predict_nodes(
-        nodes_of(topology), work.training, shared=topology.share is not None, model=work.model, rates=rates
+        nodes_there, work.training, shared=topology.share is not None, model=work.model, rates=rates
     )
     if topology.preprocesses_on_node and work.raw_bytes is not None:
         on_nodes = tuple(_made_there(stage, topology, work.raw_bytes, work.costs) for stage in on_nodes)
     running = [_stage(stage.name, stage.seconds, running_hourly, stage.basis) for stage in on_nodes]
-    if spots := sum(group.count for group in topology.trainers if work.spot or group.market == "spot"):
+    groups = topology.trainers or ([topology.managed] if topology.managed else [])
+    if spots := sum(group.count for group in groups if work.spot or group.market == "spot"):
         lost = running[-1].seconds.times(_INTERRUPTIONS).times(spots / 3600)
         basis = f"{_few(lost)} expected of {spots} spot nodes; each costs a start and half the time between checkpoints"
         running.append(_stage("interruptions", lost.times(_interruption()), running_hourly, basis))
@@ -145,8 +160,30 @@ def predict_cluster(topology: Topology, work: ClusterWork, rates: Rates | None =
             name="the idle cluster", seconds=Estimate.exact(0.0), dollars=until.times(cluster / 3600), basis=basis
         )
         stages.append(idle)
+    if work.upload_mbit is not None:
+        running.append(_stage("fetch the model", _seconds_of(_MODEL_BYTES, work.upload_mbit), resting, "8 to 400 MB"))
     by_use, unpriced = _by_use(topology, work)
     return Prediction(topology=topology, stages=(*stages, *running), by_use=by_use, unknown=(*unknown, *unpriced))
+
+
+def _uploaded(work: ClusterWork, hourly: Estimate) -> list[Stage]:
+    """What is learnt from, over the user's own line: the reviews, or the dataset."""
+    if work.upload_mbit is None:
+        return []
+    if work.raw_bytes is None:
+        size, name = Estimate.exact(work.training.row_bytes * work.training.every_row), "upload the dataset"
+        basis = "the rows of the dataset"
+    elif work.stored_bytes is not None:
+        size, name, basis = Estimate.exact(work.stored_bytes), UPLOAD, "the files as they are"
+    else:
+        size, name = Estimate(_PACKED * work.raw_bytes, work.raw_bytes, work.raw_bytes), UPLOAD
+        basis = "as they are, or packed by gzip"
+    text = f"{basis}, at {work.upload_mbit:g} Mbit/s"
+    return [_stage(name, _seconds_of(size, work.upload_mbit), hourly, text)]
+
+
+def _seconds_of(size: Estimate, mbit: float) -> Estimate:
+    return size.times(8 / (mbit * 1e6))
 
 
 def predict_between(topology: Topology, works: Sequence[ClusterWork], rates: Rates | None = None) -> Prediction:

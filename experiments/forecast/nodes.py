@@ -46,7 +46,10 @@ class NodeStage:
 
 
 def nodes_of(topology: Topology) -> tuple[Node, ...]:
-    """The GPU nodes of a topology when all of its groups are scaled up."""
+    """The GPU nodes of a topology when all of its groups are scaled up; without groups the machines of a job."""
+    if (jobs := topology.managed) and not topology.training:
+        gpu = catalog.find(jobs.ec2_type).gpu
+        return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
     return tuple(
         Node(group.instance_type, group.gpus, group.efa) for group in topology.trainers for _ in range(group.count)
     )

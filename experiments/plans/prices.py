@@ -13,9 +13,11 @@ from experiments.forecast.cluster import ClusterWork, predict_cluster
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.gpu_rates import LstmClassifier, lstm_operations
 from experiments.forecast.language import LanguageModel, language_epochs
+from experiments.forecast.nodes import nodes_of
 from experiments.forecast.preprocessing import REFERENCE, WORD_BYTES
 from experiments.plans.parts import Local
-from infra.topology import Topology
+from infra import catalog
+from infra.topology import Topology, instance_types
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
 from trainer.order import steps_per_epoch
@@ -49,6 +51,8 @@ class RunPrice:
     dollars: Estimate | None = None
     basis: str
     """What it follows from, or why it cannot be told."""
+    retired: tuple[str, ...] = ()
+    """Types that its topology names and AWS does not start any more."""
 
 
 def cannot_tell(why: str, *, dollars: Estimate | None = None) -> RunPrice:
@@ -58,7 +62,7 @@ def cannot_tell(why: str, *, dollars: Estimate | None = None) -> RunPrice:
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """A training on a topology's GPUs, from the start of its nodes to their end."""
-    if not topology.training:
+    if not nodes_of(topology):
         return cannot_tell(f"{topology.name} has no GPUs")
     if not MODELS[config.model].has_known_rates:
         return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
@@ -66,7 +70,7 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
         return cannot_tell("the size of the vectors in --embeddings is not known")
     if MODELS[config.model].learns == "language":
         return _on_topology(topology, _language_work(config, size))
-    ranks = sum(group.count * group.gpus for group in topology.trainers)
+    ranks = sum(node.gpus for node in nodes_of(topology))
     batch = config.batch_for(ranks)
     work = ClusterWork(
         rows=config.rows_to_learn(size.train) + size.test,
@@ -163,4 +167,5 @@ def _on_topology(topology: Topology, work: ClusterWork, only: str | None = None)
         seconds=total([stage.seconds for stage in stages]),
         dollars=total([*(stage.dollars for stage in stages), by_use]),
         basis=next((stage.basis for stage in stages if stage.name == (only or "train")), ""),
+        retired=tuple(name for name in instance_types(topology) if catalog.find(name).retired),
     )

@@ -1,6 +1,6 @@
 """Handles custom resources that clean up on deletion: they delete a bucket with its content, unless a run in it was not
-fetched, remove rules between security groups, or delete parameters. Another kind is a claim, which records the owner of
-the deployment and refuses another owner.
+fetched, stop training jobs, remove rules between security groups, or delete parameters. Another kind is a claim, which
+records the owner of the deployment and refuses another owner.
 
 The function must always answer, also when it fails: without an answer CloudFormation waits until its time limit. So it
 stops before Lambda's own time limit.
@@ -8,6 +8,7 @@ stops before Lambda's own time limit.
 
 import json
 import re
+import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ErrorTypeDef, ObjectIdentifierTypeDef
 
 _RESERVE_MS = 20_000
+_PAUSE_SECONDS = 2.0
+JOB = "-[0-9]{12}(-[0-9]{1,2})?"
+"""What follows `job_prefix` in the name of a training job: when its run began, and the number of its launch."""
+JOB_LOGS = "/aws/sagemaker/TrainingJobs"
+"""The log group of all training jobs of an account, which has a stream for each host."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 
@@ -63,13 +69,15 @@ def claim(requested: dict[str, str], current: str | None) -> str:
 
 
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Clean up what the properties name: `Bucket`, `SecurityGroups`, `Parameters`.
+    """Clean up what the properties name: `Bucket`, `Jobs`, `SecurityGroups`, `Parameters`.
 
     A bucket with `Runs` and `Fetched`, the prefixes of `unfetched`, stays as long as a run in it was not fetched; one
     with `Tag`, if it does not have this tag any more, as a bucket does not that the stack keeps as another construct.
     """
     if "Bucket" in properties:
         delete_bucket(properties, milliseconds_left)
+    if "Jobs" in properties:
+        stop_jobs(properties["Jobs"], properties["Tag"], milliseconds_left)
     revoke_group_rules(properties.get("SecurityGroups", []))
     if "Parameters" in properties:
         # A missing parameter is no error.
@@ -124,13 +132,14 @@ def is_kept(properties: dict[str, Any]) -> bool:
 def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]:
     """The runs below the prefix `runs` that have an object which is not, as it is now, in the run's `fetched_etags`.
 
-    What the nodes have written of their attempts is no result.
+    What the nodes have written of their attempts is no result, nor what was not written whole.
     """
     found: dict[str, dict[str, str]] = {}
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs):
         for each in page.get("Contents", ()):
             run, _, name = each["Key"].removeprefix(runs).partition("/")
             of_attempts = name == "ended.json" or name.startswith("attempts/")
+            of_attempts |= is_partial(name)
             if not of_attempts and (each["Size"] or not each["Key"].endswith("/")):  # else it only represents a folder
                 found.setdefault(run, {})[name] = each["ETag"]
     return [
@@ -138,6 +147,11 @@ def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]
         for run, objects in sorted(found.items())
         if not objects.items() <= fetched_etags(s3, bucket, f"{fetched}{run}.json").items()
     ]
+
+
+def is_partial(name: str) -> bool:
+    """Whether this is the name of a file that its writer had not finished, which SageMaker copies to a bucket, too."""
+    return any(part.startswith(".") for part in name.split("/"))
 
 
 def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:
@@ -214,6 +228,60 @@ def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]
         if not page["IsTruncated"]:
             return
         marker = {"KeyMarker": unquote_plus(page["NextKeyMarker"]), "UploadIdMarker": page["NextUploadIdMarker"]}
+
+
+def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -> None:
+    """Stop the training jobs of SageMaker that have this tag of a deployment, and delete what all of them printed, once
+    they have ended: until then they write checkpoints into the data bucket."""
+    sagemaker = boto3.client("sagemaker")
+    while jobs := jobs_at_work(sagemaker, deployment, tag):
+        for each in jobs:
+            if each["TrainingJobStatus"] == "InProgress":
+                sagemaker.stop_training_job(TrainingJobName=each["TrainingJobName"])
+        _require_time(milliseconds_left, f"the training job {jobs[0]['TrainingJobName']} has not ended")
+        time.sleep(_PAUSE_SECONDS)
+    logs = boto3.client("logs")
+    for name in streams_of_jobs(logs, deployment):
+        logs.delete_log_stream(logGroupName=JOB_LOGS, logStreamName=name)
+
+
+def jobs_at_work(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, Any]]:
+    """The training jobs of a deployment, by their names and their tag, that have not ended."""
+    found = []
+    for status in ("InProgress", "Stopping"):
+        pages = sagemaker.get_paginator("list_training_jobs").paginate(
+            StatusEquals=status, NameContains=job_prefix(deployment)
+        )
+        for each in (job for page in pages for job in page["TrainingJobSummaries"]):
+            if is_job(each["TrainingJobName"], deployment):
+                tags = sagemaker.list_tags(ResourceArn=each["TrainingJobArn"])["Tags"]
+                found += [each] if {"Key": tag, "Value": deployment} in tags else []
+    return found
+
+
+def job_prefix(deployment: str) -> str:
+    """What the names of a deployment's training jobs begin with: in small letters, as SageMaker's ARNs have it."""
+    return f"shoal-{deployment.lower()}"
+
+
+def is_job(name: str, deployment: str) -> bool:
+    """Whether this is the name of a training job of a deployment."""
+    return re.fullmatch(re.escape(job_prefix(deployment)) + JOB, name) is not None
+
+
+def streams_of_jobs(logs: Any, deployment: str) -> Iterator[str]:
+    """The names of the log streams that the jobs of a deployment have left."""
+    prefix = f"{job_prefix(deployment)}-"
+    try:
+        for page in logs.get_paginator("describe_log_streams").paginate(
+            logGroupName=JOB_LOGS, logStreamNamePrefix=prefix
+        ):
+            for each in page["logStreams"]:
+                if is_job(each["logStreamName"].partition("/")[0], deployment):
+                    yield each["logStreamName"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
 
 
 def revoke_group_rules(groups: list[str]) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import catalog, parts
+from infra.managed_spec import PREFIX
 from infra.topology_error import TopologyError
 
 TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
@@ -33,7 +34,7 @@ def named(node: Any) -> Iterator[str]:
     """Every instance type that a topology's file names."""
     if isinstance(node, dict):
         for key, value in node.items():
-            yield from [value] if key == "instance_type" else named(value)
+            yield from [value] if key == "instance_type" else named(value)  # also SageMaker's, ml.NAME
     elif isinstance(node, list):
         for item in node:
             yield from named(item)
@@ -75,7 +76,8 @@ def test_every_type_that_a_shipped_topology_names_is_there_and_priced(path: Path
     names = list(named(content))
     assert names
     for name in names:
-        assert prices.hourly(name) > 0
+        hourly = prices.managed_hourly if name.startswith(PREFIX) else prices.hourly
+        assert hourly(name.removeprefix(PREFIX)) > 0
 
 
 @pytest.mark.parametrize(

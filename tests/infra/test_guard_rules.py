@@ -17,6 +17,7 @@ from infra.handlers.guard.rules import (
     GuardState,
     Observation,
     ObservedCluster,
+    ObservedJob,
     ObservedMachine,
     ObservedNode,
     charged,
@@ -57,6 +58,7 @@ clusters = st.builds(
     marks=st.lists(st.sampled_from([0.0, 1.0]), max_size=8),
     machines=st.lists(machines, max_size=2),
 )
+jobs = st.builds(ObservedJob, name=st.just("shoal-mine-261120080000"), price=st.floats(0, 100), since=times)
 sights = st.builds(
     Observation,
     created=st.just(CREATED),
@@ -67,6 +69,7 @@ sights = st.builds(
     running=st.booleans(),
     over=st.sampled_from(["", "mine.20260102T030405-0a1b"]),
     clusters=st.lists(clusters, max_size=1),
+    jobs=st.lists(jobs, max_size=2),
     complete=st.booleans(),
 )
 settings = st.builds(
@@ -375,3 +378,14 @@ def test_the_marks_of_any_idle_time_come_in_one_answer(idle_minutes: int) -> Non
     assert using.idle / using.period <= 1_440
     marks = [1.0] * max(1, using.idle // using.period - 1)
     assert cluster_is_idle(using, CREATED + using.idle, replace(WAITING, marks=marks))
+
+
+def test_a_training_job_counts_and_stops_with_a_checkpoint_before_all_is_deleted() -> None:
+    job = ObservedJob(name="shoal-mine-261120200000", price=2.0, since=hours(11))
+    seen = replace(NOTHING, jobs=[job])
+    account, (_, _, first, second) = rounds(END - NOTICE, END, END + STOPPING / 2, END + STOPPING, seen=seen)
+    assert first == [Action(kind="stop job", subject=job.name)]
+    assert kinds(second)[-1] == "delete"
+    assert account.spent >= 2.0
+    _, (*_, after) = rounds(END - NOTICE, END)
+    assert kinds(after)[-1] == "delete"

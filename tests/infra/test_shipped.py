@@ -163,4 +163,8 @@ def test_nothing_is_open_unencrypted_untagged_unguarded_or_allowed_too_much(
 def test_nodes_write_into_no_bucket_of_somebody_else_and_read_what_they_need(
     name: str, templates: dict[str, Resources]
 ) -> None:
-    assert reach.wrong(templates[name], topology.load(name, SHIPPED).region) == []
+    found = topology.load(name, SHIPPED)
+    if not found.has_nodes:  # SageMaker's containers have no network
+        assert not [each for each in templates[name].values() if each["Type"].startswith("AWS::EC2::")]
+        return
+    assert reach.wrong(templates[name], found.region) == []

@@ -28,6 +28,7 @@ OWN: Mapping[str, Sequence[str]] = {
     "lambda:": [f"arn:aws:lambda:{PLACE}:function:Shoal-a-X"],
     "lambda:DeleteLayerVersion": [f"arn:aws:lambda:{PLACE}:layer:Shoal-a-X:1"],
     "logs:": [f"arn:aws:logs:{PLACE}:log-group:{name}:*" for name in ("/aws/lambda/Shoal-a-X", "Shoal-a-X")],
+    "sagemaker:": [f"arn:aws:sagemaker:{PLACE}:training-job/shoal-a-261127154000"],
     "s3:": ["arn:aws:s3:::shoal-a-x", "arn:aws:s3:::shoal-a-x/runs/1"],
     "scheduler:DeleteSchedule": [f"arn:aws:scheduler:{PLACE}:schedule/default/Shoal-a-X"],
     "scheduler:DeleteScheduleGroup": [f"arn:aws:scheduler:{PLACE}:schedule-group/Shoal-a-X"],
@@ -44,9 +45,11 @@ BESIDE = (
     Check(PRINCIPAL, "s3:DeleteObject", "arn:aws:s3:::shoal-a-x/runs/1", "allowed"),
     Check(PRINCIPAL, "s3:DeleteObjectVersion", "arn:aws:s3:::shoal-a-x/runs/1", "allowed"),
     Check(PRINCIPAL, "s3:ListBucketMultipartUploads", "arn:aws:s3:::shoal-a-x", "allowed"),
+    Check(PRINCIPAL, "sagemaker:AddTags", OWN["sagemaker:"][0], "allowed"),
     Check(PRINCIPAL, "sts:AssumeRole", OWN["sts:"][0], "allowed"),
 )
-"""What the CDK asks for, and what emptying a bucket does, whose operations no client's method names."""
+"""What the CDK asks for, what emptying a bucket does, whose operations no client's method names, and what is asked for
+beside a job with tags."""
 PREPARING = {
     f"iam {operation}"
     for operation in (
@@ -88,6 +91,7 @@ def requests(action: str, *, own: bool = True) -> list[Check]:
     """The action asked for on what is a deployment's, or is not."""
     name = max((each for each in OWN if action.startswith(each)), key=len, default="")
     tags = {f"{prefix}:ResourceTag/shoal:deployment": "a" for prefix in ("aws", action.partition(":")[0], "ssm") if own}
+    tags |= {"iam:PassedToService": "sagemaker.amazonaws.com"} if action == "iam:PassRole" else {}
     found = list(OWN.get(name, ["*"]))
     if action.partition(":")[2].startswith(READ):
         found.append("*")

@@ -131,6 +131,9 @@ class Aws:
         self._stubs[0].add_client_error("get_products", "AccessDeniedException", "not yours", 400)
 
     def sells_the_rest(self, *, without: str = "") -> None:
+        trained = {name: price for name, price in NEWEST.sagemaker.items() if name != without}
+        jobs = [product({"instanceName": f"ml.{name}", "component": "Training"}, trained[name]) for name in trained]
+        self.sells("AmazonSageMaker", {"component": "Training"}, jobs)
         for service, filters, usage, steps in OTHERS:
             found = [product({"usagetype": f"{PREFIX[self.region]}{usage}"}, *steps)] if usage != without else []
             noise = product({"usagetype": f"USE1-IA{usage}"}, 99.0)

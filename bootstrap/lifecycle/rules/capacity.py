@@ -16,7 +16,7 @@ from infra.topology import instance_types
 
 def too_few_zones(context: PreflightContext) -> Iterator[str]:
     """The network needs subnets in more zones than CloudFormation names; and the two ways to continue."""
-    if context.topology.zone:
+    if context.topology.zone or not context.topology.has_nodes:
         return
     region, zones, needed = context.topology.region, _named_zones(context), sizing.zones(context.topology.region)
     if not zones:

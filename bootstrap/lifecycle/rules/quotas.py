@@ -72,10 +72,34 @@ def quota_keeps_from_scaling(context: PreflightContext) -> Iterator[str]:
             )
 
 
+def job_quota_too_low(context: PreflightContext) -> Iterator[str]:
+    """SageMaker's quota of instances does not suffice; each type has one of its own, for each market."""
+    if (spec := context.topology.managed) is None:
+        return
+    name = f"{spec.instance_type} for {'spot ' if spec.market == 'spot' else ''}training job usage"
+    for operation in ("list_service_quotas", "list_aws_default_service_quotas"):
+        for each in context.account.items("service-quotas", operation, "Quotas", ServiceCode="sagemaker"):
+            if each["QuotaName"] != name:
+                continue
+            short = _Shortage(
+                quota=Quota(each["QuotaCode"], name, "sagemaker"),
+                region=context.topology.region,
+                value=each["Value"],
+                used=0,
+                needed=spec.count,
+            )
+            if short.needed > short.value:
+                yield (
+                    f"quota {short.description}, and this topology needs {short.needed}; ask for more: {short.command}"
+                )
+            return
+    yield f"SageMaker has no quota '{name}' in {context.topology.region}, so it offers no such type there"
+
+
 def network_quota_too_low(context: PreflightContext) -> Iterator[str]:
     """The region has no room for the deployment's own VPC, or for the address of its NAT gateway."""
     network = context.topology.network
-    if network.vpc:
+    if network.vpc or not context.topology.has_nodes:
         return
     wanted = [(_VPCS, "describe_vpcs", "Vpcs", "a VPC")]
     if network.egress == "nat":

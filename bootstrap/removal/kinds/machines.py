@@ -19,6 +19,13 @@ def _instances(account: Account) -> Iterator[ResourceRecord]:
         yield from reservation["Instances"]
 
 
+def _training_jobs(account: Account) -> Iterator[ResourceRecord]:
+    """Those that have not ended: others cost nothing, and SageMaker keeps them for ever."""
+    for status, state in (("InProgress", "running"), ("Stopping", "terminating")):
+        for job in account.items("sagemaker", "list_training_jobs", "TrainingJobSummaries", StatusEquals=status):
+            yield {**job, "State": state}
+
+
 MACHINES: Mapping[str, ResourceKind] = {
     "auto scaling group": ResourceKind(
         listing=list_call("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"),
@@ -39,6 +46,14 @@ MACHINES: Mapping[str, ResourceKind] = {
         billed=always,
         arn="elasticmapreduce:cluster/(.+)",
         cloudformation="AWS::EMR::Cluster",
+    ),
+    "training job": ResourceKind(
+        listing=_training_jobs,
+        identifier="TrainingJobName",
+        owned=fetched_tags("sagemaker", "list_tags", "Tags", ResourceArn="TrainingJobArn"),
+        delete=delete_call("sagemaker", "stop_training_job", TrainingJobName="id"),
+        billed=always,
+        arn="sagemaker:training-job/(.+)",
     ),
     "instance": ResourceKind(
         listing=_instances,

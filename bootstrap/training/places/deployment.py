@@ -1,14 +1,11 @@
 """A deployment's GPU nodes as a place: what they can read, the datasets and runs in its bucket, and what they cost."""
 
-import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from itertools import filterfalse
 from pathlib import Path
 from typing import Self
 
-from bootstrap.aws import names, objects
+from bootstrap.aws import objects
 from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
@@ -16,18 +13,15 @@ from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
+from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import NodeLaunch, queue_path, require_free
-from bootstrap.training.places.place import Place
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import count_readers
 from bootstrap.training.sources.source import Source
-from common.display import printable
 from common.errors import ShoalError
-from corpus.dataset import open_dataset
-from corpus.layout import DATASET_NAME
 from corpus.reading import s3
-from corpus.reading.s3 import head_if_there, is_s3, list_objects, read_text
+from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
 from corpus.stream.stream_settings import is_socket
 from experiments.forecast.estimate import Estimate
@@ -36,12 +30,10 @@ from experiments.forecast.rates import Node
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
-from trainer.embeddings.vectors import vectors_size
-from trainer.output.run_files import SUMMARY
 from trainer.registry import ENCODER
 
 
-class OnDeployment(Place):
+class OnDeployment(InBucket):
     """The GPU nodes of a deployment."""
 
     pause = 1.0
@@ -51,45 +43,15 @@ class OnDeployment(Place):
         self, deployment: Deployment, wishes: Wishes = DEFAULT, *, held: Sequence[GpuNode] | None = None
     ) -> None:
         """`held`: nodes that run already, and go on after a run, which then leaves nothing in the bucket."""
-        self.wishes = wishes
-        self.deployment, self.name, self.held_nodes = deployment, deployment.name, held
-        self.options = {"deployment": (self.name,)}
-        self.topology, self.shares = deployment.topology, deployment.share is not None
+        super().__init__(deployment)
+        self.wishes, self.held_nodes, self.shares = wishes, held, deployment.share is not None
         self.left: list[s3.S3Path] = []
         """What runs on held nodes leave in the bucket."""
-        self._bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-        self._s3 = deployment.session.client("s3")
 
     @property
     def readers(self) -> int:
         """One on each node that reads, or else on the first that trains."""
         return max(1, count_readers(self.deployment))
-
-    def dataset(self, address: str | None, bars: Bars) -> str:
-        """The address of a dataset in S3; one here is uploaded."""
-        if address is None:
-            if (newest := self.newest_dataset(bars)) is None:
-                by = f"shoal preprocess --deployment {self.name} --input FILE..."
-                how = "give the reviews: --input FILE..." if self.preprocesses else f"make one by: {by}"
-                raise ShoalError(f"the deployment '{self.name}' has no dataset yet; {how}")
-            return newest
-        if not is_s3(address):
-            return self._upload(Path(address), bars)
-        place = self.deployment.readable(address, topology.OUTPUT_DATA_BUCKET)
-        names.dataset(place.key)
-        if place.key not in objects.sizes(self._s3, place):
-            raise ShoalError(f"there is no dataset at {address}; check the address")
-        return address
-
-    def newest_dataset(self, bars: Bars) -> str | None:
-        """The address of the deployment's newest dataset; None where it has none."""
-        below = list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX))
-        found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
-        made = [each for each in found if names.is_dataset(each["Key"])]
-        if len(made) < len(found):
-            others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
-            bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(map(printable, others))}")
-        return str(s3.S3Path(self._bucket, max(made, key=lambda each: each["LastModified"])["Key"])) if made else None
 
     def require_reads(self, address: str) -> None:
         """Nodes reach S3 alone, and of that what the topology names as its inputs."""
@@ -137,13 +99,7 @@ class OnDeployment(Place):
                 "here"
             )
         prepared = source.prepare(self, config, bars)
-        starts = (config.start_from or "", config.old_data or "", config.embeddings or "")
-        if config.embeddings is not None and not is_s3(config.embeddings):
-            vectors_size(config.embeddings)  # vectors that are not there are told before anything costs money
-        for address in filter(is_s3, (*config.similarity, *config.analogy, *starts)):
-            self.deployment.readable(
-                address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
-            )
+        self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))
         launch = NodeLaunch(self.deployment, self._unfinished(bars) if config.resume else self._new_name())
         if config.resume:
@@ -209,32 +165,8 @@ class OnDeployment(Place):
                     objects.remove(self._s3, each)
 
     def _upload(self, path: Path, bars: Bars) -> str:
-        with open_dataset(path) as opened:
-            digest = opened.digest
-        if path.name != DATASET_NAME:
-            raise ShoalError(f"a dataset to upload must be named {DATASET_NAME}, but this is {path}; rename it")
-        folder = s3.S3Path(self._bucket, f"{topology.DATASETS_PREFIX}{digest}/")
-        uploaded = s3.S3Path(folder.bucket, folder.key + DATASET_NAME)
-        if self.held_nodes is not None and head_if_there(self._s3, uploaded) is None:
+        before = objects.sizes(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX))
+        uploaded = s3.place_of(super()._upload(path, bars))
+        if self.held_nodes is not None and uploaded.key not in before:
             self.left.append(uploaded)
-        return objects.upload(self._s3, [path], folder, bars)[0]
-
-    def _runs(self) -> s3.S3Path:
-        """The prefix of a deployment's runs; several deployments may share a bucket."""
-        return s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.name}.")
-
-    def _new_name(self) -> str:
-        """A name for a run: sorted by time, and different for two runs that start at once."""
-        return f"{self.name}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
-
-    def _unfinished(self, bars: Bars) -> str:
-        """The newest run that did not end. Raises ShoalError when there is none."""
-        keys = objects.sizes(self._s3, self._runs())
-        found = {key.removeprefix(topology.RUNS_PREFIX).partition("/")[0] for key in keys}
-        if others := sorted(filterfalse(names.is_run, found)):
-            bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(map(printable, others))}")
-        for name in sorted(filter(names.is_run, found), reverse=True):
-            summary = read_text(self._s3, s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
-            if summary is None or '"stopped": true' in summary:
-                return name
-        raise ShoalError(f"no training of '{self.name}' was stopped; leave out --resume to start one")
+        return str(uploaded)

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,6 +24,7 @@ from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
+from bootstrap.training.places import brought
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_followed import GO_ON, LONGEST_STOP_SECONDS, FollowedNodes, wait_for_data
 from bootstrap.training.places.nodes_watch import NodesWatch, record_in_bucket, unanswered_message
@@ -37,22 +38,17 @@ from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from common.display import plural, printable
 from common.errors import ShoalError
 from corpus.reading import s3
-from corpus.reading.s3 import is_s3
 from corpus.stream.lines import describe_malformed
 from corpus.text_request import describe_left_out
 from experiments.records.summaries import read_summary
 from infra import parts
 from trainer.config import TrainConfig
-from trainer.embeddings.vectors import vectors_file
 from trainer.output.run_files import SUMMARY
 from trainer.rank_processes import failure_in
-from trainer.start_model import files_here
 
 _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 """The names of datasets on nodes (bootstrap/agent/machine.py)."""
 _ROLES = get_args(parts.Role)
-_ANSWERS = {".questions": ".answers"}
-"""Of a set of analogies in MSR's format the other file."""
 
 
 class DeploymentRun(Run):
@@ -162,22 +158,9 @@ class DeploymentRun(Run):
         if wishes.min_nodes > counts[0]:
             trains = plural(counts[0], "node")
             raise ShoalError(f"--min-nodes is {wishes.min_nodes}, but '{self._deployment.name}' trains on {trains}")
-        old, vectors = self.config.old_data, self.config.embeddings
-        if vectors is not None and not is_s3(vectors):
-            vectors = vectors_file(vectors)
-        single = [each for each in (old, vectors) if each is not None]
-        sets = [each for each in (*self.config.similarity, *self.config.analogy, *single) if not is_s3(each)]
         folder = s3.S3Path(launch.bucket, f"{launch.folder.key}{SETS}")
-        start = files_here(self.config.start_from)
         launch.claim(
-            replace(
-                self.config,
-                start_from=_brought_start(start, folder) if start else self.config.start_from,
-                old_data=old and _brought(old, folder),
-                embeddings=vectors and _brought(vectors, folder),
-                similarity=tuple(_brought(each, folder) for each in self.config.similarity),
-                analogy=tuple(_brought(each, folder) for each in self.config.analogy),
-            ),
+            brought.in_bucket(self.config, folder),
             self.prepared.request(),
             trainers=counts[0],
             readers=counts[1],
@@ -185,13 +168,7 @@ class DeploymentRun(Run):
             bars=bars,
         )
         if not launch.found:
-            if start:
-                objects.upload(self._s3, start, folder, bars)
-            for address in sets:
-                path = Path(address)
-                beside = path.with_suffix(_ANSWERS.get(path.suffix, path.suffix))
-                files = [path, beside] if beside != path and beside.exists() else [path]
-                objects.upload(self._s3, files, folder, bars)
+            brought.upload(self._s3, self.config, folder, bars)
 
     @contextmanager
     def _forgotten_after_errors(self) -> Iterator[None]:
@@ -216,7 +193,8 @@ class DeploymentRun(Run):
         with TensorBoardWriter(self.config.output / FOLDER) as board:
             view = RunView(bars, board, spent=self.spent, read=read)
             seen = self._spending.see if self._spending else lambda _: None
-            record, watch = record_in_bucket(self.launch, view), NodesWatch(self.launch, seen)
+            record = record_in_bucket(self._s3, self.launch.folder, view, found=self.launch.found)
+            watch = NodesWatch(self.launch, seen)
             self._followed = FollowedNodes(self.launch, record, watch, bars)
             yield view
 
@@ -327,15 +305,3 @@ class DeploymentRun(Run):
     def _where(self, error: str) -> str:
         """What follows the sentence of a node that could not go on."""
         return f"; its log is in {self.launch.folder}{GO_ON}" if error.startswith("reader ") else ""
-
-
-def _brought_start(files: Sequence[Path], folder: s3.S3Path) -> str:
-    """Where nodes find the model from which they start: a file, or the files of a folder."""
-    return _brought(str(files[0]), folder) if len(files) == 1 else str(folder).rstrip("/")
-
-
-def _brought(address: str, folder: s3.S3Path) -> str:
-    """Where nodes find a set of words, an old dataset, or vectors: one of this machine in a folder of their bucket."""
-    return (
-        address if is_s3(address) else str(s3.S3Path(folder.bucket, folder.key + objects.safe_name(Path(address).name)))
-    )

@@ -243,7 +243,7 @@ class HostsRun(Run):
 
         with TensorBoardWriter(self.config.output / FOLDER) as board:
             view = RunView(bars, board)
-            remote = RemoteRecord(self.launch, view, state, lambda at: self.store.read_from(record, at))
+            remote = RemoteRecord(view, state, lambda at: self.store.read_from(record, at), found=self.launch.found)
             self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
             yield view
 

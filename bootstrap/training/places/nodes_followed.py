@@ -143,17 +143,18 @@ class RemoteRecord:
 
     def __init__(
         self,
-        launch: RunLaunch,
         view: RunView,
         state: Callable[[], tuple[str, int] | None],
         read: Callable[[int], bytes],
+        *,
+        found: bool,
     ) -> None:
         """`state`: a tag of the record's content, and its bytes, where it is there; `read`: its bytes from an offset.
 
         Call this before the run begins: what the record has by then was written before the run was resumed. Of one
-        that an earlier command has begun all is shown."""
+        that is `found`, as an earlier command has begun it, all is shown."""
         self._view, self._state, self._read = view, state, read
-        self._known = None if launch.found else self._state()
+        self._known = None if found else self._state()
 
     def look(self) -> None:
         """Show what was added to the record."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
@@ -15,6 +16,9 @@ from bootstrap.training.run_view import RunView
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, head_if_there, read_from
 from trainer.output.run_files import RECORD
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
 
 
 class NodesWatch(Watch):
@@ -45,12 +49,12 @@ def unanswered_message(launch: NodeLaunch) -> str:
     )
 
 
-def record_in_bucket(launch: NodeLaunch, view: RunView) -> RemoteRecord:
-    """The record of a run in the data bucket."""
-    s3, place = launch.deployment.session.client("s3"), S3Path(launch.folder.bucket, launch.folder.key + RECORD)
+def record_in_bucket(s3: "S3Client", folder: S3Path, view: RunView, *, found: bool) -> RemoteRecord:
+    """The record of a run whose folder is in the data bucket; `found` as in `RemoteRecord`."""
+    place = S3Path(folder.bucket, folder.key + RECORD)
 
     def state() -> tuple[str, int] | None:
-        found = retrying(partial(head_if_there, s3, place))
-        return None if found is None else (found["ETag"], found["ContentLength"])
+        head = retrying(partial(head_if_there, s3, place))
+        return None if head is None else (head["ETag"], head["ContentLength"])
 
-    return RemoteRecord(launch, view, state, lambda offset: retrying(partial(read_from, s3, place, offset)))
+    return RemoteRecord(view, state, lambda offset: retrying(partial(read_from, s3, place, offset)), found=found)

@@ -24,6 +24,7 @@ from .rules import (
     GuardState,
     Observation,
     ObservedCluster,
+    ObservedJob,
     ObservedMachine,
     ObservedNode,
     decide,
@@ -36,6 +37,7 @@ _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _MOST_BYTES = 1 << 20
 _RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
+_JOB = "-[0-9]{12}(-[0-9]{1,2})?"
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
 Found = TypeVar("Found")
@@ -156,6 +158,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
         running=running,
         nodes=this.attempt(partial(_nodes, settings, now, this, names, alone), []),
         clusters=[cluster for cluster in observations if cluster],
+        jobs=this.attempt(partial(_jobs, settings), []) if settings.jobs else [],
         complete=not this.failures,
     )
 
@@ -285,6 +288,20 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
     )
 
 
+def _jobs(settings: GuardSettings) -> list[ObservedJob]:
+    """The training jobs of SageMaker, by their names, that have not ended."""
+    named = re.compile(re.escape(settings.jobs) + _JOB)
+    return [
+        ObservedJob(name=each["TrainingJobName"], price=settings.job, since=each["CreationTime"])
+        for status in ("InProgress", "Stopping")
+        for page in _client("sagemaker")
+        .get_paginator("list_training_jobs")
+        .paginate(StatusEquals=status, NameContains=settings.jobs)
+        for each in page["TrainingJobSummaries"]
+        if named.fullmatch(each["TrainingJobName"])
+    ]
+
+
 def _idle_marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
     answer = _client("cloudwatch").get_metric_statistics(
         Namespace="AWS/ElasticMapReduce",
@@ -319,6 +336,15 @@ def _stop_runs(key: str) -> None:
     s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(queue, indent=2).encode(), IfMatch=found["ETag"])
 
 
+def _stop_job(name: str) -> None:
+    """Have a training job stop with a checkpoint, unless it has ended meanwhile."""
+    try:
+        _client("sagemaker").stop_training_job(TrainingJobName=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
+
+
 def _scale_to_zero(group: str) -> None:
     """Set the group to zero nodes. An update comes second, because it may need the permission to start nodes."""
     scaling = _client("autoscaling")
@@ -342,6 +368,7 @@ def _delete(stack: str) -> None:
 
 _ACTS: dict[str, Callable[[str], None]] = {
     "stop": _stop_runs,
+    "stop job": _stop_job,
     "lower": _scale_to_zero,
     "terminate": _terminate,
     "delete": _delete,

@@ -43,6 +43,10 @@ class GuardSettings:
     emr: Mapping[str, float]
     standing: float
     """Dollars an hour of what runs until the stack is deleted."""
+    jobs: str = ""
+    """What the names of its training jobs of SageMaker begin with; empty: it has none."""
+    job: float = 0.0
+    """Dollars an hour of all instances of one."""
     bucket: str = ""
     """The data bucket, by which it is known when nodes worked last; empty for a stack that is no deployment of Shoal,
     of which no node counts as idle."""
@@ -125,6 +129,13 @@ class ObservedCluster:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ObservedJob(ObservedMachine):
+    """A training job of SageMaker that has not ended."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observation:
     """The state of the deployment."""
 
@@ -140,13 +151,14 @@ class Observation:
     """The last of the runs that were wanted of the nodes, where all have ended and none keeps them."""
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
+    jobs: Sequence[ObservedJob] = ()
     complete: bool = True
     """Whether every read succeeded."""
 
     @property
     def machines(self) -> list[ObservedMachine]:
         """All machines that are paid for by the hour."""
-        return [*self.nodes, *(machine for cluster in self.clusters for machine in cluster.machines)]
+        return [*self.nodes, *self.jobs, *(machine for cluster in self.clusters for machine in cluster.machines)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,10 +185,10 @@ class GuardState:
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Send a text to the owner (`tell`), have the runs in the document `subject` stop with a checkpoint (`stop`), or
-    act on the resource that `subject` names."""
+    """Send a text to the owner (`tell`), have the runs in the document `subject` (`stop`) or a training job stop with a
+    checkpoint, or act on the resource that `subject` names."""
 
-    kind: Literal["tell", "stop", "lower", "terminate", "delete"]
+    kind: Literal["tell", "stop", "stop job", "lower", "terminate", "delete"]
     subject: str
     text: str = ""
 
@@ -221,11 +233,13 @@ def decide(
             over = limit
     if over is None:
         return account, [*actions, *_end_idle(settings, now, observed)]
+    stops = [Action(kind="stop job", subject=job.name) for job in observed.jobs]
     if observed.running and (observed.nodes or not observed.complete):
-        stop = Action(kind="stop", subject=settings.requests)
-        account, _ = _tell_once(now, account, "stop", over.value, stop)
+        stops.append(Action(kind="stop", subject=settings.requests))
+    if stops:
+        account, _ = _tell_once(now, account, "stop", over.value, stops[0])
         if now - account.told["stop"].at < STOPPING:
-            return account, [*actions, stop]  # in each round, as one may fail
+            return account, [*actions, *stops]  # in each round, as one may fail
     text = f"{settings.what} is being deleted: {over.reason}. {_closing_lines(settings, account)}"
     news_of_it = _tell(f"{settings.deployment} is being deleted", text)
     account, news = _tell_once(now, account, "deletion", over.value, news_of_it)

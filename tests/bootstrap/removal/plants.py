@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra import topology
+from infra.managed_spec import aws_image
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 PERMISSION = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
@@ -168,6 +169,22 @@ def cluster(p: Planter) -> None:
     )
 
 
+def training_job(p: Planter) -> None:
+    p.client("sagemaker").create_training_job(
+        TrainingJobName=f"shoal-{p.name.lower()}-261127154000",
+        AlgorithmSpecification={
+            "TrainingImage": aws_image("us-east-1"),
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["sleep", "600"],
+        },
+        RoleArn="arn:aws:iam::000000000000:role/jobs",
+        OutputDataConfig={"S3OutputPath": "s3://no-bucket"},
+        ResourceConfig={"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
+        StoppingCondition={"MaxRuntimeInSeconds": 600},
+        Tags=p.tags,
+    )
+
+
 def tied_groups(p: Planter) -> None:
     """Two groups that name each other, and a foreign one that names one of them."""
     ec2, first = p.client("ec2"), p.group()
@@ -235,6 +252,7 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
         Tags=[{**tag, "PropagateAtLaunch": True} for tag in p.tags],
     ),
     "emr cluster": cluster,
+    "training job": training_job,
     "emr security configuration": lambda p: p.client("emr").create_security_configuration(
         Name=p.name, SecurityConfiguration="{}"
     ),

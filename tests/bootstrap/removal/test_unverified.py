@@ -57,6 +57,7 @@ ASKED = {
     "logs": ["DescribeLogGroups", "ListTagsForResource"],
     "resourcegroupstaggingapi": ["GetResources"],
     "s3": ["GetBucketTagging", "ListBuckets", "ListObjectVersions"],
+    "sagemaker": ["ListTags", "ListTrainingJobs"],
     "scheduler": ["ListScheduleGroups", "ListSchedules", "ListTagsForResource"],
     "secretsmanager": ["ListSecrets"],
     "sns": ["ListSubscriptions", "ListTagsForResource", "ListTopics"],

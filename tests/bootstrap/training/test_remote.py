@@ -76,7 +76,8 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
         return view.fed
 
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
-    record = record_in_bucket(NodeLaunch(Fleet().deployment, name), view)
+    launch = NodeLaunch(Fleet().deployment, name)
+    record = record_in_bucket(launch.deployment.session.client("s3"), launch.folder, view, found=False)
     record.look()
     assert view.fed == b""
     assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"

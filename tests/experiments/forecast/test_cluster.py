@@ -1,5 +1,7 @@
 """What a topology will take and cost: for every topology, and more for more work."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,3 +219,26 @@ def test_what_fits_the_money_and_the_time_is_told_and_what_no_other_beats() -> N
     assert fitting(every, most_dollars=5, most_hours=9) == [cheap, fast]
     assert fitting(every, most_dollars=None, most_hours=2) == [fast, beaten]
     assert fitting(every, most_dollars=4.9, most_hours=None) == [cheap, like_cheap]
+
+
+def test_the_users_own_line_takes_its_time_while_the_cluster_waits() -> None:
+    work = ClusterWork(rows=1_000_000, raw_bytes=4e9, epochs=1, upload_mbit=80)
+    stages = {stage.name: stage for stage in predict_cluster(of("mixed-g5-g4dn"), work).stages}
+    assert stages["upload the reviews"].seconds == Estimate(80.0, 400.0, 400.0)
+    assert stages["upload the reviews"].dollars.middle > 0
+    assert stages["fetch the model"].dollars.middle == 0
+    known = predict_cluster(of("mixed-g5-g4dn"), replace(work, stored_bytes=1e9)).stages
+    assert known[1].seconds == Estimate.exact(100.0)
+    alone = predict_cluster(of("starter"), replace(work, raw_bytes=None)).stages
+    assert (alone[0].name, alone[0].dollars) == ("upload the dataset", Estimate.exact(0.0))
+    assert all(
+        "upload" not in stage.name for stage in predict_cluster(of("starter"), replace(work, upload_mbit=None)).stages
+    )
+
+
+def test_a_training_job_is_predicted_as_a_node_at_its_own_price() -> None:
+    work = ClusterWork(rows=20_000_000, raw_bytes=None, epochs=10)
+    job, node = (predict_cluster(of(name), work) for name in ("managed", "scaling-a10g"))
+    trained = [next(each for each in found.stages if each.name == "train") for found in (job, node)]
+    assert trained[0].seconds == trained[1].seconds
+    assert trained[0].dollars.high == pytest.approx(trained[0].seconds.high * 1.408 / 3600)

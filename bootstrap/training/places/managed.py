@@ -1,0 +1,378 @@
+"""Training jobs of SageMaker as a place: no nodes to start, a limit of hours that the service keeps, and a run that
+goes on by itself.
+
+A job is started with its dataset and code as input channels. It copies its output folder into the run's folder of the
+data bucket as it changes, so that a run there looks like one of nodes.
+"""
+
+import json
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import fetched, names, objects
+from bootstrap.aws.account import credentials_warning
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.names import SETS
+from bootstrap.aws.retry import Abandoned, is_not_accepted
+from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.progress import Bars
+from bootstrap.training.places import brought
+from bootstrap.training.places.bucket_place import InBucket
+from bootstrap.training.places.launch import options_of
+from bootstrap.training.places.managed_job import Job, described, job_name, jobs, settings
+from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord
+from bootstrap.training.places.nodes_watch import record_in_bucket
+from bootstrap.training.places.place import Ended, Run
+from bootstrap.training.places.run_launch import DEFAULT, Wishes
+from bootstrap.training.run_view import RunView
+from bootstrap.training.sources.source import Prepared, Source
+from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
+from common.errors import ShoalError
+from common.options import flag
+from corpus.reading import s3
+from corpus.reading.storage import size_of
+from experiments.forecast.estimate import Estimate
+from experiments.forecast.rates import Node
+from experiments.records.summaries import read_summary
+from infra import catalog, topology
+from trainer.config import NEEDS_GPU, TrainConfig
+from trainer.managed import DATA, MEASURES
+from trainer.output.run_files import SUMMARY
+from trainer.registry import ENCODER
+
+_LOOK_SECONDS = 2.0
+_VOLUME_GIB = 30
+_COPIES = 3
+"""Of a dataset on a job's disk: as it came, and unpacked."""
+_FILES = ("start_from", "old_data", "embeddings", "similarity", "analogy")
+"""Options whose files a job has as input channels."""
+_METRICS = ("loss", "rows_per_second", *MEASURES)
+
+
+class OnManaged(InBucket):
+    """Training jobs of SageMaker for a deployment."""
+
+    pause = 1.0
+    reads_s3_alone = False
+    """Texts are read on this machine, and their dataset is uploaded."""
+    readers = 1
+
+    def __init__(self, deployment: Deployment, wishes: Wishes = DEFAULT) -> None:
+        """Raises ShoalError for wishes that jobs cannot fulfil."""
+        super().__init__(deployment)
+        self.wishes, self.settings = wishes, settings(deployment)
+        refused = [name for name in ("queue", "keep", "replace_slow") if getattr(wishes, name)]
+        if refused or wishes.min_nodes > 1:
+            name = flag((refused or ["min_nodes"])[0])
+            raise ShoalError(f"{name} is about nodes, and SageMaker trains for '{deployment.name}'; leave it out")
+
+    def require_reads(self, address: str) -> None:
+        """A job has no network: it gets a dataset before it starts."""
+        raise ShoalError(f"a job of SageMaker reads no stream, but {address} is one; give a dataset, or --input")
+
+    def require_common_folder(self) -> None:
+        """As above."""
+        raise ShoalError("a job of SageMaker reads no stream; give a dataset by --data, or texts by --input")
+
+    def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
+        """Upload what is here."""
+        if config.model == ENCODER:
+            raise ShoalError("an encoder goes with --local: SageMaker's image lacks the library transformers")
+        self._require_readable(config)
+        prepared = source.prepare(self, config, bars)
+        run = self._unfinished(bars) if config.resume else self._new_name()
+        return ManagedRun(self, prepared, config, run)
+
+    def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
+        """Its instances."""
+        gpu = catalog.find(self.settings.ec2_type).gpu
+        return [Node(self.settings.ec2_type, gpu.count if gpu else 1, efa=False) for _ in range(self.settings.count)]
+
+    def dollars(self, seconds: Estimate, nodes: object) -> Estimate | None:  # noqa: ARG002
+        """At SageMaker's price on demand."""
+        hourly = self.settings.hourly(str(self.deployment.session.region_name))
+        return None if hourly is None else seconds.times(hourly / 3600)
+
+    def credentials_warning(self, seconds: float) -> str | None:
+        """The job needs none of them."""
+        go_on = f"the job goes on without them; renew them, and follow it by: shoal attach {self.name}"
+        return credentials_warning(self.deployment.session, seconds, "the training", go_on)
+
+    def longest_seconds(self) -> int:
+        """After which SageMaker ends a job: its topology's hours, or those that the limit of dollars pays for. Raises
+        ShoalError where that is less than a minute, or prices are not known."""
+        longest, most = self.settings.max_hours * 3600, self.wishes.max_dollars
+        if most is None:
+            return longest
+        hourly = self.settings.hourly(str(self.deployment.session.region_name))
+        if hourly is None:
+            raise ShoalError("--max-dollars needs prices; `make prices` makes a list of them for a region")
+        if (paid := int(most / hourly * 3600)) < 60:
+            raise ShoalError(
+                f"{self.deployment.limit_of(most)}, but a job costs ${hourly:.2f} an hour; give a higher --max-dollars"
+            )
+        return min(longest, paid)
+
+
+class ManagedRun(Run):
+    """A run as a training job."""
+
+    survives = True
+
+    def __init__(
+        self, place: OnManaged, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
+    ) -> None:
+        """`job`: one that goes on."""
+        self.config, self.prepared = config, prepared
+        self._place, self._wishes, self._deployment = place, place.wishes, place.deployment
+        self._run, self._job, self._found = run, job, job is not None
+        self._s3 = self._deployment.session.client("s3")
+        self._record: RemoteRecord | None = None
+        self._looked = 0.0
+
+    @property
+    def job(self) -> Job:
+        """The job, once there is one."""
+        assert self._job is not None
+        return self._job
+
+    @contextmanager
+    def resources(self, bars: Bars) -> Iterator[None]:
+        """The job, which SageMaker ends by itself, and this where something goes wrong before."""
+        if self._job is None:
+            self._job = self._same_work(bars) or self._begin(bars)
+        try:
+            yield
+        except (Abandoned, Detached):
+            raise
+        except BaseException:
+            if not self._wishes.leave:
+                with suppress(BotoCoreError, ClientError, ShoalError):
+                    self.job.stop()
+            raise
+
+    def _same_work(self, bars: Bars) -> Job | None:
+        """The job that the same command has begun. Raises ShoalError while another one runs: a command that is typed
+        twice is not to be paid for twice."""
+        self._config = self._in_bucket()
+        wanted = self._work()
+        for job in jobs(self._deployment, at_work=True):
+            if job.work == wanted and job.status == "InProgress":
+                bars.note(f"following run {job.run}, which the same command has begun")
+                self._run, self._found = job.run, True
+                return job
+            raise ShoalError(
+                f"SageMaker trains for '{self._deployment.name}' already: {job.run}; to stop it, type: shoal stop "
+                f"{self._deployment.name} {job.run}"
+            )
+        return None
+
+    def _begin(self, bars: Bars) -> Job:
+        """Bring the files of this machine to the bucket, and start the job. Raises ShoalError where SageMaker refuses
+        it."""
+        if not self.config.resume:
+            brought.upload(self._s3, self.config, self._sets, bars)
+        launches = sum(1 for _ in jobs(self._deployment, self._run))
+        name = job_name(self._run, launches + 1)
+        try:
+            self._deployment.session.client("sagemaker").create_training_job(**self._request(name))
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("ResourceInUse", "ResourceLimitExceeded", "ValidationException"):
+                raise
+            raise ShoalError(f"SageMaker starts no job: {error.response['Error']['Message']}") from error
+        job = described(self._deployment, name)
+        for other in jobs(self._deployment, at_work=True):  # of two commands at once, the later one gives way
+            if other.name != name and (other.created, other.name) < (job.created, name):
+                job.stop()
+                raise ShoalError(f"another command has begun {other.run} at the same time; type the command again")
+        return job
+
+    @property
+    def _sets(self) -> s3.S3Path:
+        return s3.S3Path(self._folder.bucket, f"{self._folder.key}{SETS}")
+
+    @property
+    def _folder(self) -> s3.S3Path:
+        bucket = names.bucket(self._deployment.output(topology.OUTPUT_DATA_BUCKET))
+        return s3.S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(self._run)}/")
+
+    def _in_bucket(self) -> TrainConfig:
+        return brought.in_bucket(self.config, self._sets)
+
+    def _work(self) -> tuple[object, ...]:
+        """As `Job.work`."""
+        words = {name: words for name, words in options_of(self._config).items() if name not in (*_FILES, "resume")}
+        words.pop("force", None)
+        return {name: json.dumps(list(each)) for name, each in words.items()}, self._channels()
+
+    def _channels(self) -> list[dict[str, Any]]:
+        """The input channels: the dataset, the files of options, and of AWS's image Shoal's code."""
+        given, shared = self._config, self._place.settings
+        found: dict[str, str] = {DATA: str(self.prepared.request()["dataset"])}
+        for name in _FILES:
+            value = getattr(given, name)
+            addresses = list(value) if isinstance(value, tuple) else [value] if value else []
+            if len(addresses) > 1:
+                raise ShoalError(f"{flag(name)} takes one file where SageMaker trains; give one of them")
+            found |= {name: self._prefix(addresses[0])} if addresses else {}
+        found |= {name: address for name in ("code", "wheels", "script") if (address := getattr(shared, name))}
+        return [_channel(name, address) for name, address in found.items()]
+
+    def _prefix(self, address: str) -> str:
+        """The address of a file, or of all files of a folder."""
+        place = s3.place_of(address)
+        is_file = place.key in objects.sizes(self._s3, place) or Path(place.key).suffix
+        return address if is_file else f"{address.rstrip('/')}/"
+
+    def _request(self, name: str) -> dict[str, Any]:
+        shared, place = self._place.settings, self._place
+        longest, spot = place.longest_seconds(), shared.market == "spot"
+        script = [f"/opt/ml/input/data/script/{shared.script.rpartition('/')[2]}"] if shared.script else []
+        gib = size_of(str(self.prepared.request()["dataset"])) / (1 << 30)
+        # An emulated instance has no GPU.
+        gpu = catalog.find(shared.ec2_type).gpu is not None and not self._deployment.is_emulated
+        hyper, channels = self._work()
+        return {
+            "TrainingJobName": name,
+            "RoleArn": shared.role,
+            "AlgorithmSpecification": {
+                "TrainingImage": shared.image,
+                "TrainingInputMode": "File",
+                **({"ContainerEntrypoint": ["bash", *script]} if script else {}),
+                "MetricDefinitions": [{"Name": each, "Regex": rf"\b{each}=([0-9.eE+-]+)"} for each in _METRICS],
+            },
+            "HyperParameters": hyper,
+            "InputDataConfig": channels,
+            "OutputDataConfig": {"S3OutputPath": f"s3://{self._folder.bucket}/{topology.MODELS_PREFIX.rstrip('/')}"},
+            "CheckpointConfig": {"S3Uri": f"s3://{self._folder.bucket}/{self._folder.key.rstrip('/')}"},
+            "ResourceConfig": {
+                "InstanceType": shared.instance_type,
+                "InstanceCount": shared.count,
+                "VolumeSizeInGB": _VOLUME_GIB + round(_COPIES * gib),
+            },
+            "StoppingCondition": {
+                "MaxRuntimeInSeconds": longest,
+                **({"MaxWaitTimeInSeconds": 2 * longest} if spot else {}),
+            },
+            "EnableManagedSpotTraining": spot,
+            # A container needs nothing of the internet or of AWS: the service itself brings files in and out.
+            "EnableNetworkIsolation": True,
+            "EnableInterContainerTrafficEncryption": shared.count > 1,
+            "Environment": {NEEDS_GPU: "1"} if gpu else {},
+            "Tags": [
+                {"Key": topology.TAG_DEPLOYMENT, "Value": self._deployment.name},
+                {"Key": topology.TAG_TOPOLOGY, "Value": self._deployment.topology},
+            ],
+        }
+
+    @contextmanager
+    def started(self, bars: Bars) -> Iterator[None]:
+        """A closed terminal and expired credentials leave the job to itself."""
+        bars.stage("SageMaker starts the job", 0)
+        if self._wishes.detach:
+            raise Detached
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            if not self.leaves(interrupt):
+                raise
+            mark_handled(interrupt)
+            raise Detached from None
+        except (BotoCoreError, ClientError) as error:
+            if not is_not_accepted(error):
+                raise
+            raise Detached(f"AWS does not accept your credentials any more ({error})") from error
+
+    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
+        """Whether this interrupt ends the command alone."""
+        return self._wishes.leave or name_of(interrupt) == signal.SIGHUP.name
+
+    def left(self) -> Mapping[str, Any]:
+        """The run, and where it is."""
+        return {"run": self._run, "deployment": self._deployment.name}
+
+    def wait_for_data(self, bars: Bars) -> None:
+        """Wait until the job trains, or has ended."""
+        shown = ""
+        while not self.job.has_ended and self.job.phase not in ("Training", "Uploading"):
+            if self.job.phase != shown:
+                shown = self.job.phase
+                bars.stage(f"SageMaker: {shown}", 0)
+            bars.tick()
+            time.sleep(_LOOK_SECONDS)
+            self._job = self.job.again()
+
+    @contextmanager
+    def view(self, bars: Bars) -> Iterator[RunView]:
+        """The record as it grows in the bucket."""
+        bars.stage("start the ranks", 0)
+        with TensorBoardWriter(self.config.output / FOLDER) as board:
+            view = RunView(bars, board, spent=self.spent)
+            self._record = record_in_bucket(self._s3, self._folder, view, found=self._found or not self.config.resume)
+            yield view
+
+    def is_over(self, view: RunView) -> bool:  # noqa: ARG002
+        """Whether the job has ended."""
+        assert self._record is not None
+        if time.monotonic() - self._looked >= _LOOK_SECONDS:
+            self._job, self._looked = self.job.again(), time.monotonic()
+        self._record.look()
+        return self.job.has_ended
+
+    def stop(self, bars: Bars) -> None:  # noqa: ARG002
+        """Ask SageMaker, which gives the ranks two minutes."""
+        self.job.stop()
+
+    def spent(self) -> float | None:
+        """By the time that SageMaker bills."""
+        return self._job.dollars() if self._job else None
+
+    def collect(self, bars: Bars, *, stopped: bool) -> Ended:
+        """Copy the run's files to the output, and note that in the bucket."""
+        output, folder = self.config.output, self._folder
+        fetched.forget_checkpoints(self._s3, folder)
+        etags = fetched.etags(self._s3, folder)
+        files, refused = objects.download(self._s3, folder, output, check=names.result)
+        if not refused:
+            fetched.mark(self._s3, folder.bucket, {self._run: etags}, bars.note)
+        summary = read_summary(output) if output / SUMMARY in files else None
+        if summary is not None and summary["stopped"] and not stopped:
+            limit = self.job.phase == "MaxRuntimeExceeded"
+            why = f"its limit of {self._place.settings.max_hours} h was reached" if limit else "somebody has stopped it"
+            bars.note(f"the run is stopped, because {why}{GO_ON}")
+        return Ended(
+            summary=summary,
+            failure=self._failure(summary, stopped=stopped),
+            told={
+                "nodes": self.job.instances,
+                "readers": [],
+                "run": str(folder),
+                "job": self.job.name,
+                "refused": refused,
+            },
+            launch={
+                "nodes": self.job.instances,
+                "readers": [],
+                **({"emulated": True} if self._deployment.is_emulated else {}),
+            },
+        )
+
+    def _failure(self, summary: Mapping[str, Any] | None, *, stopped: bool) -> Exception | None:
+        """Why the job came to no end."""
+        if self.job.status == "Failed":
+            reason = self.job.why.removeprefix("AlgorithmError: ").partition(", exit code")[0]
+            return ShoalError(f"{reason or 'SageMaker tells no reason'}; the job is {self.job.name}")
+        if summary is None and not stopped:
+            return ShoalError(f"run {self._run} was stopped before its first checkpoint; start it again")
+        return None
+
+
+def _channel(name: str, address: str) -> dict[str, Any]:
+    source = {"S3DataType": "S3Prefix", "S3Uri": address, "S3DataDistributionType": "FullyReplicated"}
+    return {"ChannelName": name, "DataSource": {"S3DataSource": source}}

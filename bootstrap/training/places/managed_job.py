@@ -1,0 +1,202 @@
+"""A training job of SageMaker, as a deployment's commands see it: found by its name, described, stopped.
+
+The job itself says all that is known of a run: its options are the job's hyperparameters, and its folder is where the
+job copies its checkpoints. Nobody has to write down anything else, and the service keeps it when a command has ended.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from bootstrap.aws import names
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.retry import retrying
+from common.display import printable
+from common.errors import DataError, ShoalError
+from common.json_values import parse_json_object
+from corpus.reading import s3
+from infra import catalog, cost, topology
+from infra.handlers import cleanup
+from infra.managed_spec import PREFIX
+from trainer.managed import DATA
+
+ENDED = ("Completed", "Failed", "Stopped")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the jobs of a deployment have in common, by its stack's output."""
+
+    role: str
+    image: str
+    instance_type: str
+    count: int
+    market: str
+    max_hours: int
+    beside: bool
+    """Whether the deployment has nodes that train, too."""
+    code: str = ""
+    wheels: str = ""
+    script: str = ""
+    """Addresses of what AWS's image lacks; empty with an image of the user's."""
+
+    @property
+    def ec2_type(self) -> str:
+        """The instance type's name at EC2."""
+        return self.instance_type.removeprefix(PREFIX)
+
+    def hourly(self, region: str) -> float | None:
+        """Dollars an hour of all instances on demand; None where that is not known."""
+        price = cost.known(catalog.prices(region).managed_hourly, self.ec2_type)
+        return None if price is None else self.count * price
+
+
+def settings(deployment: Deployment) -> Settings:
+    """Those of a deployment. Raises ShoalError where its topology has no training jobs, and for an output that is none
+    of this Shoal's."""
+    text = deployment.output(topology.OUTPUT_MANAGED)
+    try:
+        return Settings(**parse_json_object(text))
+    except (DataError, TypeError) as error:
+        raise ShoalError(
+            f"the output {topology.OUTPUT_MANAGED} of the deployment '{deployment.name}' is of another version of "
+            "Shoal; deploy it again"
+        ) from error
+
+
+def is_managed(deployment: Deployment) -> bool:
+    """Whether SageMaker trains for a deployment."""
+    return topology.OUTPUT_MANAGED in deployment.outputs
+
+
+class Job:
+    """A training job of a deployment."""
+
+    def __init__(self, deployment: Deployment, described: Mapping[str, Any]) -> None:
+        """`described`: what SageMaker shows of it. Raises ShoalError for one whose folder is none of a run."""
+        self.deployment, self._shown = deployment, described
+        self.name = str(described["TrainingJobName"])
+        address = str((described.get("CheckpointConfig") or {}).get("S3Uri"))
+        self.run = names.run(address.rpartition("/")[2])
+
+    @property
+    def folder(self) -> s3.S3Path:
+        """The folder of the run's results."""
+        bucket = names.bucket(self.deployment.output(topology.OUTPUT_DATA_BUCKET))
+        return s3.S3Path(bucket, f"{topology.RUNS_PREFIX}{self.run}/")
+
+    @property
+    def status(self) -> str:
+        """InProgress, Stopping, or one of ENDED."""
+        return str(self._shown["TrainingJobStatus"])
+
+    @property
+    def phase(self) -> str:
+        """What it does, in SageMaker's words, such as Downloading."""
+        return str(self._shown.get("SecondaryStatus", self.status))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs."""
+        return self.status in ENDED
+
+    @property
+    def why(self) -> str:
+        """Why it has failed."""
+        return printable(str(self._shown.get("FailureReason", "")))
+
+    @property
+    def created(self) -> datetime:
+        """When it was asked for."""
+        found: datetime = self._shown["CreationTime"]
+        return found.astimezone(UTC)
+
+    @property
+    def dataset(self) -> str:
+        """The address of what it learns from."""
+        channels = {each["ChannelName"]: each["DataSource"] for each in self._shown["InputDataConfig"]}
+        return str(channels[DATA]["S3DataSource"]["S3Uri"])
+
+    @property
+    def options(self) -> dict[str, tuple[str, ...]]:
+        """The options of its training."""
+        given = self._shown.get("HyperParameters") or {}
+        return {name: tuple(json.loads(value)) for name, value in given.items()}
+
+    @property
+    def work(self) -> tuple[object, ...]:
+        """What stands for what it does: the same for two jobs that one command begins."""
+        return self._shown.get("HyperParameters"), self._shown.get("InputDataConfig")
+
+    @property
+    def instances(self) -> list[dict[str, Any]]:
+        """Its machines, as reports show nodes."""
+        of = self._shown["ResourceConfig"]
+        kind = catalog.find(of["InstanceType"].removeprefix(PREFIX))
+        spot = self._shown.get("EnableManagedSpotTraining")
+        shown = {
+            "instance_type": kind.name,
+            "market": "spot" if spot else "on-demand",
+            "zone": "SageMaker",
+            "group": "managed",
+            "gpus": kind.gpu.count if kind.gpu else 1,
+        }
+        return [dict(shown) for _ in range(of["InstanceCount"])]
+
+    def seconds(self, now: datetime) -> float:
+        """The seconds of each of its machines that are paid for, as an upper bound while it runs."""
+        if self.has_ended:
+            return float(self._shown.get("BillableTimeInSeconds", 0))
+        began = self._shown.get("TrainingStartTime")
+        return max(0.0, (now - began).total_seconds()) if began else 0.0
+
+    def dollars(self) -> float | None:
+        """What it has cost so far; None where the price is not known."""
+        of = self._shown["ResourceConfig"]
+        prices = catalog.prices(str(self.deployment.session.region_name))
+        price = cost.known(prices.managed_hourly, of["InstanceType"].removeprefix(PREFIX))
+        return None if price is None else price * of["InstanceCount"] * self.seconds(datetime.now(UTC)) / 3600
+
+    @property
+    def outcome(self) -> str:
+        """How it has ended, as a launch on nodes."""
+        return {"Completed": "finished", "Failed": "failed"}.get(self.status, "stopped")
+
+    def again(self) -> "Job":
+        """The same as it is now."""
+        return described(self.deployment, self.name)
+
+    def stop(self) -> None:
+        """Ask it to stop with a checkpoint, unless it has ended or was asked."""
+        if self.again().status == "InProgress":
+            sagemaker = self.deployment.session.client("sagemaker")
+            retrying(partial(sagemaker.stop_training_job, TrainingJobName=self.name))
+
+
+def described(deployment: Deployment, name: str) -> Job:
+    """The job of a name."""
+    sagemaker = deployment.session.client("sagemaker")
+    return Job(deployment, retrying(partial(sagemaker.describe_training_job, TrainingJobName=name)))
+
+
+def jobs(deployment: Deployment, run: str | None = None, *, at_work: bool = False) -> Iterator[Job]:
+    """The jobs of a deployment, or of one of its runs, the newest first; SageMaker keeps those that have ended, too,
+    which `at_work` leaves out."""
+    prefix = job_name(run) if run else cleanup.job_prefix(deployment.name)
+    asked = {"NameContains": prefix, "SortBy": "CreationTime", "SortOrder": "Descending"}
+    sagemaker: Any = deployment.session.client("sagemaker")
+    pages = sagemaker.get_paginator("list_training_jobs").paginate(**asked)
+    for each in retrying(lambda: [job for page in pages for job in page["TrainingJobSummaries"]]):
+        name, ended = each["TrainingJobName"], each["TrainingJobStatus"] in ENDED
+        if cleanup.is_job(name, deployment.name) and name.startswith(prefix) and not (at_work and ended):
+            yield described(deployment, name)
+
+
+def job_name(run: str, launch: int = 1) -> str:
+    """The name of a job: its deployment's, when its run began, and from the second on the number of its launch."""
+    deployment, _, began = run.rpartition(".")
+    digits = began.partition("-")[0].replace("T", "")[2:]
+    return f"{cleanup.job_prefix(deployment)}-{digits}{f'-{launch}' if launch > 1 else ''}"

@@ -1,0 +1,1 @@
+"""Emulates the training jobs of SageMaker, each as real processes."""

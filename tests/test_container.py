@@ -1,0 +1,43 @@
+"""The image of one's own: its Dockerfile finds what it copies, and has the base of AWS's image."""
+
+import re
+import subprocess
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from infra.managed_spec import aws_image
+
+ROOT = Path(__file__).parents[1]
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+COPIED = re.findall(r"^COPY (\S+) ", DOCKERFILE, re.MULTILINE)
+
+
+def is_ignored(path: str) -> bool:
+    """Whether .dockerignore leaves a path out: its last line that is about the path, or what is above it, decides."""
+    ignored = False
+    for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines():
+        pattern, keeps = line.removeprefix("!"), line.startswith("!")
+        above = [str(each) for each in (Path(path), *Path(path).parents)]
+        if line and not line.startswith("#") and any(fnmatch(each, pattern.removeprefix("**/")) for each in above):
+            ignored = not keeps
+    return ignored
+
+
+@pytest.mark.parametrize("path", COPIED)
+def test_what_it_copies_is_there_and_not_left_out(path: str) -> None:
+    assert (ROOT / path).exists()
+    assert not is_ignored(path)
+
+
+def test_no_more_than_that_is_sent_to_the_builder() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    sent = {path.partition("/")[0] for path in tracked.splitlines() if not is_ignored(path)}
+    assert sent == {path for path in COPIED if "/" not in path}
+    assert is_ignored("trainer/__pycache__/x.pyc")
+
+
+def test_it_has_the_base_that_a_topology_without_an_image_names() -> None:
+    (base,) = re.findall(r"^FROM (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert base.replace("${REGION}", "eu-west-1") == aws_image("eu-west-1")

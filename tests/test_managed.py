@@ -1,0 +1,227 @@
+"""Training jobs of SageMaker: deploy a topology without machines, train by a job, destroy."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws import cdk
+from bootstrap.demo.reviews import write_reviews
+from bootstrap.removal.inventory import inventory, left_over
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from embedded.faults.kinds import JobInterrupted, NoCapacity
+from tests.aws import refused
+from tests.person import ROOT, Person, install_from_this_machine
+
+pytestmark = pytest.mark.end_to_end
+
+MODEL = ("--model", "fasttext", "--epochs", "5", "--seed", "3")
+LSTM = ("--model", "lstm", "--embedding", "16", "--hidden", "16", "--global-batch", "16", "--seed", "3")
+LONG = (*LSTM, "--checkpoint-minutes", "0.01", "--epochs", "8")
+SLOW = (*LSTM, "--checkpoint-minutes", "0.01", "--slow", "0:20", "--epochs", "40")
+LOGS = "/aws/sagemaker/TrainingJobs"
+
+
+@pytest.fixture(scope="module")
+def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Who has deployed the shipped topology, and one of two hosts. Afterwards nothing is left of them."""
+    folder = tmp_path_factory.mktemp("life")
+    (folder / "repository").mkdir()
+    made = Person(aws, folder / "repository")
+    install_from_this_machine(made, "gpu")
+    cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=aws.folder / "cdk.log")
+    before = inventory()
+    made.writes("managed", (ROOT / "topologies" / "managed.yaml").read_text())
+    deploys(made, "managed")
+    yield made
+    left = job_names("managed", at_work=True)
+    assert "nothing that costs money is left" in made.types("destroy", "managed", "--yes", "--delete-runs")[0]
+    assert all(described(each)["TrainingJobStatus"] == "Stopped" for each in left)
+    # SageMaker makes one log group for all jobs of an account; of the deployment's nothing is left in it.
+    assert left_over(before, inventory()) == {"log group": {LOGS}}
+    assert streams() == []
+    assert refused(aws) == set()
+
+
+@pytest.fixture(scope="module")
+def data(person: Person, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    write_reviews(folder / "reviews.json", texts=600)
+    person.types("preprocess", "--local", "--input", str(folder / "reviews.json"), "--output", str(folder))
+    return folder / "dataset.h5"
+
+
+def test_a_job_learns_what_this_machine_does(person: Person, data: Path, tmp_path: Path) -> None:
+    there = trained(person, "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "there"))
+    here = trained(person, "--local", "--data", str(data), "--output", str(tmp_path / "here"))
+    assert there["accuracy"] == pytest.approx(here["accuracy"], abs=1e-6)
+    assert there["rows"] == here["rows"]
+    assert (tmp_path / "there" / "model" / "model.safetensors").read_bytes() == (
+        tmp_path / "here" / "model" / "model.safetensors"
+    ).read_bytes()
+    (job,) = (described(each) for each in job_names())
+    assert job["TrainingJobStatus"] == "Completed"
+    assert there["cost"] == pytest.approx(job["BillableTimeInSeconds"] * 1.408 / 3600)
+    metrics = {each["MetricName"]: each["Value"] for each in job["FinalMetricDataList"]}
+    assert metrics["accuracy"] == pytest.approx(there["accuracy"], abs=1e-6)
+    assert {"loss", "accuracy"} <= metrics.keys()
+    assert streams() != []
+
+
+@pytest.fixture(scope="module")
+def pair(person: Person) -> Person:
+    """Who has two hosts, too, and deletes them by the CDK alone, while a job runs."""
+    person.writes("pair", "description: x\nmanaged: {instance_type: ml.g4dn.xlarge, count: 2, market: spot}\n")
+    deploys(person, "pair")
+    return person
+
+
+@pytest.mark.slow
+def test_two_hosts_that_are_taken_back_go_on_and_learn_what_two_ranks_do_here(
+    pair: Person, data: Path, tmp_path: Path
+) -> None:
+    with pair.aws.faults.during(JobInterrupted()):
+        there = trained(pair, "--deployment", "pair", "--data", str(data), "--output", str(tmp_path / "there"), *LONG)
+    (job,) = (described(each) for each in job_names("pair"))
+    assert [each["Status"] for each in job["SecondaryStatusTransitions"]] == [
+        *("Starting", "Downloading", "Training", "Interrupted"),
+        *("Starting", "Downloading", "Training", "Uploading", "Completed"),
+    ]
+    here = trained(pair, "--local", "--nodes", "2", "--data", str(data), "--output", str(tmp_path / "here"), *LONG)
+    assert there["accuracy"] == pytest.approx(here["accuracy"], abs=1e-6)
+    assert there["world_size"] == here["world_size"] == 2
+    assert sum(each["instance_type"] == "g4dn.xlarge" for each in there["nodes"]) == 2
+    assert lines(tmp_path / "there", "start")[-1]["from_step"] > 0
+
+
+@pytest.mark.slow
+def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
+    person: Person, data: Path, tmp_path: Path
+) -> None:
+    command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
+    left = json.loads(person.types(*command, "--detach", "--json")[0])
+    (job,) = job_names("managed", at_work=True)
+    assert left["detached"]
+    assert left["run"] in person.types("status", "managed")[0]
+    _, said = person.types(*command[:-1], "99", status=1)
+    assert f"SageMaker trains for 'managed' already: {left['run']}" in said
+    following = person.starts(*command)
+    while not list((tmp_path / "run").rglob("events.out*")):
+        assert following.poll() is None, following.communicate()
+        time.sleep(0.5)
+    wait_for_checkpoint(left["run"])
+    assert "stopped" in person.types("stop", "managed")[0]
+    said, told = following.communicate(timeout=60)
+    assert following.returncode == 130, said + told
+    assert f"following run {left['run']}" in told
+    assert described(job)["TrainingJobStatus"] == "Stopped"
+    resumed = json.loads(person.types(*command, "--resume", "--epochs", "6", "--json")[0])
+    assert not resumed["stopped"]
+    assert job_names("managed")[0] == f"{job}-2"
+    starts = lines(tmp_path / "run", "start")
+    assert starts[-1]["from_step"] > 0
+    attached = json.loads(person.types("attach", "managed", left["run"], "--json", "--output", str(tmp_path / "a"))[0])
+    assert attached["accuracy"] == resumed["accuracy"]
+
+
+@pytest.mark.slow
+def test_what_a_job_cannot_do_is_one_sentence(person: Person, data: Path, tmp_path: Path) -> None:
+    command = ("train", "--deployment", "managed", "--output", str(tmp_path / "run"), "--data", str(data), *MODEL)
+    _, said = person.types(*command, "--keep", status=1)
+    assert "--keep is about nodes, and SageMaker trains for 'managed'; leave it out" in said
+    _, said = person.types(*command, "--max-dollars", "0.001", status=1)
+    assert "--max-dollars is 0.001, but a job costs $1.41 an hour; give a higher --max-dollars" in said
+    with person.aws.faults.during(NoCapacity(instance_type="g5.xlarge")):
+        _, said = person.types(*command, status=1)
+    assert "CapacityError: Unable to provision requested ML compute capacity" in said
+    _, said = person.types(*command, "--optimiser", "sgd", "--learning-rate", "1e11", status=1)
+    assert "the loss is nan" in said
+    assert "the job is shoal-managed-" in said
+
+
+@pytest.mark.slow
+def test_at_the_end_of_its_life_a_job_stops_with_a_checkpoint_before_all_is_deleted(
+    pair: Person, data: Path, tmp_path: Path
+) -> None:
+    command = ("train", "--deployment", "pair", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
+    left = json.loads(pair.types(*command, "--detach", "--json")[0])
+    wait_for_checkpoint(left["run"], "pair")
+    created = pair.stack("pair")["CreationTime"]
+    guard_round(pair, created + timedelta(hours=11.6))
+    (job,) = job_names("pair", at_work=True)
+    guard_round(pair, created + timedelta(hours=12.01))
+    while described(job)["TrainingJobStatus"] not in ("Stopped", "Failed"):
+        assert pair.stack("pair")["StackStatus"] == "CREATE_COMPLETE"
+        time.sleep(0.5)
+    assert described(job)["TrainingJobStatus"] == "Stopped"
+    guard_round(pair, created + timedelta(hours=12.1))
+    pair.types("fetch", "pair", "--output", str(tmp_path / "fetched"))
+    assert json.loads((tmp_path / "fetched" / left["run"] / "summary.json").read_text())["stopped"]
+    assert "nothing that costs money is left" in pair.types("destroy", "pair", "--yes", "--delete-runs")[0]
+
+
+@pytest.mark.slow
+def test_a_job_that_still_runs_is_stopped_with_its_deployment(person: Person, data: Path, tmp_path: Path) -> None:
+    command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
+    wait_for_checkpoint(json.loads(person.types(*command, "--detach", "--json")[0])["run"])
+    assert len(job_names("managed", at_work=True)) == 1  # what becomes of it, the fixture of `person` asserts
+
+
+def guard_round(person: Person, now: datetime) -> None:
+    """A round of the guard's at this time."""
+    event = json.dumps({"time": now.isoformat()})
+    answer = boto3.client("lambda").invoke(FunctionName=person.stack_outputs("pair")["GuardFunction"], Payload=event)
+    assert "FunctionError" not in answer, answer["Payload"].read()
+
+
+def deploys(person: Person, topology: str) -> None:
+    cdk.run(
+        ["deploy", "-c", f"topology={topology}", "--require-approval", "never"],
+        environment={},
+        assembly=person.aws.folder / f"assembly-{topology}",
+        log=person.aws.folder / "cdk.log",
+        root=person.repository,
+    )
+
+
+def wait_for_checkpoint(run: str, deployment: str = "managed") -> None:
+    """Until the job of a run has left a checkpoint."""
+    (stack,) = boto3.client("cloudformation").describe_stacks(StackName=f"Shoal-{deployment}")["Stacks"]
+    (bucket,) = [each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "DataBucket"]
+    deadline = time.monotonic() + 120
+    while not boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=f"runs/{run}/checkpoints/").get("Contents"):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def lines(output: Path, kind: str) -> list[dict[str, Any]]:
+    found = map(json.loads, (output / "record.jsonl").read_text().splitlines())
+    return [each for each in found if each["kind"] == kind]
+
+
+def trained(person: Person, *arguments: str) -> dict[str, Any]:
+    model = () if "--model" in arguments else MODEL
+    said, _ = person.types("train", *arguments, *model, "--json")
+    return dict(json.loads(said))
+
+
+def job_names(deployment: str = "managed", *, at_work: bool = False) -> list[str]:
+    found = boto3.client("sagemaker").list_training_jobs(NameContains=f"shoal-{deployment}-")["TrainingJobSummaries"]
+    return [each["TrainingJobName"] for each in found if not at_work or each["TrainingJobStatus"] == "InProgress"]
+
+
+def described(name: str) -> dict[str, Any]:
+    return dict(boto3.client("sagemaker").describe_training_job(TrainingJobName=name))
+
+
+def streams() -> list[str]:
+    logs = boto3.client("logs")
+    try:
+        return [each["logStreamName"] for each in logs.describe_log_streams(logGroupName=LOGS)["logStreams"]]
+    except logs.exceptions.ResourceNotFoundException:
+        return []

@@ -1,0 +1,198 @@
+"""The contract of a training job's container, a program in a folder of that shape."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DataError, TrainingError
+from trainer import managed
+from trainer.managed import Hosts, address_of, read_options
+
+QUICK = {"model": "fasttext", "epochs": "2", "batch-size": "16"}
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A container's folder without a dataset."""
+    for folder in ("input/config", "input/data/data", "checkpoints", "model", "output/data"):
+        (tmp_path / folder).mkdir(parents=True)
+    configure(tmp_path, QUICK)
+    return tmp_path
+
+
+def configure(base: Path, hyper: Mapping[str, Any], hosts: tuple[str, ...] = ("algo-1",), own: str = "algo-1") -> None:
+    (base / "input/config/hyperparameters.json").write_text(json.dumps(hyper))
+    resources = {"current_host": own, "hosts": list(hosts), "network_interface_name": "lo"}
+    (base / "input/config/resourceconfig.json").write_text(json.dumps(resources))
+
+
+def start(base: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "trainer.managed", "train"],
+        env={**os.environ, "SAGEMAKER_BASE_DIR": str(base)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def failure(base: Path) -> str:
+    running = start(base)
+    running.communicate(timeout=120)
+    assert running.returncode == 1
+    return (base / "output" / "failure").read_text()
+
+
+def test_it_leaves_the_model_and_its_measures(base: Path, dataset: Path) -> None:
+    shutil.copy(dataset, base / "input/data/data/dataset.h5")
+    running = start(base)
+    printed, _ = running.communicate(timeout=120)
+    assert running.returncode == 0
+    assert {path.name for path in (base / "model").iterdir()} >= {"config.json", "model.safetensors"}
+    assert not (base / "checkpoints/checkpoints").exists()
+    summary = json.loads((base / "checkpoints/summary.json").read_text())
+    assert float(re.findall(r"\baccuracy=([0-9.eE+-]+)", printed)[-1]) == pytest.approx(summary["accuracy"], abs=1e-6)
+    assert re.findall(r"\bloss=([0-9.eE+-]+)", printed)
+    assert not (base / "output/failure").exists()
+    record = (base / "checkpoints/record.jsonl").read_text()
+    assert start(base).wait(120) == 0  # the container was lost after the last step
+    assert (base / "checkpoints/record.jsonl").read_text() == record
+
+
+def test_without_checkpoints_its_folder_is_packed_with_the_output(base: Path, dataset: Path) -> None:
+    shutil.copy(dataset, base / "input/data/data/dataset.h5")
+    (base / "checkpoints").rmdir()
+    assert start(base).wait(120) == 0
+    assert (base / "output/data/summary.json").exists()
+
+
+def test_it_stops_with_a_checkpoint_and_goes_on_from_it(base: Path, dataset: Path) -> None:
+    shutil.copy(dataset, base / "input/data/data/dataset.h5")
+    configure(base, {**QUICK, "epochs": "5000", "checkpoint-minutes": "0.01"})
+    running = start(base)
+    while not list((base / "checkpoints").glob("checkpoints/*.pt")):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(100) == 0
+    assert json.loads((base / "checkpoints/summary.json").read_text())["stopped"]
+    assert not list((base / "model").iterdir())
+    configure(base, {**QUICK, "epochs": "60"})
+    assert start(base).wait(120) == 0
+    starts = [line for line in (base / "checkpoints/record.jsonl").read_text().splitlines() if '"start"' in line]
+    assert json.loads(starts[-1])["from_step"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"epochz": "2"}, "--epochz is no option of a training"),
+        ({"epochs": "two"}, "argument --epochs"),
+        ({"epochs": 2}, "the hyperparameter epochs is no text"),
+        ({"epochs": "-x"}, "--epochs has a value that begins with a dash"),
+    ],
+)
+def test_a_wrong_hyperparameter_is_the_reason_of_the_failure(
+    base: Path, dataset: Path, change: Mapping[str, Any], sentence: str
+) -> None:
+    shutil.copy(dataset, base / "input/data/data/dataset.h5")
+    configure(base, {**QUICK, **change})
+    assert sentence in failure(base)
+
+
+def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path) -> None:
+    (base / "input/data/data/dataset.h5").write_text("nothing")
+    said = failure(base)
+    assert "dataset.h5 is not an HDF5 file, or is damaged" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "is no configuration of SageMaker's"),
+        ("{}", "names no hosts"),
+        ('{"hosts": []}', "names no hosts"),
+        ('{"hosts": ["a"], "current_host": "b"}', "does not have its current host among its hosts"),
+    ],
+)
+def test_what_names_no_hosts_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "resourceconfig.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=sentence):
+        Hosts.read(path)
+
+
+def test_a_machine_that_is_no_container_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is this a container of SageMaker's"):
+        Hosts.read(tmp_path / "resourceconfig.json")
+
+
+def test_channels_have_the_files_of_options(tmp_path: Path) -> None:
+    for name in ("data/dataset.h5", "from/config.json", "from/model.safetensors", "old-data/old.h5", "code/x.zip"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    found = read_options({"model": "pretrained", "sagemaker_program": '"x"'}, tmp_path, tmp_path / "out")
+    assert (found.start_from, found.old_data) == (str(tmp_path / "from"), str(tmp_path / "old-data" / "old.h5"))
+    assert found.data == tmp_path / "data" / "dataset.h5"
+    assert (found.resume, found.force, found.trust_network) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ([], "no channel data"),
+        (["data/a.h5", "data/b.h5"], "must have one dataset, and has 2 files"),
+        (["data/a.h5", "validation/b.h5"], "channel validation is not named as an option"),
+    ],
+)
+def test_channels_that_cannot_be_used_are_named(tmp_path: Path, files: list[str], sentence: str) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    with pytest.raises(DataError, match=sentence):
+        read_options({}, tmp_path, tmp_path / "out")
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=4))
+def test_words_are_read_as_they_were_written(words: list[str]) -> None:
+    assert managed._words("x", json.dumps(words)) == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("0.3", ("0.3",)), ('"lstm"', ("lstm",)), ("lstm", ("lstm",)), ("true", ()), ("5", ("5",)), ("[1]", ("[1]",))],
+)
+def test_one_word_needs_no_list(text: str, words: tuple[str, ...]) -> None:
+    assert managed._words("x", text) == words
+
+
+def test_the_name_of_a_host_that_resolves_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = [socket.gaierror(-2, "Name or service not known")] * 2
+    answers.append([(socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))])
+
+    def resolved(*_: object) -> Any:
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    assert address_of("algo-1") == "10.0.0.7"
+    answers.append(socket.gaierror(-2, "Name or service not known"))
+    with pytest.raises(TrainingError, match="the name of the host algo-1 does not resolve after 0 s"):
+        address_of("algo-1", seconds=0)
