@@ -62,9 +62,8 @@ def place_of(
 
         return OnHosts(read_hosts(target), Wishes(**wishes))
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.training.places.deployment import OnDeployment
-    from bootstrap.training.places.managed import OnManaged
-    from bootstrap.training.places.managed_job import is_managed, settings
+    from bootstrap.training.places.managed import place_on
+    from bootstrap.training.places.managed_job import is_managed
 
     deployment = find_deployment(target.name, target.account)
     managed, wishes = wishes.get("managed", False), {name: wishes[name] for name in wishes if name != "managed"}
@@ -75,11 +74,9 @@ def place_of(
             "leave --queue out when the run before it has ended"
         )
     wanted = Wishes(**{**wishes, "max_dollars": most})
-    if is_managed(deployment) and (managed or not settings(deployment).beside):
-        return OnManaged(deployment, wanted)
-    if managed:
+    if managed and not is_managed(deployment):
         raise UsageError(f"the topology of '{target.name}' has no `managed`; leave out --managed")
-    return OnDeployment(deployment, wanted)
+    return place_on(deployment, wanted, managed=managed)
 
 
 def run_training(

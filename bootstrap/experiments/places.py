@@ -149,10 +149,10 @@ class Deployments:
         return found
 
     def place(self, arm: Arm) -> Place:
-        """The nodes of its deployment."""
-        from bootstrap.training.places.deployment import OnDeployment
+        """The nodes of its deployment, or its training jobs."""
+        from bootstrap.training.places.managed import place_on
 
-        return OnDeployment(self.deployment(arm))
+        return place_on(self.deployment(arm))
 
     def can_resume(self, run: PlannedRun) -> bool:
         """By what the run was copied here with."""

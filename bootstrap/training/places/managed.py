@@ -24,8 +24,9 @@ from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.places import brought
 from bootstrap.training.places.bucket_place import InBucket
+from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import options_of
-from bootstrap.training.places.managed_job import Job, described, job_name, jobs, settings
+from bootstrap.training.places.managed_job import Job, described, is_managed, job_name, jobs, settings
 from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord
 from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.places.place import Ended, Run
@@ -53,6 +54,13 @@ _COPIES = 3
 _FILES = ("start_from", "old_data", "embeddings", "similarity", "analogy")
 """Options whose files a job has as input channels."""
 _METRICS = ("loss", "rows_per_second", *MEASURES)
+
+
+def place_on(deployment: Deployment, wishes: Wishes = DEFAULT, *, managed: bool = False) -> InBucket:
+    """Where a deployment trains: on its nodes, or where it has none or they are not wanted (`managed`) by jobs."""
+    if is_managed(deployment) and (managed or not settings(deployment).beside):
+        return OnManaged(deployment, wishes)
+    return OnDeployment(deployment, wishes)
 
 
 class OnManaged(InBucket):
