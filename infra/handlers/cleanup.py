@@ -151,7 +151,7 @@ def unfetched(s3: "S3Client", bucket: str, runs: str, fetched: str) -> list[str]
 
 def is_partial(name: str) -> bool:
     """Whether this is the name of a file that its writer had not finished, which SageMaker copies to a bucket, too."""
-    return any(part.startswith(".") for part in name.split("/"))
+    return any(part.startswith(".") and part.endswith(".partial") for part in name.split("/"))
 
 
 def fetched_etags(s3: "S3Client", bucket: str, key: str) -> dict[str, Any]:

@@ -241,7 +241,7 @@ def test_a_stopped_training_has_a_summary_and_the_status_of_its_signal(
     result: dict[str, Any], status: int, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("bootstrap.training.train.train", lambda *_, **__: result)
-    monkeypatch.setattr("bootstrap.training.places.deployment.OnDeployment", lambda *_: None)
+    monkeypatch.setattr("bootstrap.training.places.managed.place_on", lambda *_, **__: None)
     monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: deployed())
     place = ["--local", "--data", "d.h5"] if where == "here" else ["--deployment", "mine", "--region", "us-east-1"]
     assert main(["train", *place, "--output", "out", "--json"]) == status

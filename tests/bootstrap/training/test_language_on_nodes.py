@@ -10,7 +10,7 @@ import torch
 
 from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.progress import Bars
-from bootstrap.training.places.deployment_run import _brought_start
+from bootstrap.training.places.brought import _start
 from bootstrap.training.places.hosts import OnHosts
 from bootstrap.training.sources.dataset import DatasetSource
 from common.errors import ShoalError, TrainingError
@@ -81,9 +81,9 @@ def test_nodes_go_on_with_a_classifier_and_its_old_data_that_are_brought_to_them
 
 def test_a_file_of_fasttexts_program_is_named_and_a_folder_by_its_files() -> None:
     folder = S3Path("bucket", "runs/one/sets/")
-    assert _brought_start([Path("here/model.bin")], folder) == "s3://bucket/runs/one/sets/model.bin"
+    assert _start([Path("here/model.bin")], folder) == "s3://bucket/runs/one/sets/model.bin"
     files = [Path("here/config.json"), Path("here/model.safetensors")]
-    assert _brought_start(files, folder) == "s3://bucket/runs/one/sets"
+    assert _start(files, folder) == "s3://bucket/runs/one/sets"
 
 
 @pytest.mark.slow
