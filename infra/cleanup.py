@@ -16,7 +16,7 @@ from constructs import Construct
 from infra import topology
 from infra.functions import function
 from infra.handlers.cleanup import job_prefix
-from infra.roles import READ, accept_pattern, allow, allow_objects, explain, region_in_rule
+from infra.roles import READ, accept, accept_pattern, allow, allow_objects, explain, region_in_rule
 
 _CHILD = "Cleanup"
 _COLON = ArnFormat.COLON_RESOURCE_NAME
@@ -73,18 +73,30 @@ class Cleanup(Construct):
     def stop_jobs(self, deployment: str, logs: str) -> CustomResource:
         """Stop the deployment's training jobs of SageMaker, and delete what they printed into the log group `logs`."""
         stack, jobs = Stack.of(self), f"{job_prefix(deployment)}-*"
-        allow(self.role, ["sagemaker:ListTrainingJobs"], ["*"])
         job = stack.format_arn(service="sagemaker", resource="training-job", resource_name=jobs)
-        allow(self.role, ["sagemaker:StopTrainingJob", "sagemaker:ListTags"], [job])
         group = stack.format_arn(service="logs", resource="log-group", resource_name=logs, arn_format=_COLON)
-        allow(self.role, ["logs:DescribeLogStreams", "logs:DeleteLogStream"], [group, f"{group}:log-stream:{jobs}"])
+        # A policy of its own: when a topology loses its jobs, CloudFormation changes the role's other policy before it
+        # asks the function to stop them, and deletes this one afterwards.
+        policy = iam.Policy(self, "JobsPolicy", roles=[self.role])
+        for actions, resource in (
+            (["sagemaker:ListTrainingJobs"], "*"),
+            (["sagemaker:StopTrainingJob", "sagemaker:ListTags"], job),
+            (["logs:DescribeLogStreams"], f"{group}:*"),
+            (["logs:DeleteLogStream"], f"{group}:log-stream:{jobs}"),
+        ):
+            policy.add_statements(iam.PolicyStatement(actions=actions, resources=[resource]))
         region = region_in_rule(stack)
         for pattern in (
             f"sagemaker:{region}:<AWS::AccountId>:training-job/{jobs}",
+            f"logs:{region}:<AWS::AccountId>:log-group:{logs}:*",
             f"logs:{region}:<AWS::AccountId>:log-group:{logs}:log-stream:{jobs}",
         ):
-            accept_pattern(self.role, f"arn:<AWS::Partition>:{pattern}", "The deployment's jobs, by their names.")
-        return self._resource("Jobs", {"Jobs": deployment, "Tag": topology.TAG_DEPLOYMENT})
+            reason = "The deployment's jobs, by their names; streams are listed of the whole group."
+            accept(policy, f"IAM5[Resource::arn:<AWS::Partition>:{pattern}]", reason)
+        accept(policy, "IAM5[Resource::*]", "SageMaker's list of jobs cannot be limited to some of them.")
+        stopped = self._resource("Jobs", {"Jobs": deployment, "Tag": topology.TAG_DEPLOYMENT})
+        stopped.node.add_dependency(policy)
+        return stopped
 
     def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup], name: str) -> CustomResource:
         """Remove the rules of these groups that refer to other groups, before the groups are deleted."""

@@ -6,6 +6,7 @@ stack is deleted would cost money, and write into a bucket that is gone: `Cleanu
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.handlers.cleanup import JOB_LOGS
@@ -27,11 +28,13 @@ class Managed(Construct):
     role: iam.Role
     payload: Payload
 
-    def __init__(self, scope: Construct, construct_id: str, *, spec: ManagedSpec, payload: Payload) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, spec: ManagedSpec, payload: Payload, key: kms.IKey | None
+    ) -> None:
         """Build the role, which cannot read or write data yet."""
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
-        self._spec, self.payload = spec, payload
+        self._spec, self._key, self.payload = spec, key, payload
         self.role = iam.Role(
             self,
             "Role",
@@ -68,6 +71,7 @@ class Managed(Construct):
                 "market": spec.market,
                 "max_hours": spec.max_hours,
                 "beside": beside,
+                **({"key": self._key.key_arn} if self._key else {}),
                 **({} if spec.image else {"code": payload.code, "wheels": payload.wheels, "script": payload.script}),
             }
         )

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from infra import catalog, parts
+from infra.document import FieldError
 
 PREFIX = "ml."
 """Before EC2's name of a type in SageMaker's."""
@@ -60,6 +61,14 @@ class ManagedSpec(parts.TopologyPart):
         "PyTorch, which gets Shoal's code at the start",
         examples=["111122223333.dkr.ecr.us-east-1.amazonaws.com/shoal:1"],
     )
+
+    def require_region(self, region: str) -> None:
+        """Raise FieldError where there is no image in a region, which SageMaker would find out at a job's start."""
+        there = self.image.split(".")[3] if self.image else region
+        if there != region:
+            raise FieldError(f"it is in {there}, and SageMaker takes images of {region} alone.", "managed", "image")
+        if not self.image and region not in REGIONS:
+            raise FieldError(f"where AWS's image is in {region} is not known; name one in `image`.", "managed")
 
     @property
     def ec2_type(self) -> str:

@@ -164,7 +164,7 @@ class ShoalStack(Stack):
             packages=("common", "corpus", "trainer"),
             script="nodes/managed/start.sh",
         )
-        return Managed(self, "Managed", spec=spec, payload=payload)
+        return Managed(self, "Managed", spec=spec, payload=payload, key=self._key)
 
     def _payload(self, kind: str, *, wheels: Path, packages: Sequence[str], script: str) -> Payload:
         return Payload(
@@ -217,6 +217,8 @@ class ShoalStack(Stack):
             nodes = [each.role for each in (self.preprocessing, self.training, self.managed) if each]
             for role in (*nodes, self.guard.role, self.cleanup.role):
                 allow(role, ["kms:Decrypt", "kms:GenerateDataKey"], [self._key.key_arn])
+            if self.managed:  # of its models, which it encrypts by the key that a job names
+                allow(self.managed.role, ["kms:Encrypt"], [self._key.key_arn])
         self.cleanup.allow_revoke_group_rules(topology.TAG_DEPLOYMENT, self._deployment)
 
     def _clean(self) -> None:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 
 from infra import addresses, document, parts
 from infra.document import FieldError
-from infra.managed_spec import REGIONS, ManagedSpec
+from infra.managed_spec import ManagedSpec
 from infra.on_node import OnNode
 from infra.topology_error import TopologyError
 
@@ -271,8 +271,8 @@ class Topology(OnNode):
 
     @model_validator(mode="after")
     def _parts_for_others(self) -> Self:
-        if self.managed and not self.managed.image and self.region not in REGIONS:
-            raise FieldError(f"where AWS's image is in {self.region} is not known; name one in `image`.", "managed")
+        if self.managed:
+            self.managed.require_region(self.region)
         if self.share and not self.training:
             raise FieldError("there is no `training` that could use it; leave `share` out.", "share")
         if self.max_dollars and not (self.training or self.managed):

@@ -36,7 +36,17 @@ from trainer.command_line import as_arguments, from_words
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.options.section import options
 from trainer.output.lines import Step, parse_line
-from trainer.output.run_files import CHECKPOINTS, MODEL, RECORD, SUMMARY, finished_summary, read_json
+from trainer.output.run_files import (
+    BINARY_VECTORS,
+    CHECKPOINTS,
+    MODEL,
+    RECORD,
+    SUMMARY,
+    TEXT_VECTORS,
+    WEIGHTS,
+    finished_summary,
+    read_json,
+)
 from trainer.rank_processes import OPTIONS, RANKS_NAMED, failure_in
 
 BASE = "SAGEMAKER_BASE_DIR"
@@ -80,11 +90,18 @@ def main() -> int:
     try:
         return _Job(base).train()
     except (DataError, TrainingError) as error:
-        failure = base / "output" / "failure"
-        failure.parent.mkdir(parents=True, exist_ok=True)
-        failure.write_text(f"{error}\n", "utf-8")
+        _leave_failure(base, str(error))
         sys.stderr.write(f"{error}\n")
         return 1
+    except Exception as error:
+        _leave_failure(base, f"{type(error).__name__}: {error}; the job's log has more")
+        raise
+
+
+def _leave_failure(base: Path, sentence: str) -> None:
+    failure = base / "output" / "failure"
+    failure.parent.mkdir(parents=True, exist_ok=True)
+    failure.write_text(f"{sentence}\n", "utf-8")
 
 
 class _Job:
@@ -107,7 +124,7 @@ class _Job:
         hosts = Hosts.read(config / "resourceconfig.json")
         asked = read_options(_read_config(config / "hyperparameters.json"), self._base / "input" / "data", self._output)
         first = hosts.own == 0
-        if finished_summary(self._output) is None:
+        if not self._has_finished():
             self._run(asked, hosts)
         if (summary := read_json(self._output / SUMMARY)) is None and first and not self._stopped:
             raise self._why(hosts)
@@ -116,6 +133,12 @@ class _Job:
             shutil.copytree(self._output / MODEL, self._base / "model", dirs_exist_ok=True)
             shutil.rmtree(self._output / CHECKPOINTS, ignore_errors=True)  # those that are not in S3 yet
         return 0
+
+    def _has_finished(self) -> bool:
+        """Whether an earlier container has left a model here, and all of it came back."""
+        weights = (WEIGHTS, BINARY_VECTORS, TEXT_VECTORS)
+        whole = any((self._output / MODEL / name).exists() for name in weights)
+        return whole and finished_summary(self._output) is not None
 
     def _run(self, config: TrainConfig, hosts: Hosts) -> None:
         """Raises TrainingError where the ranks fail."""
@@ -173,11 +196,12 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
     """The configuration by a job's hyperparameters and its channels. Raises DataError for values that are no texts, and
     a channel without files, and TrainingError for what is no option of a training."""
     words = {name: _words(name, value) for name, value in given.items() if not name.startswith(_OF_THE_TOOLKIT)}
-    named = {each_flag.removeprefix("--"): each for each in options(TrainConfig) for each_flag in each.flags}
+    named = {name.removeprefix("--"): each for each in options(TrainConfig) for name in (each.name, *each.flags)}
     words = {named[name].name if name in named else name: each for name, each in words.items()}
     data = None
     for folder in sorted(path for path in channels.iterdir() if path.is_dir()) if channels.is_dir() else ():
         files = sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))
+        files = [each for each in files if not each.endswith(".answers")]  # beside a set of analogies
         if folder.name == DATA:
             data = Path(_only(folder, files))
         elif folder.name in named:

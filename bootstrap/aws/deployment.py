@@ -4,14 +4,14 @@ Do not read the topology's file here, because it may have changed since the depl
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import boto3
 
 from bootstrap.aws import stacks
-from bootstrap.aws.account import Account
+from bootstrap.aws.account import Account, read_tags
 from bootstrap.aws.ownership import Ownership
 from common.display import printable
 from common.errors import ShoalError
@@ -28,6 +28,8 @@ class Deployment:
     topology: str
     session: boto3.Session
     outputs: dict[str, str]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Those of its stack, which all that belongs to it has."""
 
     def output(self, name: str) -> str:
         """An output of the stack. Raises ShoalError when the topology does not have that part."""
@@ -108,8 +110,9 @@ def find_deployment(name: str, account: Account | None = None) -> Deployment:
         raise ShoalError(
             f"the deployment '{name}' is in state {stack['StackStatus']}; wait until it is complete, or deploy again"
         )
+    tags = read_tags(stack.get("Tags"))
     _owner, made_from = stacks.owner_and_topology(stack) or ("", name)
-    return Deployment(name=name, topology=made_from, session=account.session, outputs=stacks.outputs(stack))
+    return Deployment(name=name, topology=made_from, session=account.session, outputs=stacks.outputs(stack), tags=tags)
 
 
 def no_such_deployment(deployment: str, account: Account) -> ShoalError:

@@ -9,10 +9,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from corpus.reading.s3 import S3Path, list_objects, read_text
 from infra import topology
 from infra.handlers import cleanup
-from trainer.output.run_files import CHECKPOINTS, SUMMARY
+from trainer.output.run_files import BINARY_VECTORS, CHECKPOINTS, MODEL, SUMMARY, TEXT_VECTORS, WEIGHTS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
+
+
+_KEPT = 2
+"""Of a run that may go on, the newest checkpoints; the last one may be incomplete."""
 
 
 def unfetched(s3: "S3Client", bucket: str) -> list[str]:
@@ -39,12 +43,21 @@ def mark(s3: "S3Client", bucket: str, runs: Mapping[str, Mapping[str, str]], say
             say(f"{run} was fetched, but s3://{bucket} could not be told, so that it goes on keeping it: {error}")
 
 
-def forget_checkpoints(s3: "S3Client", folder: S3Path) -> None:
-    """Remove the checkpoints of a run that has finished: SageMaker, unlike agents, leaves them in the bucket."""
+def forget_checkpoints(s3: "S3Client", folder: S3Path, say: Callable[[str], None]) -> None:
+    """Remove the checkpoints of a run that has finished and whose model is there, and of another all but the newest
+    two: SageMaker, unlike agents, leaves them in the bucket. Where that is refused, `say` is told."""
+    checkpoints = sorted(each["Key"] for each in list_objects(s3, S3Path(folder.bucket, f"{folder.key}{CHECKPOINTS}/")))
+    if not checkpoints:
+        return
     summary = read_text(s3, S3Path(folder.bucket, f"{folder.key}{SUMMARY}"))
-    if summary is not None and '"stopped": false' in summary:
-        for each in list(list_objects(s3, S3Path(folder.bucket, f"{folder.key}{CHECKPOINTS}/"))):
-            s3.delete_object(Bucket=folder.bucket, Key=each["Key"])
+    weights = {f"{folder.key}{MODEL}/{name}" for name in (WEIGHTS, BINARY_VECTORS, TEXT_VECTORS)}
+    model = {each["Key"] for each in list_objects(s3, S3Path(folder.bucket, f"{folder.key}{MODEL}/"))}
+    has_finished = summary is not None and '"stopped": false' in summary and bool(weights & model)
+    try:
+        for key in checkpoints if has_finished else checkpoints[:-_KEPT]:
+            s3.delete_object(Bucket=folder.bucket, Key=key)
+    except (BotoCoreError, ClientError) as error:
+        say(f"checkpoints that nobody needs any more stay in {folder}: {error}")
 
 
 def put(s3: "S3Client", place: S3Path, run: str, text: str, say: Callable[[str], None]) -> None:

@@ -66,11 +66,23 @@ def upload(client: "S3Client", files: list[Path], folder: S3Path, bars: Bars) ->
         changed = str(path.stat().st_mtime_ns)
         if _made_with(client, S3Path(folder.bucket, key)) != (size, changed):
             there = S3Path(folder.bucket, key)
-            copy = s3.upload if size <= _CHUNK_BYTES else upload_in_parts
-            copy(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=bars.add)
+            _upload(client, path, there, {_CHANGED: changed}, bars)
         done += size
         bars.at(done)
     return [str(S3Path(folder.bucket, folder.key + name)) for name in names]
+
+
+def _upload(client: "S3Client", path: Path, place: S3Path, metadata: Mapping[str, str], bars: Bars) -> None:
+    """By parts that are found again, unless the file is small, or the bucket somebody's who only lets it be written."""
+    if path.stat().st_size > _CHUNK_BYTES:
+        try:
+            upload_in_parts(client, path, place, metadata=metadata, count=bars.add)
+        except client.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] not in ("AccessDenied", "NoSuchUpload"):
+                raise  # the second: another command has completed or aborted it
+        else:
+            return
+    s3.upload(client, path, place, metadata=metadata, chunk_bytes=_CHUNK_BYTES, count=bars.add)
 
 
 def safe_name(name: str) -> str:

@@ -85,7 +85,7 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
         known = ", ".join(map(printable, found)) or "none"
         raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
     for name in found if run is None else [run]:
-        fetched.forget_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"))
+        fetched.forget_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"), bars.note)
     files = [file for name, held in found.items() if run in (None, name) for file in held]
     refused: list[str] = []
     fit = [file for file in files if _is_fit(output, file, refused)]

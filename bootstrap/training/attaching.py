@@ -163,11 +163,14 @@ def _stop_on_nodes(deployment: Deployment, request: RunRequest, bars: Bars) -> R
 def chosen(deployment: Deployment, run: str | None) -> RunRequest | Job:
     """The run of this name, or else the first that has not ended, or else the last. Raises ShoalError where no such run
     is wanted of the nodes, and none is a training job."""
-    job = _chosen_job(deployment, run) if is_managed(deployment) else None
-    if job is not None:
+    managed = is_managed(deployment)
+    if managed and (job := next(jobs(deployment, run, at_work=True), None)):
         return job
     wanted = requested_runs(deployment).with_ends()
     named = [each for each in wanted if run in (None, each[0].run)]
+    ended = next(jobs(deployment, run), None) if managed and all(end is not None for _, end in named) else None
+    if ended and not any(_began(ended.run) < _began(request.run) for request, _ in named):
+        return ended
     if not named:
         which = f"the run {printable(run)}" if run else "a run"
         known = f"; there are: {', '.join(each.run for each, _ in wanted)}" if wanted else ""
@@ -187,5 +190,6 @@ def _prepared(request: RunRequest) -> Prepared:
     return PreparedDataset(str(request.dataset))
 
 
-def _chosen_job(deployment: Deployment, run: str | None) -> Job | None:
-    return next(jobs(deployment, run, at_work=True), None) or next(jobs(deployment, run), None)
+def _began(run: str) -> str:
+    """When a run began, by its name."""
+    return run.rpartition(".")[2]

@@ -91,6 +91,9 @@ def _completed(arn_of: Callable[..., str]) -> Callable[..., Resource]:
         target = _MOUNT_TARGET.search(path) if service == "elasticfilesystem" else None
         if target and (mounted := storage.mount_targets.get(target[1])):
             named = [f"arn:aws:elasticfilesystem:{region}:{account}:file-system/{mounted['FileSystemId']}"]
+        if service == "logs" and operation in ("DescribeLogStreams", "DeleteLogStream"):
+            stream = f"{asked.get('logGroupName')}:log-stream:{asked.get('logStreamName', '')}"
+            named = [f"arn:aws:logs:{region}:{account}:log-group:{stream}"]
         if service == "ec2" and _ENDING.match(operation):
             named = [f"arn:aws:ec2:{region}:{account}:{each}" for each in _ended(operation, asked)]
         first, *rest = named or [arn]

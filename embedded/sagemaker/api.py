@@ -56,7 +56,14 @@ def _find(name: str) -> EmulatedJob:
 
 
 def _list(request: Record) -> Record:
-    shown = ("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime", "TrainingJobStatus")
+    shown = (
+        "TrainingJobName",
+        "TrainingJobArn",
+        "CreationTime",
+        "TrainingEndTime",
+        "TrainingJobStatus",
+        "SecondaryStatus",
+    )
     found = [
         {name: job.record[name] for name in shown if name in job.record}
         for job in jobs()

@@ -74,6 +74,9 @@ class EmulatedJob:
         self._machines, self._faults = machines, faults
         name, place = request["TrainingJobName"], f"{requests.region()}:{requests.account()}"
         self.record: Record = {name: request[name] for name in _SHOWN if name in request}
+        defaults = {"CompressionType": "None", "RecordWrapperType": "None"}
+        if "InputDataConfig" in self.record:
+            self.record["InputDataConfig"] = [{**defaults, **each} for each in self.record["InputDataConfig"]]
         self.record |= {
             "TrainingJobArn": f"arn:aws:sagemaker:{place}:training-job/{name.lower()}",
             "CreationTime": time.time(),

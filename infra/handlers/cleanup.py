@@ -237,12 +237,25 @@ def stop_jobs(deployment: str, tag: str, milliseconds_left: Callable[[], int]) -
     while jobs := jobs_at_work(sagemaker, deployment, tag):
         for each in jobs:
             if each["TrainingJobStatus"] == "InProgress":
-                sagemaker.stop_training_job(TrainingJobName=each["TrainingJobName"])
+                stop_job(sagemaker, each["TrainingJobName"])
         _require_time(milliseconds_left, f"the training job {jobs[0]['TrainingJobName']} has not ended")
         time.sleep(_PAUSE_SECONDS)
     logs = boto3.client("logs")
-    for name in streams_of_jobs(logs, deployment):
-        logs.delete_log_stream(logGroupName=JOB_LOGS, logStreamName=name)
+    try:
+        for name in list(streams_of_jobs(logs, deployment)):
+            _require_time(milliseconds_left, "some of what jobs printed is left")
+            logs.delete_log_stream(logGroupName=JOB_LOGS, logStreamName=name)
+    except Exception as error:  # what is left of it costs next to nothing, and must not keep the stack
+        print(f"what jobs printed is left in {JOB_LOGS}: {error}")  # noqa: T201 -- the log
+
+
+def stop_job(sagemaker: Any, name: str) -> None:
+    """Have a training job stop with a checkpoint, unless it has ended meanwhile."""
+    try:
+        sagemaker.stop_training_job(TrainingJobName=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
 
 
 def jobs_at_work(sagemaker: Any, deployment: str, tag: str) -> list[dict[str, Any]]:

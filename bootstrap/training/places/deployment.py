@@ -16,6 +16,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import NodeLaunch, queue_path, require_free
+from bootstrap.training.places.managed_job import is_managed, jobs
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import count_readers
 from bootstrap.training.sources.source import Source
@@ -101,7 +102,10 @@ class OnDeployment(InBucket):
         prepared = source.prepare(self, config, bars)
         self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))
-        launch = NodeLaunch(self.deployment, self._unfinished(bars) if config.resume else self._new_name())
+        run = self._unfinished(bars) if config.resume else self._new_name()
+        if is_managed(self.deployment) and any(jobs(self.deployment, run, at_work=True)):
+            raise ShoalError(f"SageMaker trains {run}; add --managed")
+        launch = NodeLaunch(self.deployment, run)
         if config.resume:
             prepared = prepared.resumed(launch.request_before)
         if self.held_nodes is not None:

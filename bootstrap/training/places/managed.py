@@ -25,8 +25,8 @@ from bootstrap.progress import Bars
 from bootstrap.training.places import brought
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment import OnDeployment
-from bootstrap.training.places.launch import options_of
-from bootstrap.training.places.managed_job import Job, described, is_managed, job_name, jobs, settings
+from bootstrap.training.places.launch import options_of, requested_runs
+from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, jobs, settings, work_of
 from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord
 from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.places.place import Ended, Run
@@ -49,10 +49,11 @@ from trainer.registry import ENCODER
 
 _LOOK_SECONDS = 2.0
 _VOLUME_GIB = 30
+_NOT_GIVEN = (*FILES, "resume", "force")
+"""Options that a job has otherwise: its container always resumes."""
+_QUESTIONS = ".questions"
 _COPIES = 3
 """Of a dataset on a job's disk: as it came, and unpacked."""
-_FILES = ("start_from", "old_data", "embeddings", "similarity", "analogy")
-"""Options whose files a job has as input channels."""
 _METRICS = ("loss", "rows_per_second", *MEASURES)
 
 
@@ -95,6 +96,8 @@ class OnManaged(InBucket):
         self._require_readable(config)
         prepared = source.prepare(self, config, bars)
         run = self._unfinished(bars) if config.resume else self._new_name()
+        if any(each.run == run for each in requested_runs(self.deployment).going()):
+            raise ShoalError(f"the nodes of '{self.name}' do {run}; leave out --managed")
         return ManagedRun(self, prepared, config, run)
 
     def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
@@ -153,14 +156,16 @@ class ManagedRun(Run):
     @contextmanager
     def resources(self, bars: Bars) -> Iterator[None]:
         """The job, which SageMaker ends by itself, and this where something goes wrong before."""
-        if self._job is None:
-            self._job = self._same_work(bars) or self._begin(bars)
         try:
+            if self._job is None:
+                self._job = self._same_work(bars)
+            if self._job is None:
+                self._begin(bars)
             yield
         except (Abandoned, Detached):
             raise
         except BaseException:
-            if not self._wishes.leave:
+            if not self._wishes.leave and self._job is not None:
                 with suppress(BotoCoreError, ClientError, ShoalError):
                     self.job.stop()
             raise
@@ -169,9 +174,9 @@ class ManagedRun(Run):
         """The job that the same command has begun. Raises ShoalError while another one runs: a command that is typed
         twice is not to be paid for twice."""
         self._config = self._in_bucket()
-        wanted = self._work()
+        hyper, channels = self._hyper(), self._channels()
         for job in jobs(self._deployment, at_work=True):
-            if job.work == wanted and job.status == "InProgress":
+            if job.work == work_of(self._run, hyper, channels) and job.status == "InProgress":
                 bars.note(f"following run {job.run}, which the same command has begun")
                 self._run, self._found = job.run, True
                 return job
@@ -181,25 +186,28 @@ class ManagedRun(Run):
             )
         return None
 
-    def _begin(self, bars: Bars) -> Job:
+    def _begin(self, bars: Bars) -> None:
         """Bring the files of this machine to the bucket, and start the job. Raises ShoalError where SageMaker refuses
         it."""
-        if not self.config.resume:
+        if self.config.resume:
+            fetched.forget_checkpoints(self._s3, self._folder, bars.note)  # each is brought into the container
+        else:
             brought.upload(self._s3, self.config, self._sets, bars)
         launches = sum(1 for _ in jobs(self._deployment, self._run))
         name = job_name(self._run, launches + 1)
+        request = self._request(name)
         try:
-            self._deployment.session.client("sagemaker").create_training_job(**self._request(name))
+            self._deployment.session.client("sagemaker").create_training_job(**request)
         except ClientError as error:
             if error.response["Error"]["Code"] not in ("ResourceInUse", "ResourceLimitExceeded", "ValidationException"):
                 raise
             raise ShoalError(f"SageMaker starts no job: {error.response['Error']['Message']}") from error
-        job = described(self._deployment, name)
+        self._job = Job(self._deployment, {**request, "TrainingJobStatus": "InProgress"})  # stopped after any error
+        job = self._job = self._job.again()
         for other in jobs(self._deployment, at_work=True):  # of two commands at once, the later one gives way
             if other.name != name and (other.created, other.name) < (job.created, name):
                 job.stop()
                 raise ShoalError(f"another command has begun {other.run} at the same time; type the command again")
-        return job
 
     @property
     def _sets(self) -> s3.S3Path:
@@ -213,27 +221,28 @@ class ManagedRun(Run):
     def _in_bucket(self) -> TrainConfig:
         return brought.in_bucket(self.config, self._sets)
 
-    def _work(self) -> tuple[object, ...]:
-        """As `Job.work`."""
-        words = {name: words for name, words in options_of(self._config).items() if name not in (*_FILES, "resume")}
-        words.pop("force", None)
-        return {name: json.dumps(list(each)) for name, each in words.items()}, self._channels()
+    def _hyper(self) -> dict[str, str]:
+        """The options that are no files."""
+        given = {name: words for name, words in options_of(self._config).items() if name not in _NOT_GIVEN}
+        return {name: json.dumps(list(words)) for name, words in given.items()}
 
-    def _channels(self) -> list[dict[str, Any]]:
+    def _channels(self) -> dict[str, str]:
         """The input channels: the dataset, the files of options, and of AWS's image Shoal's code."""
         given, shared = self._config, self._place.settings
         found: dict[str, str] = {DATA: str(self.prepared.request()["dataset"])}
-        for name in _FILES:
+        for name in FILES:
             value = getattr(given, name)
             addresses = list(value) if isinstance(value, tuple) else [value] if value else []
             if len(addresses) > 1:
                 raise ShoalError(f"{flag(name)} takes one file where SageMaker trains; give one of them")
             found |= {name: self._prefix(addresses[0])} if addresses else {}
         found |= {name: address for name in ("code", "wheels", "script") if (address := getattr(shared, name))}
-        return [_channel(name, address) for name, address in found.items()]
+        return found
 
     def _prefix(self, address: str) -> str:
-        """The address of a file, or of all files of a folder."""
+        """The address of a file, or of all files of a folder; of MSR's analogies, of questions and answers."""
+        if address.endswith(_QUESTIONS):
+            return address.removesuffix(_QUESTIONS[1:])
         place = s3.place_of(address)
         is_file = place.key in objects.sizes(self._s3, place) or Path(place.key).suffix
         return address if is_file else f"{address.rstrip('/')}/"
@@ -245,7 +254,6 @@ class ManagedRun(Run):
         gib = size_of(str(self.prepared.request()["dataset"])) / (1 << 30)
         # An emulated instance has no GPU.
         gpu = catalog.find(shared.ec2_type).gpu is not None and not self._deployment.is_emulated
-        hyper, channels = self._work()
         return {
             "TrainingJobName": name,
             "RoleArn": shared.role,
@@ -255,9 +263,12 @@ class ManagedRun(Run):
                 **({"ContainerEntrypoint": ["bash", *script]} if script else {}),
                 "MetricDefinitions": [{"Name": each, "Regex": rf"\b{each}=([0-9.eE+-]+)"} for each in _METRICS],
             },
-            "HyperParameters": hyper,
-            "InputDataConfig": channels,
-            "OutputDataConfig": {"S3OutputPath": f"s3://{self._folder.bucket}/{topology.MODELS_PREFIX.rstrip('/')}"},
+            "HyperParameters": self._hyper(),
+            "InputDataConfig": [_channel(*each) for each in self._channels().items()],
+            "OutputDataConfig": {
+                "S3OutputPath": f"s3://{self._folder.bucket}/{topology.MODELS_PREFIX.rstrip('/')}",
+                **({"KmsKeyId": shared.key} if shared.key else {}),
+            },
             "CheckpointConfig": {"S3Uri": f"s3://{self._folder.bucket}/{self._folder.key.rstrip('/')}"},
             "ResourceConfig": {
                 "InstanceType": shared.instance_type,
@@ -274,8 +285,9 @@ class ManagedRun(Run):
             "EnableInterContainerTrafficEncryption": shared.count > 1,
             "Environment": {NEEDS_GPU: "1"} if gpu else {},
             "Tags": [
-                {"Key": topology.TAG_DEPLOYMENT, "Value": self._deployment.name},
-                {"Key": topology.TAG_TOPOLOGY, "Value": self._deployment.topology},
+                {"Key": name, "Value": value}
+                for name, value in self._deployment.tags.items()
+                if not name.startswith("aws:")
             ],
         }
 
@@ -344,16 +356,18 @@ class ManagedRun(Run):
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:
         """Copy the run's files to the output, and note that in the bucket."""
         output, folder = self.config.output, self._folder
-        fetched.forget_checkpoints(self._s3, folder)
+        fetched.forget_checkpoints(self._s3, folder, bars.note)
         etags = fetched.etags(self._s3, folder)
         files, refused = objects.download(self._s3, folder, output, check=names.result)
         if not refused:
             fetched.mark(self._s3, folder.bucket, {self._run: etags}, bars.note)
         summary = read_summary(output) if output / SUMMARY in files else None
         if summary is not None and summary["stopped"] and not stopped:
-            limit = self.job.phase == "MaxRuntimeExceeded"
-            why = f"its limit of {self._place.settings.max_hours} h was reached" if limit else "somebody has stopped it"
-            bars.note(f"the run is stopped, because {why}{GO_ON}")
+            limits = {
+                "MaxRuntimeExceeded": f"its limit of {self.job.limit_hours:.3g} h was reached",
+                "MaxWaitTimeExceeded": "SageMaker had no capacity for it in time",
+            }
+            bars.note(f"the run is stopped, because {limits.get(self.job.phase, 'somebody has stopped it')}{GO_ON}")
         return Ended(
             summary=summary,
             failure=self._failure(summary, stopped=stopped),
@@ -376,6 +390,10 @@ class ManagedRun(Run):
         if self.job.status == "Failed":
             reason = self.job.why.removeprefix("AlgorithmError: ").partition(", exit code")[0]
             return ShoalError(f"{reason or 'SageMaker tells no reason'}; the job is {self.job.name}")
+        if self.job.phase == "MaxWaitTimeExceeded" and summary is None:
+            return ShoalError(
+                "SageMaker had no capacity for the job in time; type the command again, or take on-demand"
+            )
         if summary is None and not stopped:
             return ShoalError(f"run {self._run} was stopped before its first checkpoint; start it again")
         return None

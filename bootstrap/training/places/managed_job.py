@@ -24,6 +24,8 @@ from infra.managed_spec import PREFIX
 from trainer.managed import DATA
 
 ENDED = ("Completed", "Failed", "Stopped")
+FILES = ("start_from", "old_data", "embeddings", "similarity", "analogy")
+"""Options whose files a job has as input channels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,8 @@ class Settings:
     wheels: str = ""
     script: str = ""
     """Addresses of what AWS's image lacks; empty with an image of the user's."""
+    key: str = ""
+    """The ARN of the KMS key of the topology; empty without one."""
 
     @property
     def ec2_type(self) -> str:
@@ -80,7 +84,7 @@ class Job:
         self.deployment, self._shown = deployment, described
         self.name = str(described["TrainingJobName"])
         address = str((described.get("CheckpointConfig") or {}).get("S3Uri"))
-        self.run = names.run(address.rpartition("/")[2])
+        self.bucket, self.run = s3.place_of(address).bucket, names.run(address.rpartition("/")[2])
 
     @property
     def folder(self) -> s3.S3Path:
@@ -117,19 +121,35 @@ class Job:
     @property
     def dataset(self) -> str:
         """The address of what it learns from."""
-        channels = {each["ChannelName"]: each["DataSource"] for each in self._shown["InputDataConfig"]}
-        return str(channels[DATA]["S3DataSource"]["S3Uri"])
+        return self.channels[DATA]
+
+    @property
+    def channels(self) -> dict[str, str]:
+        """The addresses of its input channels, by their names."""
+        given = self._shown.get("InputDataConfig") or ()
+        return {each["ChannelName"]: str(each["DataSource"]["S3DataSource"]["S3Uri"]) for each in given}
 
     @property
     def options(self) -> dict[str, tuple[str, ...]]:
-        """The options of its training."""
+        """The options of its training, with the addresses of files. Raises ShoalError for a job that is not Shoal's."""
         given = self._shown.get("HyperParameters") or {}
-        return {name: tuple(json.loads(value)) for name, value in given.items()}
+        files = {name: (address,) for name, address in self.channels.items() if name in FILES}
+        try:
+            return {name: tuple(json.loads(value)) for name, value in given.items()} | files
+        except (TypeError, ValueError) as error:
+            raise ShoalError(
+                f"the job {self.name} has options that are not Shoal's; look at it by AWS's tools"
+            ) from error
 
     @property
     def work(self) -> tuple[object, ...]:
-        """What stands for what it does: the same for two jobs that one command begins."""
-        return self._shown.get("HyperParameters"), self._shown.get("InputDataConfig")
+        """What stands for what it does, by `work_of`."""
+        return work_of(self.run, self._shown.get("HyperParameters") or {}, self.channels)
+
+    @property
+    def limit_hours(self) -> float:
+        """After which SageMaker ends it."""
+        return float(self._shown["StoppingCondition"]["MaxRuntimeInSeconds"]) / 3600
 
     @property
     def instances(self) -> list[dict[str, Any]]:
@@ -172,8 +192,7 @@ class Job:
     def stop(self) -> None:
         """Ask it to stop with a checkpoint, unless it has ended or was asked."""
         if self.again().status == "InProgress":
-            sagemaker = self.deployment.session.client("sagemaker")
-            retrying(partial(sagemaker.stop_training_job, TrainingJobName=self.name))
+            retrying(partial(cleanup.stop_job, self.deployment.session.client("sagemaker"), self.name))
 
 
 def described(deployment: Deployment, name: str) -> Job:
@@ -185,14 +204,25 @@ def described(deployment: Deployment, name: str) -> Job:
 def jobs(deployment: Deployment, run: str | None = None, *, at_work: bool = False) -> Iterator[Job]:
     """The jobs of a deployment, or of one of its runs, the newest first; SageMaker keeps those that have ended, too,
     which `at_work` leaves out."""
+    if run is not None and not names.is_run(run):
+        return
     prefix = job_name(run) if run else cleanup.job_prefix(deployment.name)
+    bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     asked = {"NameContains": prefix, "SortBy": "CreationTime", "SortOrder": "Descending"}
     sagemaker: Any = deployment.session.client("sagemaker")
     pages = sagemaker.get_paginator("list_training_jobs").paginate(**asked)
     for each in retrying(lambda: [job for page in pages for job in page["TrainingJobSummaries"]]):
         name, ended = each["TrainingJobName"], each["TrainingJobStatus"] in ENDED
         if cleanup.is_job(name, deployment.name) and name.startswith(prefix) and not (at_work and ended):
-            yield described(deployment, name)
+            job = described(deployment, name)
+            if job.bucket == bucket:  # that of an earlier deployment of the name is another one
+                yield job
+
+
+def work_of(run: str, hyper: Mapping[str, str], channels: Mapping[str, str]) -> tuple[object, ...]:
+    """What stands for what a job does: the same for two jobs that one command begins, whose runs have folders of their
+    own for the files of its machine."""
+    return dict(hyper), {name: address.replace(f"/{run}/", "/RUN/") for name, address in channels.items()}
 
 
 def job_name(run: str, launch: int = 1) -> str:

@@ -37,6 +37,8 @@ _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _MOST_BYTES = 1 << 20
 _RUN = re.compile(r"[A-Za-z0-9-]{1,40}\.[0-9]{8}T[0-9]{6}-[0-9a-f]{4}")
+_WAITING = ("Pending", "Starting")
+"""What a training job does that is not paid for yet: a spot job may wait for hours."""
 _JOB = "-[0-9]{12}(-[0-9]{1,2})?"
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
@@ -292,7 +294,11 @@ def _jobs(settings: GuardSettings) -> list[ObservedJob]:
     """The training jobs of SageMaker, by their names, that have not ended."""
     named = re.compile(re.escape(settings.jobs) + _JOB)
     return [
-        ObservedJob(name=each["TrainingJobName"], price=settings.job, since=each["CreationTime"])
+        ObservedJob(
+            name=each["TrainingJobName"],
+            price=0.0 if each.get("SecondaryStatus") in _WAITING else settings.job,
+            since=each["CreationTime"],
+        )
         for status in ("InProgress", "Stopping")
         for page in _client("sagemaker")
         .get_paginator("list_training_jobs")
