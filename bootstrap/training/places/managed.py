@@ -27,6 +27,7 @@ from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, jobs, settings, work_of
+from bootstrap.training.places.managed_request import job_request
 from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord
 from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.places.place import Ended, Run
@@ -37,24 +38,19 @@ from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from common.errors import ShoalError
 from common.options import flag
 from corpus.reading import s3
-from corpus.reading.storage import size_of
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.rates import Node
 from experiments.records.summaries import read_summary
 from infra import catalog, topology
-from trainer.config import NEEDS_GPU, TrainConfig
-from trainer.managed import DATA, MEASURES
+from trainer.config import TrainConfig
+from trainer.managed import DATA
 from trainer.output.run_files import SUMMARY
 from trainer.registry import ENCODER
 
 _LOOK_SECONDS = 2.0
-_VOLUME_GIB = 30
 _NOT_GIVEN = (*FILES, "resume", "force")
 """Options that a job has otherwise: its container always resumes."""
 _QUESTIONS = ".questions"
-_COPIES = 3
-"""Of a dataset on a job's disk: as it came, and unpacked."""
-_METRICS = ("loss", "rows_per_second", *MEASURES)
 
 
 def place_on(deployment: Deployment, wishes: Wishes = DEFAULT, *, managed: bool = False) -> InBucket:
@@ -193,9 +189,18 @@ class ManagedRun(Run):
             fetched.forget_checkpoints(self._s3, self._folder, bars.note)  # each is brought into the container
         else:
             brought.upload(self._s3, self.config, self._sets, bars)
+        place = self._place
         launches = sum(1 for _ in jobs(self._deployment, self._run))
         name = job_name(self._run, launches + 1)
-        request = self._request(name)
+        request = job_request(
+            self._deployment,
+            place.settings,
+            name=name,
+            folder=self._folder,
+            options=self._hyper(),
+            channels=self._channels(),
+            longest=place.longest_seconds(),
+        )
         try:
             self._deployment.session.client("sagemaker").create_training_job(**request)
         except ClientError as error:
@@ -246,50 +251,6 @@ class ManagedRun(Run):
         place = s3.place_of(address)
         is_file = place.key in objects.sizes(self._s3, place) or Path(place.key).suffix
         return address if is_file else f"{address.rstrip('/')}/"
-
-    def _request(self, name: str) -> dict[str, Any]:
-        shared, place = self._place.settings, self._place
-        longest, spot = place.longest_seconds(), shared.market == "spot"
-        script = [f"/opt/ml/input/data/script/{shared.script.rpartition('/')[2]}"] if shared.script else []
-        gib = size_of(str(self.prepared.request()["dataset"])) / (1 << 30)
-        # An emulated instance has no GPU.
-        gpu = catalog.find(shared.ec2_type).gpu is not None and not self._deployment.is_emulated
-        return {
-            "TrainingJobName": name,
-            "RoleArn": shared.role,
-            "AlgorithmSpecification": {
-                "TrainingImage": shared.image,
-                "TrainingInputMode": "File",
-                **({"ContainerEntrypoint": ["bash", *script]} if script else {}),
-                "MetricDefinitions": [{"Name": each, "Regex": rf"\b{each}=([0-9.eE+-]+)"} for each in _METRICS],
-            },
-            "HyperParameters": self._hyper(),
-            "InputDataConfig": [_channel(*each) for each in self._channels().items()],
-            "OutputDataConfig": {
-                "S3OutputPath": f"s3://{self._folder.bucket}/{topology.MODELS_PREFIX.rstrip('/')}",
-                **({"KmsKeyId": shared.key} if shared.key else {}),
-            },
-            "CheckpointConfig": {"S3Uri": f"s3://{self._folder.bucket}/{self._folder.key.rstrip('/')}"},
-            "ResourceConfig": {
-                "InstanceType": shared.instance_type,
-                "InstanceCount": shared.count,
-                "VolumeSizeInGB": _VOLUME_GIB + round(_COPIES * gib),
-            },
-            "StoppingCondition": {
-                "MaxRuntimeInSeconds": longest,
-                **({"MaxWaitTimeInSeconds": 2 * longest} if spot else {}),
-            },
-            "EnableManagedSpotTraining": spot,
-            # A container needs nothing of the internet or of AWS: the service itself brings files in and out.
-            "EnableNetworkIsolation": True,
-            "EnableInterContainerTrafficEncryption": shared.count > 1,
-            "Environment": {NEEDS_GPU: "1"} if gpu else {},
-            "Tags": [
-                {"Key": name, "Value": value}
-                for name, value in self._deployment.tags.items()
-                if not name.startswith("aws:")
-            ],
-        }
 
     @contextmanager
     def started(self, bars: Bars) -> Iterator[None]:
@@ -397,8 +358,3 @@ class ManagedRun(Run):
         if summary is None and not stopped:
             return ShoalError(f"run {self._run} was stopped before its first checkpoint; start it again")
         return None
-
-
-def _channel(name: str, address: str) -> dict[str, Any]:
-    source = {"S3DataType": "S3Prefix", "S3Uri": address, "S3DataDistributionType": "FullyReplicated"}
-    return {"ChannelName": name, "DataSource": {"S3DataSource": source}}
