@@ -62,6 +62,14 @@ def cannot_tell(why: str, *, dollars: Estimate | None = None) -> RunPrice:
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """A training on a topology's GPUs, from the start of its nodes to their end."""
+    return replace(_training_price(topology, config, size), retired=_retired(topology))
+
+
+def _retired(topology: Topology) -> tuple[str, ...]:
+    return tuple(name for name in instance_types(topology) if catalog.find(name).retired)
+
+
+def _training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
     if not nodes_of(topology):
         return cannot_tell(f"{topology.name} has no GPUs")
     if not MODELS[config.model].has_known_rates:
@@ -167,5 +175,5 @@ def _on_topology(topology: Topology, work: ClusterWork, only: str | None = None)
         seconds=total([stage.seconds for stage in stages]),
         dollars=total([*(stage.dollars for stage in stages), by_use]),
         basis=next((stage.basis for stage in stages if stage.name == (only or "train")), ""),
-        retired=tuple(name for name in instance_types(topology) if catalog.find(name).retired),
+        retired=_retired(topology),
     )

@@ -14,7 +14,7 @@ from experiments.plans.arm_settings import config_of
 from experiments.plans.experiment_files import load, names
 from experiments.plans.parts import Arm, Local, Tokeniser
 from experiments.plans.planned import chosen_arms, planned_runs
-from infra import topology
+from infra import catalog, topology
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 HEAD = "about: x\nkind: training\n"
@@ -31,7 +31,7 @@ def written(folder: Path, text: str) -> str:
 def test_there_are_the_experiments_of_the_documents() -> None:
     assert set(names()) == {
         *("learning-curve", "losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
-        *("same-gpus-over-nodes", "strong-scaling", "weak-scaling"),
+        *("same-gpus-over-nodes", "strong-scaling", "weak-scaling", "fasttext-adam-sgd"),
         *("embeddings-50", "embeddings-200", "embeddings-characters", "embeddings-ways"),
     }
 
@@ -43,9 +43,19 @@ def test_each_shipped_experiment_can_be_read_and_runs_somewhere(name: str) -> No
     for arm in found.experiment.arms:
         if arm.topology is not None:
             chosen = topology.load(arm.topology, TOPOLOGIES)
-            assert chosen.preprocessing if found.experiment.kind == "preprocessing" else chosen.training
+            trains = chosen.training or chosen.managed
+            assert chosen.preprocessing if found.experiment.kind == "preprocessing" else trains
         if arm.local and found.experiment.kind == "training":
             assert arm.local.sleep or arm.local.world_size <= 2, "more ranks than two sleep here"
+
+
+@pytest.mark.parametrize("name", ["strong-scaling", "weak-scaling", "same-gpus-over-nodes", "mixed-gpus"])
+def test_whoever_has_an_account_can_run_arms_of_each_experiment_on_gpus(name: str) -> None:
+    arms = [arm for arm in load(name).experiment.arms if arm.topology is not None]
+    chosen = [topology.load(arm.topology, TOPOLOGIES) for arm in arms if arm.topology]
+    starts = [not any(catalog.find(each).retired for each in topology.instance_types(one)) for one in chosen]
+    assert sum(starts) >= 3
+    assert not all(starts)
 
 
 def test_a_file_names_the_tokenisers_that_readers_have() -> None:
