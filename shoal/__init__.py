@@ -6,6 +6,7 @@ change in any version.
 | `preprocess` | raw reviews to a dataset |
 | `train`, `load_model` | a dataset to a classifier, and its predictions |
 | `embed` | text to word embeddings |
+| `plots` | the plots of a report, for notebooks |
 | `shoal.balance` | data-parallel training of any PyTorch model over GPUs of unequal speed |
 | `shoal.cdk` | a guard for any CDK stack, which ends it at an age or a budget |
 | `sweep` | what any stack, tag or name prefix has left in an AWS account, priced |
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from common.errors import DataError, JobError, ShoalError, TrainingError
     from corpus.dataset_settings import DEFAULT, Settings
     from jobs.merge import MergeResult
+    from shoal.plotting import Plot, plots
     from shoal.preprocessing import preprocess
     from shoal.sweeping import Leftover, sweep
     from shoal.training import Model, embed, load_model, train
@@ -32,12 +34,14 @@ __all__ = [
     "Leftover",
     "MergeResult",
     "Model",
+    "Plot",
     "Prediction",
     "Settings",
     "ShoalError",
     "TrainingError",
     "embed",
     "load_model",
+    "plots",
     "preprocess",
     "sweep",
     "train",
@@ -46,6 +50,7 @@ _OF = {
     "common.errors": ("DataError", "JobError", "ShoalError", "TrainingError"),
     "corpus.dataset_settings": ("DEFAULT", "Settings"),
     "jobs.merge": ("MergeResult",),
+    "shoal.plotting": ("Plot", "plots"),
     "shoal.preprocessing": ("preprocess",),
     "shoal.sweeping": ("Leftover", "sweep"),
     "shoal.training": ("Model", "embed", "load_model", "train"),
