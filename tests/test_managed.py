@@ -16,6 +16,7 @@ from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.faults.kinds import JobInterrupted, NoCapacity
 from tests.aws import refused
+from tests.infra.grants import mistaken_grants
 from tests.person import ROOT, Person, install_from_this_machine
 
 pytestmark = pytest.mark.end_to_end
@@ -24,11 +25,14 @@ MODEL = ("--model", "fasttext", "--epochs", "5", "--seed", "3")
 LSTM = ("--model", "lstm", "--embedding", "16", "--hidden", "16", "--global-batch", "16", "--seed", "3")
 LONG = (*LSTM, "--checkpoint-minutes", "0.01", "--epochs", "8")
 SLOW = (*LSTM, "--checkpoint-minutes", "0.01", "--slow", "0:20", "--epochs", "40")
+ROLE = "ManagedRoleBC2A80E6"
 LOGS = "/aws/sagemaker/TrainingJobs"
 
 
 @pytest.fixture(scope="module")
-def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def person(
+    aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Person]:
     """Who has deployed the shipped topology, and one of two hosts. Afterwards nothing is left of them."""
     folder = tmp_path_factory.mktemp("life")
     (folder / "repository").mkdir()
@@ -46,6 +50,10 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     assert left_over(before, inventory()) == {"log group": {LOGS}}
     assert streams() == []
     assert refused(aws) == set()
+    if sum(each.path == request.path for each in request.session.items) >= 7:  # all jobs that need all rights
+        template = json.loads((aws.folder / "assembly-managed" / "Shoal-managed.template.json").read_text())
+        grants = mistaken_grants(template, aws.folder, stack="Shoal-managed", roles={ROLE})
+        assert list(grants) == []
 
 
 @pytest.fixture(scope="module")
