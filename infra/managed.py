@@ -56,7 +56,9 @@ class Managed(Construct):
         allow(self.role, _PULL, [arn])
         allow(self.role, ["ecr:GetAuthorizationToken"], ["*"])
         explain(
-            self.role, [*_PULL, "ecr:GetAuthorizationToken", "*:repository/*"], "Images are not pulled on the emulator."
+            self.role,
+            [*_PULL, "ecr:GetAuthorizationToken", "*:repository/*", "[*]"],
+            "Images are not pulled on the emulator.",
         )
 
     def output(self, *, beside: bool) -> str:

@@ -15,8 +15,9 @@ fail() {
     exit 1
 }
 
-"$python" -m zipfile -e "$base"/input/data/code/*.zip "$home/code" &&
-    "$python" -m zipfile -e "$base"/input/data/wheels/*.zip "$home/wheels" || fail "Shoal's code cannot be unpacked"
+for name in code wheels; do
+    "$python" -m zipfile -e "$base/input/data/$name"/*.zip "$home/$name" || fail "Shoal's $name cannot be unpacked"
+done
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --upgrade \
     --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt" ||
     fail "Shoal's libraries cannot be installed for this image's Python; the job's log has what pip says"
