@@ -30,11 +30,11 @@ def aws_image(region: str) -> str:
 
 def _type_of_sagemaker(value: str) -> str:
     row = catalog.find(value.removeprefix(PREFIX))
-    usable = [each.name for each in parts.of_today() if each.architecture == "x86_64"]
+    usable = [f"{PREFIX}{each.name}" for each in parts.of_today() if each.architecture == "x86_64"]
     if not value.startswith(PREFIX):
         raise ValueError(f"'{value}' is a type of EC2; SageMaker's is {PREFIX}{value}.")
-    if row.name not in usable:
-        raise ValueError(f"SageMaker does not train on '{value}'; take {PREFIX}{parts.similar(row.name, usable)}.")
+    if value not in usable:
+        raise ValueError(f"SageMaker does not train on '{value}'; take {parts.similar(value, usable)}.")
     return value
 
 
