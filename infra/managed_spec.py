@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from infra import catalog, parts
+from infra import parts
 from infra.document import FieldError
 
 PREFIX = "ml."
@@ -29,7 +29,6 @@ def aws_image(region: str) -> str:
 
 
 def _type_of_sagemaker(value: str) -> str:
-    row = catalog.find(value.removeprefix(PREFIX))
     usable = [f"{PREFIX}{each.name}" for each in parts.of_today() if each.architecture == "x86_64"]
     if not value.startswith(PREFIX):
         raise ValueError(f"'{value}' is a type of EC2; SageMaker's is {PREFIX}{value}.")

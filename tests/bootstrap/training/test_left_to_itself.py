@@ -166,8 +166,8 @@ def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet
     left = trained(one, config, Wishes(detach=True))
     until(lambda: any(left["run"] in each for each in checkpoints()))
     with Bars() as bars:
-        assert stop(one.deployment, None, bars)[1].outcome == "stopped"
-        assert stop(one.deployment, left["run"], bars)[1].outcome == "stopped"
+        assert stop(one.deployment, None, bars)[1] == "stopped"
+        assert stop(one.deployment, left["run"], bars)[1] == "stopped"
         with pytest.raises(ShoalError, match=r"^the run demo\.x is not wanted .*; there are: "):
             stop(one.deployment, "demo.x", bars)
     assert one.desired() == {"one": 0}
