@@ -68,8 +68,8 @@ class Hosts:
     """The hosts of a job, in the order of its resource configuration."""
 
     names: tuple[str, ...]
-    own: int
-    """The place of this one among them."""
+    rank: int
+    """This node's."""
     interface: str
 
     @classmethod
@@ -81,7 +81,7 @@ class Hosts:
             raise DataError(f"{path} names no hosts")
         if current not in names:
             raise DataError(f"{path} does not have its current host among its hosts")
-        return cls(names=tuple(names), own=names.index(current), interface=str(interface or "eth0"))
+        return cls(names=tuple(names), rank=names.index(current), interface=str(interface or "eth0"))
 
 
 def main() -> int:
@@ -123,7 +123,7 @@ class _Job:
         config = self._base / "input" / "config"
         hosts = Hosts.read(config / "resourceconfig.json")
         asked = read_options(_read_config(config / "hyperparameters.json"), self._base / "input" / "data", self._output)
-        first = hosts.own == 0
+        first = hosts.rank == 0
         if not self._has_finished():
             self._run(asked, hosts)
         if (summary := read_json(self._output / SUMMARY)) is None and first and not self._stopped:
@@ -142,7 +142,14 @@ class _Job:
 
     def _run(self, config: TrainConfig, hosts: Hosts) -> None:
         """Raises TrainingError where the ranks fail."""
-        command = [sys.executable, "-P", "-m", "trainer.launch", f"--nproc-per-node={_gpus() or 1}", *_meeting(hosts)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "trainer.launch",
+            f"--nproc-per-node={_gpus() or 1}",
+            *_rendezvous(hosts),
+        ]
         environment = {**os.environ, **RANK_ENVIRONMENT, **RANKS_NAMED}
         if len(hosts.names) > 1:
             environment |= {f"{library}_SOCKET_IFNAME": hosts.interface for library in ("GLOO", "NCCL")}
@@ -163,14 +170,14 @@ class _Job:
             while self._launcher.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
                     self._launcher.wait(_LOOK_SECONDS)
-                if hosts.own == 0:
+                if hosts.rank == 0:
                     self._print_steps()
             copying.join()
         if self._launcher.returncode and not self._stopped:
             raise self._why(hosts)
 
     def _log(self, hosts: Hosts) -> Path:
-        return self._output / f"node-{hosts.own}.log"
+        return self._output / f"node-{hosts.rank}.log"
 
     def _why(self, hosts: Hosts) -> TrainingError:
         return failure_in(self._log(hosts).read_text("utf-8", "replace"), "the job's log has all that was printed")
@@ -238,14 +245,14 @@ def _only(folder: Path, files: Sequence[str]) -> str:
     return files[0]
 
 
-def _meeting(hosts: Hosts) -> list[str]:
+def _rendezvous(hosts: Hosts) -> list[str]:
     """The launcher's arguments by which ranks find each other, once the first host's name resolves."""
     if len(hosts.names) == 1:
         return ["--standalone"]
     job = os.environ.get("TRAINING_JOB_ARN", "").encode()
     port = _PORTS[int.from_bytes(hashlib.sha256(job).digest()[:4], "big") % len(_PORTS)]
     return [
-        *(f"--nnodes={len(hosts.names)}", f"--node-rank={hosts.own}"),
+        *(f"--nnodes={len(hosts.names)}", f"--node-rank={hosts.rank}"),
         *(f"--master-addr={address_of(hosts.names[0])}", f"--master-port={port}"),
     ]
 

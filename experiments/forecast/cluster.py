@@ -40,7 +40,7 @@ _CHECKPOINT_SECONDS = 300.0
 UPLOAD = "upload the reviews"
 """The stage in which they go over the user's own line, while a cluster waits."""
 _PACKED = 0.2
-"""Of reviews, the share of their bytes that gzip leaves."""
+"""Of reviews, the share of their bytes that gzip leaves: 20 of 92.45 GB for the reference's (UCSD's page of them)."""
 _MODEL_BYTES = Estimate(8e6, 40e6, 400e6)
 
 GLOBAL_BATCH = 1024

@@ -1,14 +1,22 @@
-"""A place whose datasets and runs are in the data bucket of a deployment."""
+"""A place whose datasets and runs are in the data bucket of a deployment, and its runs, which need no command."""
 
 import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import filterfalse
 from pathlib import Path
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from bootstrap.aws import names, objects
 from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.retry import is_not_accepted
+from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
-from bootstrap.training.places.place import Place
+from bootstrap.training.places.place import Place, Run
+from bootstrap.training.places.run_launch import Wishes
 from common.display import printable
 from common.errors import ShoalError
 from corpus.dataset import open_dataset
@@ -93,3 +101,29 @@ class InBucket(Place):
             if summary is None or '"stopped": true' in summary:
                 return name
         raise ShoalError(f"no training of '{self.name}' was stopped; leave out --resume to start one")
+
+
+class RunInBucket(Run):
+    """A run whose results come into the data bucket."""
+
+    survives = True
+    _wishes: Wishes
+
+    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
+        """Whether this interrupt ends the command alone."""
+        return self.survives and (self._wishes.leave or name_of(interrupt) == signal.SIGHUP.name)
+
+    @contextmanager
+    def _left_to_itself(self) -> Iterator[None]:
+        """A closed terminal and expired credentials end the command alone: raises Detached."""
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            if not self.leaves(interrupt):
+                raise
+            mark_handled(interrupt)
+            raise Detached from None
+        except (BotoCoreError, ClientError) as error:
+            if not self.survives or not is_not_accepted(error):
+                raise
+            raise Detached(f"AWS does not accept your credentials any more ({error})") from error

@@ -5,7 +5,6 @@ Whatever needs nodes must happen inside `resources`, because otherwise a failure
 """
 
 import re
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,17 +17,18 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.agent.documents import log_name
 from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.names import SETS
-from bootstrap.aws.retry import Abandoned, is_not_accepted, retrying
-from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.interrupt import Detached
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuNode, of_role
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.places import brought
+from bootstrap.training.places.bucket_place import RunInBucket
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_followed import GO_ON, LONGEST_STOP_SECONDS, FollowedNodes, wait_for_data
 from bootstrap.training.places.nodes_watch import NodesWatch, record_in_bucket, unanswered_message
-from bootstrap.training.places.place import Ended, Run
+from bootstrap.training.places.place import Ended
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.run_view import RunView
@@ -51,7 +51,7 @@ _FILES = r"datasets-[0-9a-f]{32}-dataset\.h5|texts-[0-9a-f]{12}\.h5"
 _ROLES = get_args(parts.Role)
 
 
-class DeploymentRun(Run):
+class DeploymentRun(RunInBucket):
     """A run on a deployment's nodes."""
 
     def __init__(
@@ -102,22 +102,8 @@ class DeploymentRun(Run):
         bars.stage(*self.prepared.staging)
         if not self._wishes.leave:
             self.launch.begin([each.instance_id for each in self._nodes], until=self._until())
-        try:
+        with self._left_to_itself():
             yield
-        except KeyboardInterrupt as interrupt:
-            if not self.leaves(interrupt):
-                raise
-            mark_handled(interrupt)
-            raise Detached from None
-        except (BotoCoreError, ClientError) as error:
-            if not self.survives or not is_not_accepted(error):
-                raise
-            raise Detached(f"AWS does not accept your credentials any more ({error})") from error
-
-    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
-        """Whether this interrupt ends the command alone."""
-        leaves = self._wishes.leave or name_of(interrupt) == signal.SIGHUP.name
-        return leaves and self.survives
 
     def _until(self) -> float | None:
         """When the ranks are to stop, in seconds since 1970, so that stopping them is paid for, too; None where they

@@ -6,7 +6,6 @@ data bucket as it changes, so that a run there looks like one of nodes.
 """
 
 import json
-import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,18 +18,18 @@ from bootstrap.aws import fetched, names, objects
 from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.names import SETS
-from bootstrap.aws.retry import Abandoned, is_not_accepted
-from bootstrap.interrupt import Detached, mark_handled, name_of
+from bootstrap.aws.retry import Abandoned
+from bootstrap.interrupt import Detached
 from bootstrap.progress import Bars
 from bootstrap.training.places import brought
-from bootstrap.training.places.bucket_place import InBucket
+from bootstrap.training.places.bucket_place import InBucket, RunInBucket
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import options_of, requested_runs
 from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, jobs, settings, work_of
 from bootstrap.training.places.managed_request import job_request
 from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord
 from bootstrap.training.places.nodes_watch import record_in_bucket
-from bootstrap.training.places.place import Ended, Run
+from bootstrap.training.places.place import Ended
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
@@ -127,10 +126,8 @@ class OnManaged(InBucket):
         return min(longest, paid)
 
 
-class ManagedRun(Run):
+class ManagedRun(RunInBucket):
     """A run as a training job."""
-
-    survives = True
 
     def __init__(
         self, place: OnManaged, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
@@ -258,21 +255,8 @@ class ManagedRun(Run):
         bars.stage("SageMaker starts the job", 0)
         if self._wishes.detach:
             raise Detached
-        try:
+        with self._left_to_itself():
             yield
-        except KeyboardInterrupt as interrupt:
-            if not self.leaves(interrupt):
-                raise
-            mark_handled(interrupt)
-            raise Detached from None
-        except (BotoCoreError, ClientError) as error:
-            if not is_not_accepted(error):
-                raise
-            raise Detached(f"AWS does not accept your credentials any more ({error})") from error
-
-    def leaves(self, interrupt: KeyboardInterrupt) -> bool:
-        """Whether this interrupt ends the command alone."""
-        return self._wishes.leave or name_of(interrupt) == signal.SIGHUP.name
 
     def left(self) -> Mapping[str, Any]:
         """The run, and where it is."""

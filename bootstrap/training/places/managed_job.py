@@ -87,12 +87,6 @@ class Job:
         self.bucket, self.run = s3.place_of(address).bucket, names.run(address.rpartition("/")[2])
 
     @property
-    def folder(self) -> s3.S3Path:
-        """The folder of the run's results."""
-        bucket = names.bucket(self.deployment.output(topology.OUTPUT_DATA_BUCKET))
-        return s3.S3Path(bucket, f"{topology.RUNS_PREFIX}{self.run}/")
-
-    @property
     def status(self) -> str:
         """InProgress, Stopping, or one of ENDED."""
         return str(self._shown["TrainingJobStatus"])
