@@ -29,6 +29,7 @@ ALL: dict[str, Any] = {
         {"instance_type": "g6e.48xlarge", "count": 2, "market": "spot", "efa": True},
         {"instance_type": "m5.xlarge", "count": 1, "role": "read"},
     ],
+    "managed": {"instance_type": "ml.g5.xlarge", "count": 2, "market": "spot"},
     "max_dollars": 100,
     "share": "efs",
     "data": {"keep": True},

@@ -49,12 +49,12 @@ class WordRun:
             self.process.communicate(timeout=90)
         assert not (left := left_behind(str(self._temporary), patience=60)), left
 
-    def lines(self, kind: str) -> list[dict[str, Any]]:
-        """The lines of this kind in the record."""
+    def lines(self, *kinds: str) -> list[dict[str, Any]]:
+        """The lines of these kinds in the record."""
         path = self.output / "record.jsonl"
         whole = path.read_text().splitlines(keepends=True) if path.exists() else []
         found = [json.loads(line) for line in whole if line.endswith("\n")]
-        return [line for line in found if line["kind"] == kind]
+        return [line for line in found if line["kind"] in kinds]
 
     def until(self, holds: Callable[[], Any]) -> None:
         """Wait until something holds, while the command runs."""
