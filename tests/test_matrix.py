@@ -1,6 +1,4 @@
-"""Every shipped topology that AWS can start, deployed and destroyed by the real CDK command, one after the other on one
-emulator; and of the reference's and of those that measure scaling, whose others differ from these in types and numbers
-alone, one of each shape.
+"""Shipped topologies of every shape, deployed and destroyed by the real CDK command, one after another on one emulator.
 
 CloudFormation and the roles have Shoal's policies for them, and nobody is refused anything.
 """
@@ -19,16 +17,10 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from infra.policies import BOUNDARY, EXECUTION
 from tests.aws import refused
+from tests.infra.variants import DEPLOYED, SHIPPED
 from tests.person import make_repository_whose_cluster_installs_nothing
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
-
-SHIPPED = cdk.ROOT / "topologies"
-
-SHAPES = ("reference-1g3", "reference-2g3x16-2gpu", "reference-3g3-1p2", "reference-emr-8", "scaling-a10g-l4-t4")
-"""A node without a share, nodes with one and with idle GPUs, two groups beside a cluster, a cluster alone, and three
-groups with a share."""
-NAMES = [name for name in topology.names(SHIPPED) if name in SHAPES or not name.startswith(("reference-", "scaling-"))]
 
 Run = Callable[..., None]
 
@@ -94,7 +86,7 @@ def market(word: str) -> str:
     return word.upper().replace("-", "_")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DEPLOYED)
 def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
     name: str, run: Run, assembly: Path, before: dict[str, set[str]], aws: EmbeddedAws
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from infra import catalog, cost, preflight, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants, reach
+from tests.infra.variants import DEPLOYED
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 DOCUMENTATION = SHIPPED.with_name("docs") / "topologies.md"
@@ -149,6 +150,12 @@ def test_a_stack_holds_what_its_topology_says(name: str, templates: dict[str, Re
     assert kinds.count("AWS::EMR::Cluster") == (spec.preprocessing is not None)
     assert kinds.count("AWS::AutoScaling::AutoScalingGroup") == len(spec.training)
     assert kinds.count("AWS::EFS::FileSystem") == (spec.share == "efs")
+
+
+def test_each_has_the_types_of_resources_of_one_that_is_deployed(templates: dict[str, Resources]) -> None:
+    types = {name: {each["Type"] for each in resources.values()} for name, resources in templates.items()}
+    deployed = [types[name] for name in DEPLOYED]
+    assert [name for name in NAMES if types[name] not in deployed] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

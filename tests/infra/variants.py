@@ -37,6 +37,23 @@ ALL: dict[str, Any] = {
     "guard": {"budget": 90, "mail": "me@example.org"},
     "network": {"egress": "nat", "shell": True},
 }
+DEPLOYED = (
+    "one-node",
+    "embeddings-4x1gpu",
+    "embeddings-4x1gpu-2readers",
+    "reference-2g3x16-2gpu",
+    "scaling-a10g-t4",
+    "scaling-a10g-l4-t4",
+    "starter",
+    "h100-8",
+    "reference-1g3-1p2",
+    "mixed-g5-g4dn",
+    "mixed-g6e-g6-g5",
+    "emr-graviton",
+    "managed",
+)
+"""Of the shipped topologies those that tests/test_matrix.py deploys. The others have the same types of resources as one
+of these."""
 INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
 TOPOLOGIES = [
     # All shipped ones, of which none has inputs, one that has some, and one with every option.

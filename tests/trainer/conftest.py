@@ -12,6 +12,7 @@ import torch
 
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
+from tests.trainer import forked
 from trainer import rate_measurement
 from trainer.config import RANK_ENVIRONMENT
 
@@ -35,9 +36,9 @@ def one_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def brief_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run in this process measures its rate for a moment: most of a run of a few steps would be that."""
-    monkeypatch.setattr(rate_measurement, "_LOOK", 0.02)
-    monkeypatch.setitem(rate_measurement.measure_own_rates.__kwdefaults__, "seconds", 0.05)
+    """A run in this process measures its rate for a moment."""
+    monkeypatch.setattr(rate_measurement, "_LOOK", forked.LOOK)
+    monkeypatch.setitem(rate_measurement.measure_own_rates.__kwdefaults__, "seconds", forked.SECONDS)
 
 
 def make_rows(count: int, *, seed: int, length: int = 20) -> RowBlock:
@@ -80,14 +81,13 @@ Launch = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
-    """launch(ranks, "-m", "trainer", ...) starts a program on ranks of this machine; on 0 ranks, without torchrun.
-    Named arguments are environment variables."""
+    """launch(ranks, "-m", "trainer", ...) starts a program on ranks of this machine (forked.py); on 0 ranks, as without
+    torchrun. Named arguments are environment variables."""
 
     def start(ranks: int, *program: str | Path, **environment: str) -> "subprocess.Popen[str]":
-        logs = f"--log-dir={tmp_path_factory.mktemp('torchrun')}"
-        torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", logs] if ranks else []
+        logs = tmp_path_factory.mktemp("ranks")
         return subprocess.Popen(
-            [sys.executable, *torchrun, *map(str, program)],
+            list(map(str, [sys.executable, forked.__file__, ranks, logs, *program])),
             env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,0 +1,100 @@
+"""Starts a program on ranks of this machine as torchrun does, but each as a fork of one process that has imported the
+trainer, and with short measurements of their rates: a test then waits for training, and not for each rank's imports.
+
+    python -m tests.trainer.forked RANKS LOGS (-m MODULE | -c CODE | FILE) [ARGUMENT...]
+
+With 0 RANKS the program runs in the first process, as without torchrun.
+"""
+
+import os
+import runpy
+import signal
+import sys
+import time
+from contextlib import suppress
+from datetime import timedelta
+
+import torch.distributed as dist
+
+import trainer.classification.task
+import trainer.embeddings.task
+import trainer.start  # noqa: F401 - what takes the time
+from trainer import rate_measurement
+
+LOOK, SECONDS = 0.02, 0.05
+"""How long rates are measured: most of a run of a few steps would be that."""
+PATIENCE = 30.0
+"""Seconds from SIGTERM to SIGKILL, as torchrun waits."""
+
+
+def run(program: list[str]) -> None:
+    """Run a module, code or a file in this process, as Python's command line does."""
+    if program[0] == "-m":
+        sys.argv = program[1:]
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+    elif program[0] == "-c":
+        sys.argv = ["-c", *program[2:]]
+        exec(program[1], {"__name__": "__main__"})
+    else:
+        sys.argv = program
+        runpy.run_path(program[0], run_name="__main__")
+
+
+def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, int]:
+    """Fork a rank, which waits for the port of the store. Its process, and where to write the port."""
+    told, telling = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(told)
+        return process, telling
+    os.close(telling)
+    port = os.read(told, 16).decode()
+    os.environ |= {
+        **{name: str(rank) for name in ("RANK", "LOCAL_RANK")},
+        **{name: str(ranks) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")},
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": port,
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_ERROR_FILE": f"{logs}/none_forked/attempt_0/{rank}/error.json",
+    }
+    run(program)
+    sys.exit()
+
+
+def main(ranks: int, logs: str, program: list[str]) -> int:
+    """Start the ranks, and wait for all of them. 0, or 1 if one failed, after which the others are ended."""
+    rate_measurement._LOOK = LOOK
+    rate_measurement.measure_own_rates.__kwdefaults__["seconds"] = SECONDS
+    if ranks == 0:
+        run(program)
+    started = dict(start(rank, ranks, logs, program) for rank in range(ranks))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: end(list(started), number))
+    store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, timeout=timedelta(minutes=5))
+    for telling in started.values():
+        os.write(telling, str(store.port).encode())
+        os.close(telling)
+    failed, deadline = False, float("inf")
+    while started:
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if process:
+            del started[process]
+            if status and not failed:
+                failed, deadline = True, time.monotonic() + PATIENCE
+                end(list(started), signal.SIGTERM)
+        elif time.monotonic() > deadline:
+            end(list(started), signal.SIGKILL)
+        else:
+            time.sleep(0.05)
+    return int(failed)
+
+
+def end(processes: list[int], number: int) -> None:
+    for each in processes:
+        with suppress(ProcessLookupError):
+            os.kill(each, number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
