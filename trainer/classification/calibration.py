@@ -16,8 +16,9 @@ ACCURACY, F1_MACRO, BALANCED = "accuracy", "f1-macro", "balanced"
 """What `--metric` chooses by."""
 MOST_LOGITS = 1 << 24
 """The most numbers of validation rows that are looked at: one scalar needs no more."""
-_LOG_RANGE = 3.5
-"""The logarithm of the largest temperature; the smallest is its inverse."""
+_LOG_INVERSES = (-10.0, 3.5)
+"""The logarithms of the inverses of the largest temperature and of the smallest. What has learnt its rows by heart may
+be a hundred times too sure of others."""
 _HALVINGS = 40
 _SAME = 1e-12
 """Values of a metric that differ by less are equal: counts differ by 1."""
@@ -54,7 +55,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     def log_loss(inverse: float) -> float:
         return float((beyond * inverse).logsumexp(1).sum())
 
-    low, high = -_LOG_RANGE, _LOG_RANGE
+    low, high = _LOG_INVERSES
     if not slope(low) < 0 < slope(high):
         return 1.0
     for _ in range(_HALVINGS):

@@ -34,7 +34,7 @@ def test_a_temperature_never_raises_the_log_loss_and_keeps_the_order(
     assert bool(((logits / found).gather(1, logits.argsort(1)).diff() >= 0).all())
 
 
-@pytest.mark.parametrize("temperature", [0.4, 2.5])
+@pytest.mark.parametrize("temperature", [0.4, 2.5, 300.0])
 def test_the_temperature_of_the_rows_is_found(temperature: float) -> None:
     log_odds = torch.randn(20_000, generator=torch.Generator().manual_seed(0)) * 2
     labels = (torch.rand(20_000, generator=torch.Generator().manual_seed(1)) < log_odds.sigmoid()).long()
