@@ -138,9 +138,7 @@ def test_plain_cdk_starts_no_node_in_a_zone_without_its_type(deployed: Person) -
     deployed.writes("early", TRAINING.replace("count: 1", "count: 1, start: deploy"))
     running = _instances(deployed)
     with deployed.aws.faults.during(NotOffered(instance_type="*", zone="us-east-1a")):
-        began = time.monotonic()
         refused = _cdk(deployed, "deploy", "-c", "topology=cluster")
-        assert time.monotonic() - began < 60
         assert refused.returncode != 0
         assert (
             "The requested instance type m5.xlarge is not supported in the requested Availability Zone"
