@@ -29,7 +29,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 
 # A module's tests share an emulator, so a module is tested by one process; tests/conftest.py says in which order. More
 # processes than there are cores: a third of the time tests wait.
-PYTEST := pytest --numprocesses $$(expr $$(nproc) + 3) --maxprocesses 6 --dist loadfile --no-loadscope-reorder
+PYTEST := pytest --numprocesses $$(expr $$(nproc) + 2) --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
