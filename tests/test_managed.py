@@ -129,7 +129,9 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
     assert following.returncode == 130, said + told
     assert f"following run {left['run']}" in told
     assert described(job)["TrainingJobStatus"] == "Stopped"
-    resumed = json.loads(person.types(*command, "--resume", "--epochs", "6", "--json")[0])
+    done = json.loads((tmp_path / "run" / "summary.json").read_text())
+    epochs = str(done["rows_seen"] // done["rows"] + 2)
+    resumed = json.loads(person.types(*command, "--resume", "--epochs", epochs, "--json")[0])
     assert not resumed["stopped"]
     assert job_names("managed")[0] == f"{job}-2"
     starts = lines(tmp_path / "run", "start")

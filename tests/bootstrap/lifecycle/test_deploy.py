@@ -146,7 +146,7 @@ def test_plain_cdk_starts_no_node_in_a_zone_without_its_type(deployed: Person) -
         )
         assert deployed.stack("cluster")["StackStatus"] == "ROLLBACK_COMPLETE"
         assert _cdk(deployed, "deploy", "-c", "topology=early").returncode == 0
-        assert _instances(deployed) == running
+        assert set(_instances(deployed)) <= set(running)
     for name in ("cluster", "early"):
         assert _cdk(deployed, "destroy", "-c", f"topology={name}", "--force").returncode == 0
 
