@@ -16,15 +16,21 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-import trainer.classification.task
-import trainer.embeddings.task
-import trainer.start  # noqa: F401 - what takes the time
-from trainer import rate_measurement
-
 LOOK, SECONDS = 0.02, 0.05
 """How long rates are measured: most of a run of a few steps would be that."""
 PATIENCE = 30.0
 """Seconds from SIGTERM to SIGKILL, as torchrun waits."""
+
+
+def prepare() -> None:
+    """Import what takes the time of a start, and have rates measured for a moment."""
+    import trainer.classification.task
+    import trainer.embeddings.task
+    import trainer.start  # noqa: F401
+    from trainer import rate_measurement
+
+    rate_measurement._LOOK = LOOK
+    rate_measurement.measure_own_rates.__kwdefaults__["seconds"] = SECONDS
 
 
 def run(program: list[str]) -> None:
@@ -64,8 +70,8 @@ def start(rank: int, ranks: int, logs: str, program: list[str]) -> tuple[int, in
 
 def main(ranks: int, logs: str, program: list[str]) -> int:
     """Start the ranks, and wait for all of them. 0, or 1 if one failed, after which the others are ended."""
-    rate_measurement._LOOK = LOOK
-    rate_measurement.measure_own_rates.__kwdefaults__["seconds"] = SECONDS
+    if program[:2] == ["-m", "trainer"]:  # others may change the trainer before they import it
+        prepare()
     if ranks == 0:
         run(program)
     started = dict(start(rank, ranks, logs, program) for rank in range(ranks))
