@@ -152,10 +152,13 @@ def test_a_stack_holds_what_its_topology_says(name: str, templates: dict[str, Re
     assert kinds.count("AWS::EFS::FileSystem") == (spec.share == "efs")
 
 
-def test_each_has_the_types_of_resources_of_one_that_is_deployed(templates: dict[str, Resources]) -> None:
-    types = {name: {each["Type"] for each in resources.values()} for name, resources in templates.items()}
-    deployed = [types[name] for name in DEPLOYED]
-    assert [name for name in NAMES if types[name] not in deployed] == []
+def test_each_has_resources_like_those_of_one_that_is_deployed(templates: dict[str, Resources]) -> None:
+    alike = {
+        name: {(each["Type"], *sorted(each.get("Properties", {}))) for each in resources.values()}
+        for name, resources in templates.items()
+    }
+    deployed = [alike[name] for name in DEPLOYED]
+    assert [name for name in NAMES if alike[name] not in deployed] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -50,10 +50,11 @@ DEPLOYED = (
     "mixed-g5-g4dn",
     "mixed-g6e-g6-g5",
     "emr-graviton",
+    "reference-emr-8",
     "managed",
 )
-"""Of the shipped topologies those that tests/test_matrix.py deploys. The others have the same types of resources as one
-of these."""
+"""Of the shipped topologies those that tests/test_matrix.py deploys. Each other has the types of resources of one of
+these, with the same properties."""
 INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
 TOPOLOGIES = [
     # All shipped ones, of which none has inputs, one that has some, and one with every option.

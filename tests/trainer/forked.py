@@ -74,6 +74,7 @@ def main(ranks: int, logs: str, program: list[str]) -> int:
         prepare()
     if ranks == 0:
         run(program)
+        return 0
     started = dict(start(rank, ranks, logs, program) for rank in range(ranks))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: end(list(started), number))
