@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from trainer.classification import models
-from trainer.classification.models.lstm import POOLS, LSTMClassifier
+from trainer.classification.models.lstm import POOLS, LSTMClassifier, spread_padding
 from trainer.computing import dropout
 from trainer.config import TrainConfig
 
@@ -71,6 +71,25 @@ def test_the_padding_vector_is_zero_and_has_no_gradient() -> None:
     assert model.embedding.weight[0].abs().max() == 0
     assert model.embedding.weight.grad is not None
     assert model.embedding.weight.grad[0].abs().max() == 0
+
+
+@pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
+@pytest.mark.parametrize("width", [30, 37])
+def test_ids_in_the_padding_leave_outputs_and_gradients_bit_identical(pooling: str, width: int) -> None:
+    (tokens, lengths), found = some_texts(300), []
+    tokens = torch.nn.functional.pad(tokens, (0, width - 30))
+    spread = spread_padding(tokens, lengths, 50)
+    real = torch.arange(width) < lengths[:, None]
+    assert spread[real].equal(tokens[real])
+    assert spread[~real].bincount(minlength=50).max() < 2 * (~real).sum() / 50
+    for ids in (tokens, spread):
+        model = build(pooling)  # in evaluation mode, which spreads nothing
+        outputs = model(ids, lengths)
+        outputs.square().sum().backward()
+        found.append([outputs, *(each.grad for each in model.parameters())])
+    assert all(one.equal(other) for one, other in zip(*found, strict=True))
+    trained = build(pooling, dropout=0.0, embedding_dropout=0.0).train()
+    assert trained(tokens, lengths).equal(found[0][0])
 
 
 def keys_of(step: int, count: int) -> torch.Tensor:

@@ -76,6 +76,8 @@ class LSTMClassifier(Classifier):
     def _one_group(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if self._cuts:
             tokens = tokens.masked_fill(tokens >= self.embedding.num_embeddings, UNKNOWN)
+        if self.training:
+            tokens = spread_padding(tokens, lengths, self.embedding.num_embeddings)
         vectors = states = self.embedding_dropout(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
         for number, layer in enumerate(self.lstm):
             if number:
@@ -96,6 +98,17 @@ class LSTMClassifier(Classifier):
         features = self.dropout(inner(text).relu(), keys)  # (rows, _HEAD)
         outputs: Tensor = last(features)
         return outputs
+
+
+def spread_padding(tokens: Tensor, lengths: Tensor, words: int) -> Tensor:
+    """The ids (rows, width) with those after a row's end spread over all `words` of the table.
+
+    No output or gradient depends on ids in the padding. But a GPU adds up the gradients of one id one after the other,
+    also those that it then drops for `padding_idx`: most positions of a batch, most of the time of its step
+    (https://github.com/pytorch/pytorch/issues/24912).
+    """
+    places = torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
+    return torch.where(places % tokens.shape[1] < lengths[:, None], tokens, (places % words).to(tokens.dtype))
 
 
 def in_groups(
