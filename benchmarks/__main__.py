@@ -26,19 +26,13 @@ PROGRAMS = (
         "choices",
         "training",
         "reading",
-        "link",
         "large_batch",
         "preprocess",
         "regression",
     ),
     *(
         "growth",
-        "near_duplicates",
-        "pretrain",
-        "prediction",
         "predict",
-        "plan",
-        "simulate",
         "fasttext",
         "embeddings",
         "downstream",
@@ -51,7 +45,7 @@ PROGRAMS = (
     *("mutants", "gpu"),
 )
 """Modules with main(arguments), which have options of their own."""
-FOR_ROOT = ("link", "faults")
+FOR_ROOT = ("faults",)
 _KEEP = "--keep"
 
 

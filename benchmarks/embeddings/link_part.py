@@ -6,14 +6,16 @@ Two ranks, each in a network namespace, and one alone, learn from the same text.
 gradients of the words that its own rows touch; in `average` how far its words have moved in K steps; in `async` each
 rank keeps half of the words, and the other pulls and pushes those that it needs for K steps (a parameter server).
 Bytes are those that a rank sends for a step of its own, as the trainer counts them. Words a second are those of
-learning alone. Beside them stand the bytes and words a second that `shoal plan` predicts by the runs of one rank, and
-by the link; `wrong` stands where it took the slower of one rank and two ranks for the faster one.
+learning alone.
 """
 
 import argparse
 import json
 import os
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -21,11 +23,9 @@ from typing import NamedTuple
 
 from benchmarks.embeddings.texts import Text, add_options, write_texts
 from benchmarks.fasttext import shoal
-from benchmarks.link import linked, run_on_hosts
 from benchmarks.record import Log
 from bootstrap.training.sources.local_readers import FOLDER
-from experiments.forecast.communication import Links
-from experiments.forecast.words import alone, step_bytes, task_of_runs, words_per_second
+from trainer.config import RANK_ENVIRONMENT
 from trainer.output.run_files import SUMMARY
 
 _MODES = ("average:20", "average:50", "async:20", "async:50")
@@ -34,6 +34,11 @@ _ALONE = "one rank"
 _SIZES, _ROWS = (50, 200), (3, 23, 64)
 """Rows: two of experiments/embeddings-50.yaml, and more."""
 _MEGABYTES = 12
+_PORT = 29_401
+_AS_HOST = '''own=$(mktemp); cat /proc/sys/kernel/random/uuid > "$own"
+mount --bind "$own" /proc/sys/kernel/random/boot_id; rm "$own"; exec "$@"'''
+_NETWORK = "198.18.70"  # of the range for benchmarks (RFC 2544)
+_HOME = Path(__file__).parents[2]
 
 
 class _Measured(NamedTuple):
@@ -73,27 +78,14 @@ def main(arguments: Sequence[str]) -> None:
                         measured = _measured(hosts[:1] if way == _ALONE else hosts, stream, output, asked)
                         runs.setdefault(way, []).append(measured)
                         log.say(f"{size}, {rows}, {way}: {measured}")
-        predicted = {name: _predicted(folder, name, options) for name in found}
-    _tabulate(log, options, found, predicted)
-    log.keep({"options": vars(options), "words": text.words, "runs": found, "predicted": predicted})
+    _tabulate(log, options, found)
+    log.keep({"options": vars(options), "words": text.words, "runs": found})
 
 
 def _read(text: Text, folder: Path) -> Path:
     """The text as the trainer reads it."""
     shoal.train(folder / "first", f"--input={text.path}", "--tokeniser=spaces", "--epochs=1", verb="embed")
     return (folder / "first" / FOLDER).rename(folder / FOLDER)
-
-
-def _predicted(folder: Path, setting: str, options: argparse.Namespace) -> dict[str, _Measured]:
-    """What `shoal plan` says by the runs of one rank with vectors of this size."""
-    size, rows = setting.split(", ")
-    links = Links(nodes=2, ranks=2, gbits=options.megabits / 1000)
-    found = {}
-    for way in options.ways:
-        task, rate = task_of_runs([folder / _ALONE / size], way, int(rows))
-        found[way] = _Measured(words_per_second(task, rate, links), step_bytes(task, links.ranks))
-        found[_ALONE] = _Measured(alone(task, rate), 0.0)
-    return found
 
 
 def _measured(hosts: Sequence[str], stream: Path, output: Path, asked: Sequence[str]) -> _Measured:
@@ -110,29 +102,74 @@ def _measured(hosts: Sequence[str], stream: Path, output: Path, asked: Sequence[
     return _Measured(speed, summary["bytes_a_step"])
 
 
-def _tabulate(
-    log: Log,
-    options: argparse.Namespace,
-    found: Mapping[str, Mapping[str, Sequence[_Measured]]],
-    predicted: Mapping[str, Mapping[str, _Measured]],
-) -> None:
+def _tabulate(log: Log, options: argparse.Namespace, found: Mapping[str, Mapping[str, Sequence[_Measured]]]) -> None:
     rows = []
     for setting, ways in found.items():
         for way, runs in ways.items():
             ratios = [run.words_per_second / one.words_per_second for run, one in zip(runs, ways[_ALONE], strict=True)]
-            said = predicted[setting][way]
-            ratio = said.words_per_second / predicted[setting][_ALONE].words_per_second
             rows.append(
                 [
                     setting,
                     way,
                     f"{median(run.bytes_a_step for run in runs) / 1e3:,.1f}",
-                    f"{said.bytes_a_step / 1e3:,.1f}",
                     f"{median(run.words_per_second for run in runs):,.0f}",
-                    f"{said.words_per_second:,.0f}",
                     f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
-                    "" if way == _ALONE else f"{ratio:.2f}{'' if (median(ratios) > 1) == (ratio > 1) else ': wrong'}",
                 ]
             )
-    heads = ("kB a step", "predicted", "words a second", "predicted", "to one rank", "predicted")
-    log.table([f"{options.megabits} Mbit/s: size, rows of a rank's step", "way", *heads], rows)
+    heads = ("mode", "kB a step", "words a second", "to one rank")
+    log.table([f"{options.megabits} Mbit/s: dimensions, rows of a rank's step", *heads], rows)
+
+
+def run_on_hosts(hosts: Sequence[str], program: Sequence[str]) -> None:
+    """Run a program as one rank on each host.
+
+    Each host has a number of its own by which the kernel names its start: ranks with the same number count as those of
+    one machine.
+    """
+    running = []
+    for rank, host in enumerate(hosts):
+        torchrun = ["-m", "trainer.launch", f"--nnodes={len(hosts)}", f"--node-rank={rank}"]
+        torchrun += [f"--master-addr={_NETWORK}.1", f"--master-port={_PORT}", "--nproc-per-node=1"]
+        running.append(
+            subprocess.Popen(
+                ["ip", "netns", "exec", host, "sh", "-c", _AS_HOST, host, sys.executable, *torchrun, *program],
+                env={**os.environ, **RANK_ENVIRONMENT, "GLOO_SOCKET_IFNAME": host},
+                cwd=_HOME,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    said = [each.communicate() for each in running]
+    for each, (_, errors) in zip(running, said, strict=True):
+        if each.returncode:
+            sys.exit(errors)
+
+
+@contextmanager
+def linked(megabits: int) -> Iterator[list[str]]:
+    """Make two hosts and a link between them; a host and its network device have the same name."""
+    hosts = [f"shoal-link-{number}" for number in (1, 2)]
+    for host in hosts:
+        subprocess.run(["ip", "netns", "delete", host], capture_output=True, check=False)
+    try:
+        for host in hosts:
+            _ip("netns", "add", host)
+        first, second = hosts
+        _ip("-n", first, "link", "add", first, "type", "veth", "peer", "name", second, "netns", second)
+        for number, host in enumerate(hosts, 1):
+            _ip("-n", host, "address", "add", f"{_NETWORK}.{number}/24", "dev", host)
+            for device in ("lo", host):
+                _ip("-n", host, "link", "set", device, "up")
+            limit = ["rate", f"{megabits}mbit", "burst", "256kb", "latency", "100ms"]
+            subprocess.run(
+                ["ip", "netns", "exec", host, "tc", "qdisc", "add", "dev", host, "root", "tbf", *limit], check=True
+            )
+        yield hosts
+    finally:
+        for host in hosts:
+            subprocess.run(["ip", "netns", "delete", host], capture_output=True, check=False)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)

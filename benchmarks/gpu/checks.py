@@ -1,4 +1,4 @@
-"""Whether a GPU computes what a CPU does: gradients, masks, rows, measures; and the trainer's own tests.
+"""Whether a GPU computes what a CPU does: gradients, masks, rows and measures.
 
 A GPU's float32 is compared with a CPU's float64. Compared with a CPU's float32, the difference would be the sum of two
 errors.
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.gpu import trainer_tests
 from benchmarks.gpu.part import SETTINGS, Outcome, deviation, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_rows
 from benchmarks.gpu.texts import WORDS, make_text_rows, spelled
@@ -52,8 +51,6 @@ class Sizes:
     """How much is computed."""
 
     rows: int = 2048
-    pytest_seconds: int = 200
-    """0: without the trainer's tests."""
 
 
 class Check(NamedTuple):
@@ -69,7 +66,7 @@ class Check(NamedTuple):
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """All checks, and the trainer's tests."""
+    """All checks."""
     with single_rank(device):
         found = [*_gradients(device, sizes), *_masks(device), *_resident(device), *_evaluation(device, sizes)]
         found += [*_updates(device), *_whole_texts(device, sizes), *_row_updates(device)]
@@ -77,12 +74,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     print_progress(table(["check", "deviation", "bound", ""], rows))
     wrong = [each.what for each in found if not each.holds]
     said = f"{len(found) - len(wrong)} of {len(found)} checks hold" + (f", not: {'; '.join(wrong)}" if wrong else "")
-    tests, failed = trainer_tests.run(sizes.pytest_seconds) if sizes.pytest_seconds else ("left out", False)
-    return Outcome(
-        said=f"{said}; the trainer's tests: {tests}",
-        figures={"checks": [each._asdict() for each in found], "tests": tests},
-        failed=bool(wrong) or failed,
-    )
+    return Outcome(said=said, figures={"checks": [each._asdict() for each in found]}, failed=bool(wrong))
 
 
 def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float32) -> Classifier:

@@ -74,15 +74,13 @@ def test_modes_are_compared_at_equal_epochs_and_at_equal_time(records: Path, tex
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make network namespaces")
-def test_what_ranks_on_two_hosts_send_stands_beside_what_is_predicted(records: Path) -> None:
+def test_what_ranks_on_two_hosts_send_and_learn_is_measured_beside_one_rank(records: Path) -> None:
     link_part.main(["--runs", "1", "--sizes", "20", "--rows", "8", "--megabytes", "0.2", "--ways", "sync", "async:20"])
-    kept = json.loads((records / "embeddings-link.json").read_text())
-    runs, predicted = kept["runs"]["20, 8"], kept["predicted"]["20, 8"]
-    assert set(runs) == set(predicted) == {"one rank", "sync", "async:20"}
+    runs = json.loads((records / "embeddings-link.json").read_text())["runs"]["20, 8"]
+    assert set(runs) == {"one rank", "sync", "async:20"}
     for way, ((speed, sent),) in runs.items():
         assert speed > 0
-        assert predicted[way][0] > 0
-        assert way == "one rank" or (sent > 1000 and predicted[way][1] > 1000)
+        assert way == "one rank" or sent > 1000
 
 
 @pytest.mark.slow
