@@ -1,12 +1,10 @@
 """`python -m benchmarks.gpu MODULE FILE`: runs one part in this process, and writes its outcome to FILE."""
 
 import ctypes
-import json
 import os
 import signal
 import sys
 import traceback
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -22,10 +20,13 @@ def main() -> int:
     stand_ins.install()
     import torch
 
+    from benchmarks.gpu.part import OutcomeFile
+
+    OutcomeFile.path = Path(told)
     part = import_module(f"benchmarks.gpu.{module}")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     outcome = part.measure(device, part.Sizes())
-    Path(told).write_text(json.dumps(asdict(outcome)))
+    OutcomeFile.write(outcome)
     return int(outcome.failed)
 
 

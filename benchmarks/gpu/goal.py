@@ -1,7 +1,7 @@
 """The reference's training, ten epochs of 21.3 million rows: for some seconds at each global batch, or to its end.
 
 Training and evaluation are projected, each at its measured rate. Do not trust phases that are measured while the GPU
-waits for the host: the list of the kernels of some steps shows what it really does.
+waits for the host: the kernels of a step (kernels.py), which come first, show what it really does.
 """
 
 import os
@@ -9,7 +9,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Timer
 from time import perf_counter
 from typing import Any
@@ -17,27 +16,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import Outcome, finish, print_progress
+from benchmarks.gpu.checks import LOSS
+from benchmarks.gpu.kernels import kernels_of_step, model_as_trained
+from benchmarks.gpu.part import Outcome, keep, print_progress
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import single_rank, train
 from benchmarks.record import table
-from trainer.classification.data import TextData, place_rows
+from trainer.classification.data import TextData
 from trainer.classification.evaluate import evaluate
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import Rows
-from trainer.classification.task import text_gradients
-from trainer.classification.word_dropout import WordDropout
-from trainer.clock import StepTimer
-from trainer.computing.optimiser import Optimiser
-from trainer.computing.precision import NAMES, capability, choose
 from trainer.computing.threads import Threads
-from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 
 EPOCHS = 10
 GOALS = {"3 minutes": 180, "1 minute": 60}
-_PROFILED_STEPS, _KERNELS = 5, 16
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class Sizes:
     validation: int = 1_120_000
     test: int = 2_370_000
     batches: tuple[int, ...] = (16_384, 65_536)
-    seconds: float = 75
+    seconds: float = 35
     """Of training at each global batch."""
 
 
@@ -59,25 +52,23 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     print_progress(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
     data = make_data(rows, validation=sizes.validation, test=sizes.test)
     with single_rank(device) as ranks:
-        model = _model(device)
+        kernels = {batch: kernels_of_step(data.training, device, batch) for batch in sizes.batches}
+        keep({"kernels": kernels})
+        model = model_as_trained(device)
         each_epoch, once = (_evaluation_seconds(model, rows) for rows in (data.validation, data.test))
         print_progress(f"{sizes.validation:,} rows are evaluated in {each_epoch:.2f} s, {sizes.test:,} in {once:.2f} s")
         evaluating = EPOCHS * each_epoch + once
-        found = [_stretch(data, ranks, batch, evaluating, sizes) for batch in sizes.batches]
-        kernels = {batch: _kernels(data, device, batch) for batch in sizes.batches}
+        figures: dict[str, Any] = {"kernels": kernels, "judging": evaluating, "stretches": (found := [])}
+        for batch in sizes.batches:
+            found.append(_stretch(data, ranks, batch, evaluating, sizes))
+            keep(figures)
     best = min(found, key=lambda each: float(each["projected"]))
     reached = [name for name, seconds in GOALS.items() if best["projected"] <= seconds]
     said = (
         f"{best['projected'] / 60:.1f} minutes for all, by {best['epochs']:.2f} epochs, {best['batch']:,} rows a step; "
         f"goals reached: {', '.join(reached) or 'none'}"
     )
-    return Outcome(said=said, figures={"stretches": found, "judging": evaluating, "kernels": kernels})
-
-
-def _model(device: torch.device) -> Classifier:
-    model = new_model("default", device)
-    model.precision = NAMES[choose("auto", [capability(device)])]
-    return model
+    return Outcome(said=said, figures=figures)
 
 
 def _evaluation_seconds(model: Classifier, rows: Rows) -> float:
@@ -123,45 +114,3 @@ def asked_to_stop(seconds: float) -> Iterator[None]:
         timer.cancel()
         timer.join()
         signal.signal(signal.SIGTERM, before)
-
-
-def _kernels(data: TextData, device: torch.device, batch: int) -> list[dict[str, Any]]:
-    """The kernels of a step, the longest first: name, milliseconds a step, and how often each runs."""
-    model = new_model("default", device)
-    model.precision = NAMES[choose("auto", [capability(device)])]
-    timer, rows = StepTimer(), place_rows(data.training[: 2 * batch], device, rows_in="auto")
-    config = TrainConfig(data=Path(), output=Path())
-    words = WordDropout(config.word_dropout, data.row_length, config.seed)
-    compute = text_gradients(model, rows, loss=LOSS, device=device, words=words, timer=timer)
-    optimiser, size = Optimiser(model, model.tables, config), len(rows)
-    numbers = np.random.default_rng(0).permutation(size)[:batch]
-
-    def step() -> None:
-        optimiser.clear()
-        timer.begin(len(numbers))
-        compute(numbers, len(numbers), 0)
-        optimiser.step(1e-3)
-
-    for _ in range(3):
-        step()
-    finish(device)
-    kind = torch.profiler.ProfilerActivity.CUDA if device.type == "cuda" else torch.profiler.ProfilerActivity.CPU
-    with torch.profiler.profile(activities=[kind]) as profile:
-        for _ in range(_PROFILED_STEPS):
-            step()
-        finish(device)
-    taken = "self_device_time_total" if device.type == "cuda" else "self_cpu_time_total"
-    events = sorted(profile.key_averages(), key=lambda event: -getattr(event, taken))[:_KERNELS]
-    found = [
-        {
-            "name": event.key,
-            "ms": getattr(event, taken) / 1000 / _PROFILED_STEPS,
-            "times": event.count / _PROFILED_STEPS,
-        }
-        for event in events
-    ]
-    print_progress(f"\nthe kernels of a step of {batch:,} rows")
-    print_progress(
-        table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found])
-    )
-    return found

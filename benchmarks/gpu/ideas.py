@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,14 +21,12 @@ from benchmarks.gpu.checks import LOSS, new_model
 from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, print_progress
 from benchmarks.gpu.rows import make_rows
 from benchmarks.record import table
-from trainer.balancing.split import stratified_rows
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import TextBatch, TextRows
 from trainer.computing import dropout
 from trainer.computing.optimiser import Optimiser
 from trainer.computing.precision import loss_scale
 from trainer.config import TrainConfig
-from trainer.order import BatchOrder
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Sizes:
     widths: tuple[int, ...] = (25, 50, 100)
     rows: int = 1_000_000
     repeats: int = 10
-    seconds: float = 190
+    seconds: float = 70
 
 
 class Found(NamedTuple):
@@ -80,61 +78,10 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     return Outcome(said=said, figures={"found": [each._asdict() for each in found]}, failed=bool(failed or wrong))
 
 
-def order(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
-    """Which rows come next, sorted by length, with their keys of dropout: found on the device, not on the host."""
-    lengths = torch.from_numpy(rows.lengths.astype(np.int64)).to(device)
-    shuffled = torch.randperm(len(rows), device=device)
-    own, steps = BatchOrder(rows=len(rows), global_batch=batch, seed=0), count()
-
-    def host() -> Any:
-        numbers = own.batch(0, next(steps) % (len(rows) // batch))
-        return _batch(rows, numbers[stratified_rows(rows.lengths[numbers], np.array([batch]), 0)], device)
-
-    def there(width: int | None) -> Any:
-        start = next(steps) % (len(rows) // batch) * batch
-        return _batch_there(rows, lengths, shuffled[start : start + batch], width)
-
-    numbers = np.random.default_rng(1).permutation(len(rows))[:batch]
-    expected, keys = _batch(rows, numbers, device)
-    tokens, found_keys = _batch_there(rows, lengths, torch.from_numpy(numbers).to(device), None)
-    off = float((tokens != expected.tokens).sum() + (found_keys != keys).sum())
-    now = milliseconds(host, device, repeats=sizes.repeats)
-    for case, width in (("", None), (", all columns, so that the host need not wait", rows.tokens.shape[1])):
-        instead = milliseconds(partial(there, width), device, repeats=sizes.repeats)
-        yield Found("order on the GPU", f"{batch:,}{case}", now, instead, off, 0)
-
-
 def _batch(rows: TextRows, numbers: Any, device: torch.device) -> tuple[TextBatch, Tensor]:
     batch = rows.batch(numbers, device, keys=dropout.keys(0, 1, numbers))
     assert batch.keys is not None
     return batch, batch.keys
-
-
-def _batch_there(rows: TextRows, lengths: Tensor, numbers: Tensor, width: int | None) -> tuple[Tensor, Tensor]:
-    """Tokens and keys of these rows, the longest first. Without a width the host asks the device for the longest."""
-    assert rows.device_tokens is not None
-    longest_first = torch.argsort(-lengths[numbers], stable=True)
-    numbers = numbers[longest_first]
-    width = width or int(lengths[numbers[0]])
-    return rows.device_tokens[:, :width][numbers].int() & 0xFFFF, keys_there(0, 1, numbers)
-
-
-def keys_there(seed: int, step: int, numbers: Tensor) -> Tensor:
-    """The result of dropout.keys, on a device: in int64, whose products wrap as those of uint64 do."""
-    start = int(np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0])
-    mixed = numbers * _signed(0x9E3779B97F4A7C15) + _signed(start)
-    mixed = (mixed ^ _shifted(mixed, 30)) * _signed(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ _shifted(mixed, 27)) * _signed(0x94D049BB133111EB)
-    return _shifted(mixed, 40) % dropout.POOL
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def _shifted(numbers: Tensor, by: int) -> Tensor:
-    """Shifted to the right as unsigned numbers are."""
-    return (numbers >> by) & ((1 << (64 - by)) - 1)
 
 
 def halves(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
@@ -277,7 +224,6 @@ def _step(model: Classifier, batch: TextBatch, keys: Tensor) -> Callable[[], Non
 
 Idea = Callable[[TextRows, torch.device, int, Sizes], Iterator[Found]]
 IDEAS: dict[str, Idea] = {
-    "order": order,
     "halves": halves,
     "recurrence": recurrence,
     "graphs": graphs,

@@ -36,7 +36,7 @@ class Sizes:
 
     batches: tuple[int, ...] = (256, 1024, 4096, 16_384, 65_536)
     repeats: int = 10
-    seconds: float = 140
+    seconds: float = 40
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:

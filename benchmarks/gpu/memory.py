@@ -30,8 +30,8 @@ class Sizes:
 
     share: int = 65_536
     cases: tuple[str, ...] = tuple(CASES)
-    seconds: float = 150
-    case_seconds: float = 60
+    seconds: float = 80
+    case_seconds: float = 35
     """The time after which a case is ended."""
 
 

@@ -1,13 +1,15 @@
-"""What all parts share: an outcome, messages about progress, a budget of time, and milliseconds of a GPU.
+"""What all parts share: an outcome, figures kept on the way, messages, a budget of time, and milliseconds of a GPU.
 
 Do not time by the host's clock, because the GPU may still work: times are measured between two events in its queue.
 """
 
+import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -28,6 +30,25 @@ class Outcome:
     """The result in one line."""
     figures: dict[str, Any] = field(default_factory=dict)
     failed: bool = False
+
+
+class OutcomeFile:
+    """The file that has the outcome of the part in this process; without a path nothing is written."""
+
+    path: Path | None = None
+
+    @classmethod
+    def write(cls, outcome: Outcome) -> None:
+        """Replace what the file has."""
+        if cls.path:
+            whole = cls.path.with_suffix(".new")  # the part may be ended at any moment
+            whole.write_text(json.dumps(asdict(outcome)))
+            whole.replace(cls.path)
+
+
+def keep(figures: dict[str, Any]) -> None:
+    """Write the figures known so far: a part that is ended has failed, but leaves these."""
+    OutcomeFile.write(Outcome(said="", figures=figures, failed=True))
 
 
 class Budget:

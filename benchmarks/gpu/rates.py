@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu.part import SETTINGS, Budget, Outcome, print_progress
+from benchmarks.gpu.part import SETTINGS, Budget, Outcome, keep, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_data, make_rows
 from benchmarks.gpu.training import single_rank, train
 from benchmarks.peers import plain_torch
@@ -33,11 +33,11 @@ _SHOAL, _PEERS = "shoal", {"plain, padded": False, "plain, packed": True}
 class Sizes:
     """What is trained; a case has as many steps as these rows make, and no more than `most_steps`."""
 
-    rows: int = 2_000_000
+    rows: int = 1_000_000
     most_steps: int = 400
     batches: tuple[int, ...] = (256, 1024, 4096, 16_384, 65_536)
     runs: int = 3
-    seconds: float = 300
+    seconds: float = 110
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
@@ -55,6 +55,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
             rates[_SHOAL].append(_trained(data, ranks, name, precision, batch))
             for peer, packed in _PEERS.items():
                 rates[peer].append(_plain(data, device, name, precision, batch, packed))
+            keep({"rates": [[*case, rates] for case, rates in found.items()]})
             print_progress(f"{name}, {precision}, {batch}: { {way: round(runs[-1]) for way, runs in rates.items()} }")
     cells, best = [], 0.0
     for (name, precision, batch), rates in found.items():

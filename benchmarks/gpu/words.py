@@ -6,6 +6,7 @@ but how frequent they are. The time is that of the training steps; reading is le
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.goal import asked_to_stop
-from benchmarks.gpu.part import Outcome, print_progress
+from benchmarks.gpu.part import Outcome, keep, print_progress
 from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
@@ -43,7 +44,7 @@ class Sizes:
     batches: tuple[int, ...] = (4096, 1024, 256, 64, 16)
     sizes: tuple[int, ...] = (100, 200)
     """Of the vectors."""
-    seconds: float = 16
+    seconds: float = 6
     """Of a training, after which it is stopped."""
 
 
@@ -51,7 +52,10 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """Words a second, the loss, and the phases of a step, of each size and batch."""
     data = make_text(sizes.rows, sizes.words)
     with single_rank(device) as ranks:
-        found = [_trained(data, ranks, size, batch, sizes.seconds) for size in sizes.sizes for batch in sizes.batches]
+        found = []
+        for size, batch in product(sizes.sizes, sizes.batches):
+            found.append(_trained(data, ranks, size, batch, sizes.seconds))
+            keep({"trainings": found})
     best = max(found, key=lambda each: float(each["words_per_second"]))
     said = (
         f"{best['words_per_second'] / 1e6:.1f} million words a second with vectors of {best['size']} and "

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu.goal import asked_to_stop
-from benchmarks.gpu.part import Outcome, print_progress
+from benchmarks.gpu.part import Outcome, keep, print_progress
 from benchmarks.gpu.texts import TEST, TRAINING, make_text_data, make_text_rows
 from benchmarks.gpu.training import single_rank, train
 from benchmarks.record import table
@@ -32,7 +32,7 @@ class Sizes:
     validation: int = TRAINING // 20
     test: int = TEST
     batches: tuple[int, ...] = (4096, 1024, 256)
-    seconds: float = 80
+    seconds: float = 35
     """Of a training, after which it is stopped."""
 
 
@@ -43,7 +43,10 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     data = make_text_data(rows, validation=sizes.validation, test=sizes.test)
     print_progress(f"made {len(rows):,} texts of {len(rows.tokens):,} words in {perf_counter() - start:.1f} s")
     with single_rank(device) as ranks:
-        found = [_trained(data, ranks, batch, sizes) for batch in sizes.batches]
+        found = []
+        for batch in sizes.batches:
+            found.append(_trained(data, ranks, batch, sizes))
+            keep({"trainings": found})
     best = min(found, key=lambda each: float(each["projected"]))
     said = (
         f"{best['projected']:.0f} s for {EPOCHS} epochs, {best['batch']:,} rows a step, accuracy {best['accuracy']}; "

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks import record
 from benchmarks.gpu import (
@@ -20,6 +18,7 @@ from benchmarks.gpu import (
     full_memory,
     goal,
     ideas,
+    kernels,
     layouts,
     memory,
     nccl,
@@ -86,6 +85,7 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
         (ideas, ideas.Sizes(batches=(20,), rows=100, repeats=1)),
         (rates, rates.Sizes(rows=200, batches=(20,), runs=1)),
         (nccl, nccl.Sizes(rows=2000, global_batch=100, epochs=1)),
+        (kernels, kernels.Sizes(batches=(50,))),
         (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         pytest.param(
@@ -166,12 +166,6 @@ def test_gradients_of_groups_are_those_of_the_whole_batch() -> None:
     assert torch.allclose(*found, atol=1e-12)
 
 
-@given(st.integers(0, 2**31), st.integers(0, 10**7), st.lists(st.integers(0, 2**40), min_size=1, max_size=20))
-def test_keys_of_dropout_are_the_same_on_a_device(seed: int, step: int, rows: list[int]) -> None:
-    expected = dropout.keys(seed, step, np.array(rows))
-    assert ideas.keys_there(seed, step, torch.tensor(rows)).tolist() == expected.tolist()
-
-
 def test_a_check_that_finds_no_number_does_not_hold() -> None:
     assert checks.Check("some", 1e-5, 1e-4).holds
     assert not checks.Check("some", float("nan"), 1e-4).holds
@@ -197,12 +191,14 @@ PARTS = {
     "bad": "raise SystemExit('no such luck')",
     "endless": "import time; time.sleep(600)",
     "quiet": "",
+    "partly": "import sys; from pathlib import Path; from benchmarks.gpu import part; "
+    "part.OutcomeFile.path = Path(sys.argv[1]); part.keep({'ms': 2}); raise SystemExit('its memory was full')",
 }
 
 
 @pytest.fixture
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Four parts, of which one does its work; returns the folder of their records."""
+    """Five parts, of which one does its work; returns the folder of their records."""
     monkeypatch.setattr(run, "_lacking", lambda: None)
     monkeypatch.setattr(run, "PARTS", {name: run.GpuPart(name, name, 30) for name in PARTS})
     monkeypatch.setitem(run.PARTS, "endless", run.GpuPart("endless", "endless", 1))
@@ -233,11 +229,32 @@ def test_parts_that_do_their_work_end_well(parts: Path) -> None:
     run.main(["good"])
 
 
+def test_a_part_that_is_ended_leaves_the_figures_that_it_had(parts: Path) -> None:
+    with pytest.raises(SystemExit):
+        run.main(["partly"])
+    kept = json.loads((parts / "gpu-partly.json").read_text())
+    assert kept["failed"]
+    assert kept["said"] == "its memory was full"
+    assert kept["figures"] == {"ms": 2}
+
+
+def test_parts_for_which_no_time_is_left_are_left_out(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run.main(["good", "--seconds", "0"])
+    assert "| good | left out | no time was left |" in capsys.readouterr().out
+    assert not (parts / "gpu-good.json").exists()
+
+
+def test_what_matters_most_runs_first_and_fits_a_loan_of_ten_minutes() -> None:
+    first = list(run.PARTS)[:4]
+    assert first == ["kernels", "gradients", "goal", "rates"]
+    assert sum(run.PARTS[name].seconds for name in first) < run._SECONDS
+
+
 def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run.main(["goal", "nope"])
     assert ended.value.code == 2
-    assert "there is no part nope; name some of gradients, goal," in capsys.readouterr().err
+    assert "there is no part nope; name some of kernels, gradients, goal," in capsys.readouterr().err
 
 
 def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(

@@ -1,0 +1,95 @@
+"""The kernels of a step of training, the longest first: what a GPU's time really goes to.
+
+Phases of a step cannot tell, because a GPU works behind its host.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.gpu.checks import LOSS, new_model
+from benchmarks.gpu.part import Outcome, finish, keep, print_progress
+from benchmarks.gpu.rows import ROW_LENGTH, make_rows
+from benchmarks.gpu.training import single_rank
+from benchmarks.record import table
+from trainer.classification.data import place_rows
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import Rows
+from trainer.classification.task import text_gradients
+from trainer.classification.word_dropout import WordDropout
+from trainer.clock import StepTimer
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.precision import NAMES, capability, choose
+from trainer.config import TrainConfig
+
+_STEPS, _LISTED = 5, 16
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The rows of a step."""
+
+    batches: tuple[int, ...] = (16_384, 65_536)
+
+
+def measure(device: torch.device, sizes: Sizes) -> Outcome:
+    """The kernels of a step of the default model, by global batch."""
+    rows, found = make_rows(2 * max(sizes.batches), device), dict[int, list[dict[str, Any]]]()
+    with single_rank(device):
+        for batch in sizes.batches:
+            found[batch] = kernels_of_step(rows, device, batch)
+            keep({"kernels": found})
+    longest = {batch: kernels[0] for batch, kernels in found.items()}
+    said = "; ".join(f"{batch:,} rows: {each['ms']:.2f} ms in {each['name'][:60]}" for batch, each in longest.items())
+    return Outcome(said=said, figures={"kernels": found})
+
+
+def model_as_trained(device: torch.device) -> Classifier:
+    """The default model in the precision of `--precision auto`."""
+    model = new_model("default", device)
+    model.precision = NAMES[choose("auto", [capability(device)])]
+    return model
+
+
+def kernels_of_step(training: Rows, device: torch.device, batch: int) -> list[dict[str, Any]]:
+    """The kernels of a step, the longest first: name, milliseconds a step, and how often each runs."""
+    model = model_as_trained(device)
+    timer, rows = StepTimer(), place_rows(training[: 2 * batch], device, rows_in="auto")
+    config = TrainConfig(data=Path(), output=Path())
+    words = WordDropout(config.word_dropout, ROW_LENGTH, config.seed)
+    compute = text_gradients(model, rows, loss=LOSS, device=device, words=words, timer=timer)
+    optimiser, size = Optimiser(model, model.tables, config), len(rows)
+    numbers = np.random.default_rng(0).permutation(size)[:batch]
+
+    def step() -> None:
+        optimiser.clear()
+        timer.begin(len(numbers))
+        compute(numbers, len(numbers), 0)
+        optimiser.step(1e-3)
+
+    for _ in range(3):
+        step()
+    finish(device)
+    kind = torch.profiler.ProfilerActivity.CUDA if device.type == "cuda" else torch.profiler.ProfilerActivity.CPU
+    with torch.profiler.profile(activities=[kind]) as profile:
+        for _ in range(_STEPS):
+            step()
+        finish(device)
+    taken = "self_device_time_total" if device.type == "cuda" else "self_cpu_time_total"
+    events = sorted(profile.key_averages(), key=lambda event: -getattr(event, taken))[:_LISTED]
+    found = [
+        {
+            "name": event.key,
+            "ms": getattr(event, taken) / 1000 / _STEPS,
+            "times": event.count / _STEPS,
+        }
+        for event in events
+    ]
+    print_progress(f"\nthe kernels of a step of {batch:,} rows")
+    print_progress(
+        table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found])
+    )
+    return found
