@@ -1,8 +1,13 @@
+"""Datasets of fixed rows and of ragged ones (layout versions 2 and 3) are written and read."""
+
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import pairwise
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -16,121 +21,132 @@ from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
 from corpus.dataset_settings import Settings
 
 VOCABULARY = ["good", "bad", "it's"]
-NO_COUNTS = final_counts({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
+FIXED = Settings(row_length=4)
+RAGGED = Settings(ragged=True, vocabulary_size=9)
+BOTH = pytest.mark.parametrize("kind", [FIXED, RAGGED], ids=["fixed", "ragged"])
+PACKED = pytest.mark.parametrize("packed", [True, False])
 
 
-def rows(count: int, length: int = 4, seed: int = 0) -> RowBlock:
-    random = np.random.default_rng(seed)
-    lengths = random.integers(1, length + 1, count).astype(np.uint16)
-    tokens = random.integers(1, 5, (count, length)).astype(np.uint16) * (np.arange(length) < lengths[:, None])
-    return RowBlock(
-        tokens, lengths, random.integers(0, 2, count).astype(np.uint8), random.integers(1, 6, count, np.uint8)
-    )
+def rows(lengths: Sequence[int] | np.ndarray, kind: Settings = FIXED, classes: int = 2, seed: int = 0) -> RowBlock:
+    random, lengths = np.random.default_rng(seed), np.asarray(lengths, np.int64)
+    count = len(lengths)
+    if kind.ragged:
+        tokens = random.integers(1, 5, lengths.sum()).astype(np.uint16)
+    else:
+        tokens = random.integers(1, 5, (count, 4)).astype(np.uint16) * (np.arange(4) < lengths[:, None])
+        tokens, lengths = tokens.astype(np.uint16), lengths.astype(np.uint16)
+    labels = random.integers(0, classes, count).astype(np.uint8 if classes <= 256 else np.uint16)
+    return RowBlock(tokens, lengths, labels, random.integers(1, 6, count, np.uint8))
 
 
-def written(path: Path, train: RowBlock, test: RowBlock) -> str:
-    return write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=Settings(row_length=4))
+def some(count: int, kind: Settings = FIXED) -> RowBlock:
+    return rows(np.random.default_rng(count).integers(1, 5, count), kind)
 
 
+def write(path: Path, blocks: list[RowBlock], kind: Settings = FIXED, *, packed: bool = True, **more: Any) -> str:
+    with DatasetWriter(path, kind, packed=packed) as writer:
+        for block in blocks:
+            writer.append("train", block)
+        writer.append("test", rows([3, 1], kind))
+        return writer.finish(**{"vocabulary": VOCABULARY, "stopwords": frozenset(), "counts": {}, **more})
+
+
+def parts(whole: RowBlock, cuts: list[int]) -> list[RowBlock]:
+    count = len(whole.labels)
+    return [whole.part(start, end) for start, end in pairwise([0, *sorted(min(cut, count) for cut in cuts), count])]
+
+
+def joined(blocks: list[RowBlock]) -> RowBlock:
+    return RowBlock(*map(np.concatenate, zip(*blocks, strict=True)))
+
+
+def assert_same(one: RowBlock, other: RowBlock) -> None:
+    for mine, theirs in zip(one, other, strict=True):
+        assert mine.dtype == theirs.dtype
+        assert np.array_equal(mine, theirs)
+
+
+@BOTH
 @settings(max_examples=20)
-@given(st.integers(0, 50), st.integers(0, 50), st.lists(st.integers(0, 50), max_size=4))
-def test_the_same_rows_in_other_blocks_are_the_same_dataset(
-    tmp_path_factory: pytest.TempPathFactory, train: int, test: int, cuts: list[int]
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=40),
+    st.lists(st.integers(0, 40), max_size=4),
+    st.booleans(),
+    st.lists(st.integers(0, 42), min_size=2, max_size=2),
+)
+def test_any_rows_come_back_however_they_were_cut(
+    tmp_path: Path, kind: Settings, lengths: list[int], cuts: list[int], packed: bool, bounds: list[int]
 ) -> None:
-    folder = tmp_path_factory.mktemp("blocks")
-    whole = written(folder / "whole.h5", rows(train), rows(test, seed=1))
-    with DatasetWriter(folder / "cut.h5", Settings(row_length=4)) as writer:
-        edges = [0, *sorted(min(cut, train) for cut in cuts), train]
-        for start, end in pairwise(edges):
-            writer.append("train", RowBlock(*(array[start:end] for array in rows(train))))
-        writer.append("test", rows(test, seed=1))
-        blockwise = writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
-    assert whole == blockwise
-    with open_dataset(folder / "cut.h5") as dataset:
-        assert dataset.computed_digest() == dataset.digest == whole
-        for array, expected in zip(
-            dataset.train.arrays.values(),
-            rows(train),
-            strict=True,
-        ):
-            assert np.array_equal(array[:], expected)
+    whole, (start, end) = rows(lengths, kind), bounds
+    digest = write(tmp_path / "whole.h5", [whole], kind, packed=packed)
+    assert write(tmp_path / "cut.h5", parts(whole, cuts), kind, packed=packed) == digest
+    assert (tmp_path / "whole.h5").read_bytes() == (tmp_path / "cut.h5").read_bytes()
+    with open_dataset(tmp_path / "cut.h5") as dataset:
+        assert dataset.computed_digest() == dataset.digest == digest
+        assert (dataset.settings, len(dataset.train), len(dataset.test)) == (kind, len(lengths), 2)
+        assert_same(joined(list(dataset.train.blocks())), whole)
+        assert_same(dataset.train.rows(start, end), whole.part(start, end))
+
+
+def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
+    whole, found = rows([2, 1, 5, 3, 3, 1, 4], RAGGED), []
+    digest = write(tmp_path / "whole.h5", [whole], RAGGED)
+    for number, part in enumerate(parts(whole, [2, 2, 5])):  # one of them is empty
+        write(tmp_path / f"{number}.h5", [part], RAGGED, packed=False)
+        with open_dataset(tmp_path / f"{number}.h5") as written:
+            found += list(written.train.blocks())
+    assert write(tmp_path / "merged.h5", found, RAGGED) == digest
+    assert (tmp_path / "whole.h5").read_bytes() == (tmp_path / "merged.h5").read_bytes()
 
 
 def test_a_dataset_says_what_it_was_made_with(tmp_path: Path) -> None:
-    path = tmp_path / "d.h5"
-    chosen = Settings(row_length=4, positive_from=3, rating_range=(1, 10), stopwords="none")
-    write_dataset(
-        path,
-        train=rows(3),
-        test=rows(2),
-        vocabulary=VOCABULARY,
-        settings=chosen,
-        stopwords=frozenset({"of"}),
-        counts=NO_COUNTS,
-    )
-    with open_dataset(path) as dataset:
+    chosen = replace(FIXED, positive_from=3, rating_range=(1, 10), stopwords="none")
+    counts = final_counts({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
+    write(tmp_path / "d.h5", [some(3)], chosen, stopwords=frozenset({"of"}), counts=counts)
+    with open_dataset(tmp_path / "d.h5") as dataset:
         assert (dataset.settings, dataset.vocabulary, dataset.stopwords) == (chosen, VOCABULARY, {"of"})
-        assert (dataset.counts, len(dataset.train), len(dataset.test)) == (NO_COUNTS, 3, 2)
+        assert (dataset.counts, len(dataset.train), len(dataset.test)) == (counts, 3, 2)
 
 
 def test_any_change_of_the_rows_changes_the_digest(tmp_path: Path) -> None:
-    first = written(tmp_path / "a.h5", rows(3), rows(2))
-    assert first != written(tmp_path / "b.h5", rows(2), rows(3))
-    assert first != written(tmp_path / "c.h5", rows(3), rows(2, seed=9))
+    made = [
+        write_dataset(tmp_path / "d.h5", train=train, test=test, vocabulary=VOCABULARY, settings=FIXED)
+        for train, test in ((some(3), some(2)), (some(2), some(3)), (some(3), rows([1, 2], seed=9)))
+    ]
+    assert len(set(made)) == 3
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_the_same_rows_make_the_same_bytes_however_they_come(tmp_path: Path, packed: bool) -> None:
-    # More rows than a chunk of any of the arrays holds: 2^20 labels of a byte each.
-    train, test = rows(1_200_000), rows(20)
-    for name, step in (("a.h5", len(train.labels)), ("b.h5", 99_999)):
-        with DatasetWriter(tmp_path / name, Settings(row_length=4), packed=packed) as writer:
-            for start in range(0, len(train.labels), step):
-                writer.append("train", RowBlock(*(array[start : start + step] for array in train)))
-            writer.append("test", test)
-            writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+# More rows than a chunk of any of the arrays holds: 2^20 labels of a byte each, 2^19 tokens.
+@BOTH
+@PACKED
+def test_rows_of_many_chunks_make_the_same_bytes_however_they_come(
+    tmp_path: Path, kind: Settings, packed: bool
+) -> None:
+    lengths = np.random.default_rng(0).integers(1, 5, 1_100_000)
+    lengths[7] = 4_000_000 if kind.ragged else 4  # tokens of several chunks and of a block
+    whole = rows(lengths, kind)
+    write(tmp_path / "a.h5", [whole], kind, packed=packed)
+    write(tmp_path / "b.h5", parts(whole, list(range(0, 1_100_000, 133_333))), kind, packed=packed)
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
-
-
-def test_chunks_hold_about_a_megabyte_of_whole_rows(tmp_path: Path) -> None:
-    written(tmp_path / "a.h5", rows(300_000), rows(2))
-    with h5py.File(tmp_path / "a.h5") as file:
-        assert file["train/tokens"].chunks == (2**20 // 8, 4)
-        assert file["train/tokens"].maxshape == (None, 4)
+    with h5py.File(tmp_path / "a.h5") as file:  # HDF5 alone reads it
+        assert file["train/tokens"].compression == ("gzip" if packed else None)
+        assert np.array_equal(file["train/tokens"][:], whole.tokens)
+        assert np.array_equal(file["train/labels"][:], whole.labels)
+        if kind.ragged:
+            assert (file["train/tokens"].chunks, file["train/ends"].chunks) == ((1 << 19,), (1 << 17,))
+            assert file["train/ends"][-1] == sum(lengths)
+            assert file["train/ends"][:9].tolist() == list(accumulate(lengths[:9].tolist()))
+        else:
+            assert (file["train/tokens"].chunks, file["train/tokens"].maxshape) == ((2**20 // 8, 4), (None, 4))
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        blocks = list(dataset.train.blocks())
+    assert len(blocks) > 1
+    assert_same(joined(blocks), whole)
 
 
 def test_an_array_smaller_than_a_chunk_takes_no_megabyte(tmp_path: Path) -> None:
-    with DatasetWriter(tmp_path / "a.h5", Settings(row_length=4), packed=False) as writer:
-        writer.append("train", rows(3))
-        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+    write(tmp_path / "a.h5", [some(3)], packed=False)
     assert (tmp_path / "a.h5").stat().st_size < 50_000
-
-
-@pytest.mark.parametrize("packed", [True, False])
-def test_hdf5_alone_reads_what_was_written(tmp_path: Path, packed: bool) -> None:
-    train = rows(300_001)
-    with DatasetWriter(tmp_path / "a.h5", Settings(row_length=4), packed=packed) as writer:
-        writer.append("train", train)
-        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
-    with h5py.File(tmp_path / "a.h5") as file:
-        assert file["train/tokens"].compression == ("gzip" if packed else None)
-        for name, expected in zip(("tokens", "lengths", "labels", "ratings"), train, strict=True):
-            assert np.array_equal(file[f"train/{name}"][:], expected)
-
-
-@pytest.mark.parametrize("packed", [True, False])
-def test_blocks_are_all_rows_once_and_in_order(tmp_path: Path, packed: bool) -> None:
-    train = rows(2_200_000)
-    with DatasetWriter(tmp_path / "a.h5", Settings(row_length=4), packed=packed) as writer:
-        writer.append("train", train)
-        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
-    with open_dataset(tmp_path / "a.h5") as dataset:
-        blocks = list(dataset.train.blocks())
-    assert len(blocks) == 3
-    assert all(
-        np.array_equal(np.concatenate(found), whole)
-        for found, whole in zip(zip(*blocks, strict=True), train, strict=True)
-    )
 
 
 def test_an_id_gets_more_bits_only_where_the_vocabulary_needs_it() -> None:
@@ -138,169 +154,161 @@ def test_an_id_gets_more_bits_only_where_the_vocabulary_needs_it() -> None:
     assert Settings(vocabulary_size=65_535).token_dtype == np.uint32
 
 
-def fail_while_writing(path: Path) -> None:
-    with DatasetWriter(path, Settings(row_length=4)) as writer:
-        writer.append("train", rows(5))
-        raise ZeroDivisionError
-
-
-def test_an_error_while_writing_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError):
-        fail_while_writing(tmp_path / "a.h5")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_error_while_writing_leaves_the_dataset_before(tmp_path: Path) -> None:
-    digest = written(tmp_path / "a.h5", rows(3), rows(2))
-    with pytest.raises(ZeroDivisionError):
-        fail_while_writing(tmp_path / "a.h5")
-    with open_dataset(tmp_path / "a.h5") as dataset:
-        assert dataset.computed_digest() == digest
-
-
-def broken(path: Path, kind: str) -> None:
-    if kind == "text":
-        path.write_text("no dataset")
-    elif kind == "other":
-        with h5py.File(path, "w") as file:
-            file["x"] = [1]
-    elif kind != "absent":
-        written(path, rows(3), rows(2))
-        if kind == "cut":
-            path.write_bytes(path.read_bytes()[:-100])
-            return
-        with h5py.File(path, "r+") as file:
-            damage(file, kind)
-
-
-def damage(file: h5py.File, kind: str) -> None:
-    if kind == "version":
-        file.attrs["layout_version"] = 99
-    elif kind == "missing array":
-        del file["train/labels"]
-    elif kind == "short array":
-        file["train/labels"].resize(1, axis=0)
-    elif kind == "settings":
-        file.attrs["settings"] = "{"
-    elif kind == "older":
-        # The first layout had fewer settings; its version has to be found before they are read.
-        file.attrs["layout_version"] = 1
-        file.attrs["settings"] = '{"row_length": 4, "rating_range": [1, 5]}'
-    elif kind == "senseless settings":
-        file.attrs["settings"] = file.attrs["settings"].replace('"row_length": 4', '"row_length": 0')
-    elif kind == "wordless":
-        del file["vocabulary"]
-        file.create_group("vocabulary")
-
-
-@pytest.mark.parametrize(
-    ("kind", "sentence"),
-    [
-        ("absent", "no such file"),
-        ("text", "is not an HDF5 file"),
-        ("other", "not a Shoal dataset"),
-        ("version", "has layout version 99, and this Shoal reads 2 and 3"),
-        ("missing array", "is damaged"),
-        ("short array", "the arrays of /train differ in length"),
-        ("settings", "is damaged"),
-        ("older", "has layout version 1, and this Shoal reads 2 and 3; make it again"),
-        ("senseless settings", "is damaged: the row length is 0"),
-        ("wordless", "is damaged"),
-        ("cut", "is not an HDF5 file, or is damaged"),
-    ],
-)
-def test_a_file_that_is_no_dataset_is_refused_with_its_name(tmp_path: Path, kind: str, sentence: str) -> None:
-    path = tmp_path / "file.h5"
-    broken(path, kind)
-    with pytest.raises(DataError, match=sentence) as caught:
-        open_dataset(path)
-    assert "file.h5" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"row_length": 0}, "the row length is 0"),
-        ({"row_length": 70_000}, "the row length is 70000"),
-        ({"vocabulary_size": 0}, "the vocabulary size is 0"),
-        ({"rating_range": (5, 1)}, "the rating range is 5 to 1"),
-        ({"positive_from": 1}, "leaves one class"),
-        ({"positive_from": 6}, "leaves one class"),
-        ({"test_share": 1.0}, "the test share is 1.0"),
-        ({"test_share": -0.1}, "the test share is -0.1"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(wrong: dict, sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
-        Settings(**wrong)
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot write .*file/d\.h5"):
-        written(tmp_path / "file" / "d.h5", rows(1), rows(1))
-
-
-def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
-    words = [f"w{'x' * (number % 40)}{number}" for number in range(20_000)]
-    with DatasetWriter(tmp_path / "d.h5", Settings(row_length=4, vocabulary_size=20_000)) as writer:
-        writer.finish(vocabulary=words, stopwords=frozenset(words), counts={})
-    with open_dataset(tmp_path / "d.h5") as dataset:
-        assert dataset.vocabulary == words
-        assert dataset.stopwords == frozenset(words)
-
-
-def test_a_changed_chunk_changes_the_digest_and_a_broken_one_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "d.h5"
-    digest = written(path, rows(3_000), rows(2_000))
-    with h5py.File(path, "r+") as file:
-        file["test/labels"][7] ^= 1
-    with open_dataset(path) as dataset:
-        assert dataset.digest == digest != dataset.computed_digest()
-    with h5py.File(path, "r+") as file:
-        stored = file["train/tokens"].id.read_direct_chunk((0, 0))[1]
-        file["train/tokens"].id.write_direct_chunk((0, 0), b"x" * len(stored))
-    with (
-        open_dataset(path) as dataset,
-        pytest.raises(DataError, match=r"d\.h5 is damaged: /train/tokens cannot be read"),
-    ):
-        dataset.computed_digest()
+@pytest.mark.parametrize("before", [False, True])
+def test_an_error_while_writing_leaves_nothing_or_the_dataset_before(tmp_path: Path, before: bool) -> None:
+    digest = write(tmp_path / "a.h5", [some(3)]) if before else None
+    with pytest.raises(AttributeError), DatasetWriter(tmp_path / "a.h5", FIXED) as writer:
+        [writer.append("train", block) for block in (some(5), None)]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"] * before
+    if before:
+        with open_dataset(tmp_path / "a.h5") as dataset:
+            assert dataset.computed_digest() == digest
 
 
 def test_twin_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
     with ExitStack() as stack:
         twins = [
-            stack.enter_context(DatasetWriter(tmp_path / "d.h5", Settings(row_length=4), packed=packed))
-            for packed in (True, False)
+            stack.enter_context(DatasetWriter(tmp_path / "d.h5", FIXED, packed=packed)) for packed in (True, False)
         ]
         for count in (40, 2):
             for twin in twins:
-                twin.append("train", rows(count))
+                twin.append("train", some(count))
         digests = {twin.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={}) for twin in twins}
     assert [path.name for path in tmp_path.iterdir()] == ["d.h5"]
     with open_dataset(tmp_path / "d.h5") as dataset:
         assert {dataset.computed_digest()} == digests
 
 
-def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
-    # In a process of its own: the peak of this one is that of all tests before.
-    code = """
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot write .*file/d\.h5"):
+        write(tmp_path / "file" / "d.h5", [])
+
+
+def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
+    words = [f"w{'x' * (number % 40)}{number}" for number in range(20_000)]
+    kind = replace(FIXED, vocabulary_size=20_000)
+    write(tmp_path / "d.h5", [], kind, vocabulary=words, stopwords=frozenset(words))
+    with open_dataset(tmp_path / "d.h5") as dataset:
+        assert (dataset.vocabulary, dataset.stopwords) == (words, frozenset(words))
+
+
+@pytest.mark.parametrize(("rule", "is_refused"), [("tokens", False), ("letters", True)])
+def test_words_of_the_rule_tokens_may_have_letters_that_do_not_print(
+    tmp_path: Path, rule: str, is_refused: bool
+) -> None:
+    words = ["4.5", "(", "caf\u00e9", "a\u00a0b", "\x1b[2j", "\u2028"]
+    write(tmp_path / "d.h5", [], replace(RAGGED, words=rule), vocabulary=words)
+    if is_refused:
+        with pytest.raises(DataError, match="not a word"):
+            open_dataset(tmp_path / "d.h5")
+    else:
+        with open_dataset(tmp_path / "d.h5") as dataset:
+            assert dataset.vocabulary == words
+
+
+def test_a_changed_chunk_changes_the_digest_and_a_broken_one_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "d.h5"
+    digest = write(path, [some(3_000)])
+    with h5py.File(path, "r+") as file:
+        file["train/labels"][7] ^= 1
+    with open_dataset(path) as dataset:
+        assert dataset.digest == digest != dataset.computed_digest()
+    with h5py.File(path, "r+") as file:
+        stored = file["train/tokens"].id.read_direct_chunk((0, 0))[1]
+        file["train/tokens"].id.write_direct_chunk((0, 0), b"x" * len(stored))
+    with open_dataset(path) as dataset, pytest.raises(DataError, match=r"d\.h5 is damaged: /train/tokens"):
+        dataset.computed_digest()
+
+
+def test_fixed_rows_keep_their_bytes(tmp_path: Path) -> None:
+    tokens = np.array([[2, 3, 0, 0], [4, 1, 3, 3]], np.uint16)
+    block = RowBlock(tokens, np.array([2, 4], np.uint16), np.array([1, 0], np.uint8), np.array([5, 1], np.uint8))
+    path = tmp_path / "d.h5"
+    digest = write_dataset(path, train=block, test=block, vocabulary=VOCABULARY, settings=FIXED)
+    assert digest == "10ff36b2668b188f1da42a07d4229a35"
+    with h5py.File(path) as file:
+        assert file.attrs["layout_version"] == 2
+        assert file.attrs["settings"] == (
+            '{"row_length": 4, "vocabulary_size": 10000, "rating_steps": 1, "rating_range": [1, 5], '
+            '"rating_fraction": false, "positive_from": 4, "labelled": false, "positive_label": null, '
+            '"test_share": 0.1, "test_input": false, "stopwords": "nltk"}'
+        )
+        assert sorted(file["train"]) == ["labels", "lengths", "ratings", "tokens"]
+
+
+@pytest.mark.parametrize(("count", "dtype"), [(3, np.uint8), (65_536, np.uint16)])
+def test_names_of_classes_are_in_the_settings_and_many_of_them_have_wider_labels(
+    tmp_path: Path, count: int, dtype: type
+) -> None:
+    kind = replace(RAGGED, labelled=True, classes=tuple(f"class/{number}" for number in range(count)))
+    whole = rows([1] * 3_000, kind, classes=count)
+    with DatasetWriter(tmp_path / "d.h5", kind) as writer:
+        writer.append("train", whole)
+        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+    with open_dataset(tmp_path / "d.h5") as dataset:
+        assert dataset.settings == kind
+        assert dataset.train.arrays["labels"].dtype == dtype
+        assert_same(dataset.train.rows(0, 3_000), whole)
+
+
+R = {"ragged": True}
+C = {"ragged": True, "labelled": True}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"row_length": 0}, "row length is 0"),
+        ({"row_length": 70_000}, "row length is 70000"),
+        ({"vocabulary_size": 0}, "vocabulary size is 0"),
+        ({"rating_range": (5, 1)}, "rating range is 5 to 1"),
+        ({"positive_from": 1}, "leaves one class"),
+        ({"positive_from": 6}, "leaves one class"),
+        ({"test_share": 1.0}, "test share is 1.0"),
+        ({"test_share": -0.1}, "test share is -0.1"),
+        ({**R, "row_length": 50}, "row length is 50, but ragged"),
+        ({**R, "words": "letter"}, "rule of words is 'letter'"),
+        ({**R, "classes": ("a", "b", "c")}, "3 classes, so the input needs labels"),
+        ({**C, "positive_label": "a", "classes": ("a", "b", "c")}, "none is the positive one"),
+        ({"labelled": True, "classes": ("a", "b", "c")}, "only ragged rows"),
+        ({**C, "classes": ("a", "b")}, "2 classes, but must be of 3 to 65,536"),
+        ({**C, "classes": tuple(map(str, range(65_537)))}, "65,537 classes"),
+        ({**C, "classes": ("a", "b", "")}, "the name of a class is empty"),
+        ({**C, "classes": ("a", "b", "\x1b[2J")}, "does not print"),
+        ({**C, "classes": ("a", "b", "a")}, "same name"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(DataError, match=named):
+        Settings(**wrong)
+
+
+GROWTH = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from corpus.dataset import DatasetWriter, RowBlock
+from corpus.dataset import DatasetWriter, RowBlock, open_dataset
 from corpus.dataset_settings import Settings
-lengths = np.full(50_000, 100, np.uint16)
-tokens = np.random.default_rng(0).integers(1, 9_999, (50_000, 100)).astype(np.uint16)
-block = RowBlock(tokens, lengths, (lengths % 2).astype(np.uint8), (lengths % 5).astype(np.uint8))
-with DatasetWriter(Path(sys.argv[1]), Settings()) as writer:
-    writer.append("train", block)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(10):
-        writer.append("train", block)
-    writer.finish(vocabulary=["a"], stopwords=frozenset(), counts={})
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / tokens.nbytes)
+random, ragged = np.random.default_rng(0), bool(int(sys.argv[2]))
+lengths = random.integers(1, 200, 50_000) if ragged else np.full(50_000, 100, np.uint16)
+tokens = random.integers(1, 9_999, int(lengths.sum()) if ragged else (50_000, 100)).astype(np.uint16)
+block = RowBlock(tokens, lengths, (np.arange(50_000) % 2).astype(np.uint8), (np.arange(50_000) % 5).astype(np.uint8))
+def peak(blocks):
+    with DatasetWriter(Path(sys.argv[1]), Settings(ragged=ragged)) as writer:
+        for _ in range(blocks):
+            writer.append("train", block)
+        writer.finish(vocabulary=["a"], stopwords=frozenset(), counts={})
+    with open_dataset(sys.argv[1]) as dataset:
+        dataset.computed_digest()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak(2)
+print((peak(12) - before) * 1024 / tokens.nbytes)
 """
-    command = [sys.executable, "-c", code, str(tmp_path / "d.h5")]
-    grown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert float(grown) < 1.5
+
+
+@pytest.mark.parametrize("ragged", ["0", pytest.param("1", marks=pytest.mark.slow)])
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path, ragged: str) -> None:
+    # In a process of its own: the peak of this one is that of all tests before.
+    command = [sys.executable, "-c", GROWTH, str(tmp_path / "d.h5"), ragged]
+    assert float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) < 1.5

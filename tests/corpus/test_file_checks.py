@@ -130,6 +130,10 @@ HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
     "a line more": (attribute("digest", "a" * 32 + "\n"), "its digest is not 32 hexadecimal digits"),
     "a number as digest": (attribute("digest", 7), "its attribute 'digest' is not a text"),
     "several digests": (attribute("digest", ["a" * 32] * 2), "its attribute 'digest' is not a text"),
+    "no labels": (lambda file: file.__delitem__("train/labels"), "/train/labels"),
+    "fewer labels": (lambda file: file["train/labels"].resize(1, axis=0), "the arrays of /train differ in length"),
+    "no words": (lambda file: file.__delitem__("vocabulary"), "/vocabulary"),
+    "a row length of 0": (changed("settings", row_length=0), "the row length is 0"),
     "no digest": (lambda file: file.attrs.__delitem__("digest"), "its attribute 'digest' is missing"),
     "rows without end": (longer(*ARRAYS), "/train/tokens declares 200,000,000 rows, but not all of them are stored"),
     "labels without end": (longer("labels"), "/train/labels declares 200,000,000 rows, but not all of them are stored"),
@@ -219,6 +223,39 @@ def test_what_a_dataset_cannot_be_is_one_sentence(tmp_path: Path, kind: str) -> 
     assert str(caught.value).startswith(f"{path} is damaged: ")
     assert str(caught.value).endswith("; make it again by `shoal preprocess`")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [(None, "no such file"), (b"no dataset", "is not an HDF5 file"), (b"cut", "is not an HDF5 file, or is damaged")],
+)
+def test_another_file_is_refused_with_its_name(tmp_path: Path, content: bytes | None, wrong: str) -> None:
+    path = tmp_path / "file.h5"
+    if content is not None:
+        path.write_bytes(make(path, packed=True)[:-100] if content == b"cut" else content)
+    with pytest.raises(DataError, match=rf"file\.h5.*{wrong}|{wrong}.*file\.h5"):
+        open_dataset(path)
+
+
+OLD_SETTINGS = attribute("settings", '{"row_length": 4, "rating_range": [1, 5]}')
+
+
+@pytest.mark.parametrize(
+    ("harm", "wrong"),
+    [
+        (lambda file: [file.attrs.__delitem__(name) for name in list(file.attrs)], "not a Shoal dataset"),
+        (attribute("layout_version", 99), "layout version 99, and this Shoal reads 2 and 3"),
+        # The first layout had fewer settings; its version has to be found before they are read.
+        (lambda file: (OLD_SETTINGS(file), attribute("layout_version", 1)(file)), "layout version 1.*make it again"),
+    ],
+)
+def test_another_layout_is_refused_with_its_version(tmp_path: Path, harm: Any, wrong: str) -> None:
+    path = tmp_path / "file.h5"
+    make(path, packed=True)
+    with h5py.File(path, "r+") as file:
+        harm(file)
+    with pytest.raises(DataError, match=rf"file\.h5.*{wrong}"):
+        open_dataset(path)
 
 
 @pytest.mark.parametrize("stored", [16, 200])

@@ -14,6 +14,7 @@ from corpus.reading.sources import Inputs
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from jobs.pipeline import preprocess_locally as preprocess_inputs
 from tests import oracle
+from tests.reviews import snap_lines
 
 NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
 
@@ -42,18 +43,7 @@ def assert_equals_oracle(
         assert dataset.computed_digest() == dataset.digest
 
 
-def reviews(*texts_and_ratings: tuple[object, object]) -> bytes:
-    return b"".join(
-        json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in texts_and_ratings
-    )
-
-
-PLAIN = reviews(*((f"this lamp number word{chr(97 + n)} is bright", 1 + n % 5) for n in range(20)))
-
-
-def noise_at_its_end(folder: Path) -> list[Path]:
-    (folder / "noise.json").write_bytes(PLAIN * 4_000 + b"{\n" * 8_000)
-    return [folder / "noise.json"]
+PLAIN = snap_lines(*((f"this lamp number word{chr(97 + n)} is bright", 1 + n % 5) for n in range(20)))
 
 
 class Stages:

@@ -22,7 +22,7 @@ from embedded.faults.kinds import AttemptFaults
 from jobs.pipeline import preprocess_locally
 from jobs.shingles import BAND_ROWS, BANDS
 from jobs.steps import JobStep
-from tests.jobs.piles import reviews
+from tests.reviews import snap_lines
 from tests.jobs.test_runners import Spark
 from tests.jobs.test_shingles import WORDS, changed, jaccard
 
@@ -57,7 +57,7 @@ def counted(texts: list[list[str]]) -> tuple[dict[str, int], float]:
 
 def written(folder: Path, texts: list[list[str]], files: int = 1) -> Inputs:
     for number in range(files):
-        lines = reviews(*((" ".join(text), 5) for text in texts[number::files]))
+        lines = snap_lines(*((" ".join(text), 5) for text in texts[number::files]))
         (folder / f"{number}.json").write_bytes(lines)
     return Inputs(files=tuple(str(folder / f"{number}.json") for number in range(files)))
 

@@ -6,14 +6,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from common.errors import DataError
-from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, noise_at_its_end, preprocess, reviews
+from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, preprocess
+from tests.reviews import snap_lines
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,21 +34,21 @@ def test_too_little_space_is_found_before_the_work(tmp_path: Path, monkeypatch: 
 
 
 def assert_group_ends(group: int) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+    def has_ended() -> bool:
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    pytest.fail("processes of the interrupted run are still there")
+            return True
+        return False
+
+    until(has_ended)
 
 
 def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     """A run in a process of its own, with tasks that will take a while."""
     letters = str.maketrans("0123456789", "abcdefghij")
     texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
-    path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 40)
+    path.write_bytes(snap_lines(*((text, 1 + len(text) % 5) for text in texts)) * 40)
     code = (
         "import sys; from jobs.pipeline import preprocess_locally; from corpus.reading.sources import Inputs;"
         "preprocess_locally(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
@@ -55,14 +56,12 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     running = subprocess.Popen(
         [sys.executable, "-c", code, path, output], start_new_session=True, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 60
-    while not list(output.glob(".shoal-work-*/tasks/**/stderr")):
-        assert time.monotonic() < deadline, "no task ever started"
-        time.sleep(0.05)
+    until(lambda: list(output.glob(".shoal-work-*/tasks/**/stderr")))
     return running
 
 
-@pytest.mark.parametrize("to_group", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize("to_group", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path, to_group: bool) -> None:
     running = started(tmp_path / "reviews.json", tmp_path / "out")
     (os.killpg if to_group else os.kill)(running.pid, signal.SIGINT)
@@ -82,24 +81,25 @@ def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: P
     assert_group_ends(running.pid)
 
 
-@pytest.mark.parametrize(
-    ("killed_in", "left_to_do"),
-    [
-        ("deduplicate", ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]),
-        ("choose vocabulary", ["choose vocabulary", "encode", "merge"]),
-        ("merge", ["merge"]),
-    ],
-)
-def test_a_killed_run_is_gone_on_with(tmp_path: Path, killed_in: str, left_to_do: list[str]) -> None:
-    path, output = tmp_path / "reviews.json", tmp_path / "out"
-    path.write_bytes(PLAIN)
+def run_and_die(path: Path, output: Path, stage: str) -> None:
+    """Begin a run in another process, which is killed when it comes to a stage."""
     child = os.fork()
     if not child:
-        preprocess([path], output, progress=Stages(killed_in))
+        preprocess([path], output, progress=Stages(stage))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+ALL_STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
+
+
+@pytest.mark.parametrize(("stage", "done"), [("deduplicate", 0), ("choose vocabulary", 2), ("merge", 4)])
+def test_a_killed_run_is_gone_on_with(tmp_path: Path, stage: str, done: int) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+    run_and_die(path, output, stage)
     stages = Stages()
     preprocess([path], output, progress=stages, max_malformed=0.2)
-    assert stages.seen == left_to_do
+    assert stages.seen == ALL_STEPS[done:]
     assert_equals_oracle(output, [PLAIN])
     assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
 
@@ -107,14 +107,11 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path, killed_in: str, left_to_do
 def test_what_a_run_on_other_input_left_is_cleared(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
-    child = os.fork()
-    if not child:
-        preprocess([path], output, progress=Stages("merge"))
-    os.waitpid(child, 0)
+    run_and_die(path, output, "merge")
     path.write_bytes(PLAIN + PLAIN)
     stages = Stages()
     preprocess([path], output, progress=stages)
-    assert len(stages.seen) == 5
+    assert stages.seen == ALL_STEPS
     assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
 
 
@@ -122,24 +119,20 @@ def test_a_run_with_fewer_tasks_than_the_killed_one_reads_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
-    content = PLAIN * 4_000 + reviews(("the last lamp", 2))
+    content = PLAIN * 4_000 + snap_lines(("the last lamp", 2))
     path.write_bytes(content)
-    child = os.fork()
-    if not child:
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(5))
-        preprocess([path], output, progress=Stages("deduplicate"))
-    os.waitpid(child, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: range(5))
+        run_and_die(path, output, "deduplicate")
     assert len(list(output.glob(".shoal-work-*/to-read/*"))) > 2
     preprocess([path], output, runner="inline")
     assert_equals_oracle(output, [content])
 
 
 def test_too_many_malformed_lines_do_not_cost_the_work_that_counted_them(tmp_path: Path) -> None:
-    (path,) = noise_at_its_end(tmp_path)
-    with pytest.raises(
-        DataError,
-        match=r"8000 of 88000 lines are malformed \(8000 not_json\).* line 80001 of .*; the finished steps remain in",
-    ):
+    path = tmp_path / "noise.json"
+    path.write_bytes(PLAIN * 4_000 + b"{\n" * 8_000)
+    with pytest.raises(DataError, match=r"8000 of 88000 lines .* line 80001 of .*; the finished steps remain in"):
         preprocess([path], tmp_path / "out")
     stages = Stages()
     merged = preprocess([path], tmp_path / "out", progress=stages, max_malformed=0.2)
@@ -175,16 +168,13 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dataset_that_was_deleted_is_made_again(tmp_path: Path) -> None:
+def test_a_dataset_that_was_deleted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     path.write_bytes(PLAIN)
 
-    child = os.fork()
-    if not child:
-        monkeypatched = pytest.MonkeyPatch()
-        monkeypatched.setattr("jobs.pipeline.read_merge_result", lambda _: os.kill(os.getpid(), signal.SIGKILL))
-        preprocess([path], output)
-    os.waitpid(child, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr("jobs.pipeline.read_merge_result", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        run_and_die(path, output, "")
     (output / "dataset.h5").unlink()
     preprocess([path], output)
     assert_equals_oracle(output, [PLAIN])

@@ -48,8 +48,7 @@ def written(folder: Path, kind: str, rows: list[dict[str, str]]) -> bytes:
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 @pytest.mark.parametrize(
-    ("header", "text", "value"),
-    [(CLOTHING, "Review Text", "Rating"), (PRODUCTS, "reviews.text", "reviews.rating")],
+    ("header", "text", "value"), [(CLOTHING, "Review Text", "Rating"), (PRODUCTS, "reviews.text", "reviews.rating")]
 )
 def test_popular_files_need_no_names(tmp_path: Path, header: tuple[str, ...], text: str, value: str, kind: str) -> None:
     folder = tmp_path / "in"

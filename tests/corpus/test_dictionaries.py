@@ -1,0 +1,260 @@
+"""Fast dictionaries give the words of the plain functions, with ids and counts of lists, and encoders their rows."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from corpus import encoding
+from corpus.byte_dictionary import ByteDictionary
+from corpus.byte_words import NAMES, byte_words, is_byte_name
+from corpus.encoding import EncodedRows, FastEncoder, PlainEncoder
+from corpus.text import UNKNOWN, digest, digests, encode_words, load_stopwords, word_ids, words
+from corpus.token_dictionary import TokenDictionary
+from corpus.tokenise import Tokeniser
+from corpus.tokens import tokens
+from tests import oracle
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of words: its dictionary, the plain function, and words to leave out."""
+
+    dictionary: Callable[..., Any]
+    plain: Callable[[str], list[str]]
+    stopwords: tuple[str, ...]
+
+
+RULES = {
+    "letters": Rule(Tokeniser, words, tuple(sorted(load_stopwords()))),
+    "tokens": Rule(TokenDictionary, tokens, ("a", ".", "caf\u00e9", "<br", "/>")),
+}
+BY_RULE = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+
+SHORT = "a Z ' '' \" \"\" . , ( ) ! ? ; : - & @[`{ 4; #3 amp; &amp; &#39; &lt &quot; &#34; the The don't o'clock' 'tis"
+BREAKS = '<br /> | <BR /> | <"b"r" "/"> | <br | <br / | <br  | <br\n/> | <br\0/> | /> | < | <<br /> | <br />> | <b'
+LENGTHS = '5"x"7 !!! Seven77 sevenab eightabc nineabcde fifteenletters- sixteenletters-- sixteenletters-\u00e9'
+ODD = (*"\0\x07\x7f\x85\xa0\u00c9\u0130\u2019\u212a\U0001f600\uffff", "caf\u00e9")
+LONG = ("sixteenletterswd", "seventeenlettersw", "x" * 40, "Y" * 41, "it's" * 9, "\u00e9" * 99, "&#" + "1" * 4301)
+PIECES = st.sampled_from([" ", "\n", *SHORT.split(), *BREAKS.split(" | "), *LENGTHS.split(), *ODD, *LONG])
+TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
+
+
+class PlainDictionary:
+    """What the dictionaries do, a word at a time."""
+
+    def __init__(self, rule: Rule, stopwords: tuple[str, ...] = ()) -> None:
+        self.words_of = rule.plain
+        self.known = list(stopwords)
+        self.first_kept = len(stopwords)
+        self.counts: Counter[int] = Counter()
+
+    def ids(self, text: str) -> list[int]:
+        found = self.words_of(text)
+        self.known += [word for word in dict.fromkeys(found) if word not in self.known]
+        kept = [number for word in found if (number := self.known.index(word)) >= self.first_kept]
+        self.counts.update(kept)
+        return kept
+
+
+def assert_equals_plain(dictionary: Any, plain: PlainDictionary, texts: list[str]) -> None:
+    found = dictionary(texts)
+    starts = np.concatenate(([0], found.ends[:-1])) if texts else found.ends
+    assert [found.ids[a:b].tolist() for a, b in zip(starts, found.ends, strict=True)] == [plain.ids(t) for t in texts]
+    begin = 0
+    for text, end in zip(texts, found.cleaned_ends.tolist(), strict=True):
+        assert found.cleaned[begin:end].tobytes().decode() == "".join(f"{word} " for word in plain.words_of(text))
+        begin = end
+    numbers = np.arange(len(plain.known))
+    assert len(dictionary) == len(plain.known)
+    assert dictionary.join_words(numbers).decode() == " ".join(plain.known)
+    if isinstance(dictionary, TokenDictionary):
+        assert dictionary.counts.tolist() == [plain.counts[number] for number in numbers]
+
+
+@BY_RULE
+@settings(max_examples=200)
+@given(st.lists(st.lists(TEXTS, max_size=6), max_size=4), st.booleans())
+@example([["<br\0/>"]], False)
+@example([[], ["", "<br", "/>", '<"', "<br /"], ["\0", "a\0b"]], False)
+def test_any_texts_have_the_words_of_the_plain_twin(rule: Rule, blocks: list[list[str]], with_stopwords: bool) -> None:
+    stopwords = rule.stopwords if with_stopwords else ()
+    dictionary, plain = rule.dictionary(list(stopwords)), PlainDictionary(rule, stopwords)
+    for texts in blocks:
+        assert_equals_plain(dictionary, plain, texts)
+
+
+@pytest.mark.parametrize("piece", ["!", '"', "<", '<"', "<br /", "<br />", "\0", "\u00e9", "a ", "a. "])
+def test_a_text_of_the_same_piece_many_times_has_the_words_of_the_plain_twin(piece: str) -> None:
+    assert_equals_plain(TokenDictionary(), PlainDictionary(RULES["tokens"]), [piece * 70_000, "", piece])
+
+
+@BY_RULE
+@pytest.mark.parametrize(
+    "length", [2, 8, 16, *(pytest.param(length, marks=pytest.mark.soak) for length in (3, 7, 9, 15, 17, 18, 40))]
+)
+def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(rule: Rule, length: int) -> None:
+    letters = np.array(
+        list("abcdefghijklmnopqrstuvwxyz" if rule is RULES["letters"] else "ab\u00e9\u4e2d0-$\U0001f600")
+    )
+    chosen = np.random.default_rng(length).choice(letters, (60_000, length))
+    made = [word for word in dict.fromkeys(map("".join, chosen.tolist())) if word not in rule.stopwords]
+    dictionary = rule.dictionary()
+    first = dictionary([" ".join(made)])
+    assert np.array_equal(first.ids, np.arange(len(made)))
+    assert np.array_equal(dictionary([" ".join(made)]).ids, first.ids)
+    assert len(dictionary) == len(made)
+    assert dictionary.join_words(first.ids).decode().split(" ") == made
+
+
+@pytest.mark.parametrize("digits", ["9" * 4301, "0" * 4300 + "65", "0" * 4298 + "65", "1" * 9000])
+@pytest.mark.parametrize("end", ["", ";", "e9", ";;lamp"])
+def test_a_number_of_more_digits_than_python_reads_is_no_letter(digits: str, end: str) -> None:
+    text = f"the &#{digits}{end} lamp"
+    assert words(text) == oracle.cleaned_words(text)
+    assert_equals_plain(Tokeniser(), PlainDictionary(RULES["letters"]), [text])
+
+
+@pytest.mark.parametrize("before", [0, 1, 61, 62, 63, 64, 65, 126, 127, 128])
+def test_words_may_begin_and_end_at_any_bit(before: int) -> None:
+    for length in (1, 2, 8, 17, 64, 65, 130):
+        for filling in (" ", "a", "'"):
+            texts = [filling * before + " " + "x" * length, "x" * length + "'", filling * before, "y" * length]
+            assert_equals_plain(Tokeniser(), PlainDictionary(RULES["letters"]), texts)
+
+
+@BY_RULE
+def test_words_that_differ_in_one_letter_differ(rule: Rule) -> None:
+    stem = "abcdefgh" * 4
+    listed = [stem[:n] + letter + stem[n:] for n in (0, 7, 8, 15, 16, 17, 31) for letter in "xyz"]
+    assert len(set(rule.dictionary()([" ".join(listed)]).ids.tolist())) == len(listed)
+
+
+def test_a_lone_surrogate_is_a_letter() -> None:
+    assert TokenDictionary()(["a\ud800b a", "a \ud800"]).ids.tolist() == [0, 1, 1, 2]
+    assert tokens("a\ud800b a") == ["a\ud800b", "a"]
+
+
+@BY_RULE
+def test_words_are_added_as_they_are_and_clear_forgets_all_but_stopwords(rule: Rule) -> None:
+    dictionary = rule.dictionary(["the"])
+    assert dictionary.add(b"lamp don't lamp").tolist() == [1, 2, 1]
+    assert dictionary.add(b"").tolist() == []
+    assert dictionary.join_words(np.array([2, 1])) == b"don't lamp"
+    assert dictionary.join_words(np.array([], np.int64)) == b""
+    dictionary.clear()
+    assert len(dictionary) == 1
+    assert dictionary(["The lamp"]).ids.tolist() == [1]
+
+
+def test_tokens_that_are_added_are_not_counted_and_clear_forgets_counts() -> None:
+    dictionary = TokenDictionary()
+    assert dictionary.add(b"<br /> <br").tolist() == [0, 1, 0]
+    assert dictionary(["<br\n/>"]).ids.tolist() == [0, 1]
+    assert dictionary.counts.tolist() == [1, 1]
+    dictionary.clear()
+    assert dictionary.counts.tolist() == []
+
+
+BYTE_TEXTS = st.lists(st.text(st.characters(), max_size=20), max_size=5)
+
+
+@given(BYTE_TEXTS)
+def test_a_text_as_bytes_has_the_bytes_of_the_plain_form(texts: list[str]) -> None:
+    found = ByteDictionary()(texts)
+    starts = [0, *found.ends.tolist()][: len(texts)]
+    for text, start, end in zip(texts, starts, found.ends.tolist(), strict=True):
+        assert [NAMES[number] for number in found.ids[start:end]] == byte_words(text)
+    assert bytes(found.cleaned) == b"".join(text.encode("utf-8", "surrogatepass") + b" " for text in texts)
+    bounds = list(zip([0, *found.cleaned_ends.tolist()[:-1]], (found.cleaned_ends - 1).tolist(), strict=False))
+    each = digests(found.cleaned.data, bounds)
+    assert len(each) == 16 * len(texts)
+    assert len({text: each[16 * n : 16 * n + 16] for n, text in enumerate(texts)}) == len(set(texts))
+
+
+def test_names_of_bytes_are_those_alone() -> None:
+    known = ByteDictionary()
+    assert known.join_words(known.add(b"<0x41> <0x00>")) == b"<0x41> <0x00>"
+    assert len(set(NAMES)) == len(known) == 256
+    assert all(map(is_byte_name, NAMES))
+    assert not any(map(is_byte_name, ("", "A", "<0x4>", "<0xgg>", "<0x41> ")))
+    assert digest(byte_words("ab")) != digest(byte_words("a b"))
+
+
+def rows(encoded: EncodedRows) -> list[list[int]]:
+    return [
+        encoded.ids[start : start + length].tolist()
+        for start, length in zip(encoded.starts, encoded.lengths, strict=True)
+    ]
+
+
+# What a model claims as its words need be none.
+CLAIMED = st.sampled_from(
+    [
+        "a",
+        "don't",
+        "the",
+        "The",
+        "xylophonesxylophon",
+        "a b",
+        "'a",
+        "caf\u00e9",
+        "&amp;",
+        "'",
+        ".",
+        *BREAKS.split(" | "),
+    ]
+) | st.text("abc'")
+PLAIN = {"letters": words, "tokens": tokens, "bytes": byte_words}
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.lists(TEXTS, max_size=6), max_size=3),
+    st.lists(CLAIMED.filter(bool) | st.sampled_from(NAMES), unique=True, max_size=6),
+    st.frozensets(CLAIMED.filter(bool), max_size=3),
+    st.integers(1, 5) | st.none(),
+    st.sampled_from(sorted(PLAIN)),
+)
+@example([["the lamp", "", "the", "lamp lamp a don't lamp"]], ["lamp", "the"], frozenset({"the"}), 3, "letters")
+@example([["The <br\n/>, the caf\u00e9"]], ["<br", "/>", "caf\u00e9"], frozenset({"the"}), None, "tokens")
+def test_any_texts_have_the_rows_of_the_plain_encoder(
+    blocks: list[list[str]], vocabulary: list[str], stopwords: frozenset[str], row_length: int | None, rule: str
+) -> None:
+    ids = word_ids(vocabulary)
+    stopwords = frozenset() if rule == "bytes" else stopwords
+    plain, fast = (kind(ids, stopwords, row_length, rule) for kind in (PlainEncoder, FastEncoder))
+    for texts in blocks:
+        expected = [encode_words(PLAIN[rule](text), ids, stopwords, row_length) for text in texts]
+        assert rows(plain(texts)) == rows(fast(texts)) == expected
+
+
+def test_a_row_of_no_given_length_has_all_words() -> None:
+    for kind in (PlainEncoder, FastEncoder):
+        encoder = kind(word_ids(["lamp", "cable"]), frozenset(), None, "tokens")
+        assert encoder(["lamp " * 70_000, "cable"]).lengths.tolist() == [70_000, 1]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("limit", ["_MOST_WORDS", "_MOST_LETTERS"])
+def test_an_encoder_forgets_unknown_words_alone(monkeypatch: pytest.MonkeyPatch, rule: str, limit: str) -> None:
+    monkeypatch.setattr(encoding, limit, 50)
+    fast = FastEncoder(word_ids(["lamp", "cable"]), frozenset({"the"}), 100, rule)
+    for block in range(20):
+        unknown = [f"{chr(97 + block)}{chr(97 + word)}" for word in range(20)]
+        assert rows(fast([f"the lamp {' '.join(unknown)} the cable"])) == [[2, *[UNKNOWN] * 20, 3]]
+        assert len(fast._tokeniser) <= 3 + 50 + 20
+        assert limit == "_MOST_WORDS" or fast._tokeniser.letters <= len("thelampcable") + 50 + 40
+
+
+def test_known_words_are_learnt_once_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_MOST_WORDS", 50)
+    vocabulary = [f"word{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(300)]
+    fast = FastEncoder(word_ids(vocabulary), frozenset(), 100)
+    monkeypatch.setattr(fast._tokeniser, "clear", lambda: pytest.fail("it forgets words that it has to learn again"))
+    assert rows(fast(vocabulary)) == [[number + 2] for number in range(300)]
