@@ -18,7 +18,6 @@ from corpus.reading.formats import MALFORMED_REASONS
 LENGTH_BINS = tuple(1 << power for power in range(14))
 """The bins of `lengths`, each by its smallest number of kept words; the last bin has no upper end."""
 FREQUENT_WORDS = 20
-NEAR_COUNTS = ("pairs", "texts", "test", "in_both", "compared", "left_out")
 
 _MAX_CODE = 255
 
@@ -61,8 +60,6 @@ def final_counts(
         counts[name] = count[name]
     counts["lengths"] = {str(least): count[f"lengths.{least}"] for least in LENGTH_BINS}
     counts["cut"] = count["cut"]
-    if settings.near_duplicates:
-        counts["near_duplicates"] = {name: count[f"near.{name}"] for name in NEAR_COUNTS}
     counts["frequent_words"] = [[printable(word), number] for word, number in frequent_words[:FREQUENT_WORDS]]
     _check_sums(counts, labelled=settings.labelled)
     _check_bounds(counts, settings)

@@ -17,11 +17,8 @@ RULES_OF_JOBS = WORD_RULES[:2]
 """Those by which `shoal preprocess` makes words; the third is for texts that a model reads whole."""
 MOST_CLASSES = 1 << 16
 
-SHINGLE, NEAR = 3, 0.8
-"""Words of a shingle, and from which share of common shingles on two texts are near-duplicates: rule 12."""
-
 _ROW_LENGTH = 100
-_LATER = ("ragged", "words", "duplicates", "classes", "near_duplicates")
+_LATER = ("ragged", "words", "duplicates", "classes")
 """Settings that files of layout version 2 do not have."""
 
 
@@ -65,8 +62,6 @@ class Settings:
     """Whether every text makes a row; otherwise texts with equal words make one together."""
     classes: tuple[str, ...] = ()
     """The names of more than two classes, by label; empty where there are two."""
-    near_duplicates: bool = False
-    """Whether near-duplicates are counted; the rows are the same."""
 
     def __post_init__(self) -> None:
         low, high = self.rating_range

@@ -15,7 +15,6 @@ from h5py import h5d, h5t, h5z
 
 from common.errors import DataError
 from common.json_values import parse_json_object
-from corpus.counts import NEAR_COUNTS
 from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, Column, is_digest
 
@@ -71,7 +70,6 @@ def require_counts(found: dict[str, Any]) -> None:
         histograms += [both.get(when) for when in ("before", "after")] if isinstance(both, dict) else [None]
     words = found.get("frequent_words")
     right = all(map(_is_histogram, histograms)) and isinstance(words, list) and all(map(_is_counted_word, words))
-    right = right and _is_near(found.get("near_duplicates", dict.fromkeys(NEAR_COUNTS, 0)))
     if not right or not _is_by_label(found["labels"]["before"], found["labels"]["after"]):
         raise DataError("its counts are not in the form of a dataset's counts")
 
@@ -174,10 +172,6 @@ def _text_attribute(file: h5py.File, name: str) -> str:
 
 def _is_histogram(found: Any) -> bool:
     return isinstance(found, dict) and all(_BIN.fullmatch(least) and _is_count(each) for least, each in found.items())
-
-
-def _is_near(found: Any) -> bool:
-    return isinstance(found, dict) and found.keys() == set(NEAR_COUNTS) and all(map(_is_count, found.values()))
 
 
 def _is_by_label(before: dict[str, int], after: dict[str, int]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from common.options import Option
-from corpus.dataset_settings import DEFAULT, FIXED, NEAR, REFERENCE, RULES_OF_JOBS, SHINGLE, Settings, in_steps
+from corpus.dataset_settings import DEFAULT, FIXED, REFERENCE, RULES_OF_JOBS, Settings, in_steps
 from corpus.reading.storage import readable
 from corpus.text import STOPWORD_LISTS, load_stopwords
 
@@ -94,12 +94,6 @@ SETTINGS = (
         "make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
         kind=bool,
     ),
-    Option(
-        "near_duplicates",
-        f"count texts that share {NEAR:.0%} of their groups of {SHINGLE} words with another, and those of the test set "
-        "that do so with one of the training set; the rows stay the same",
-        kind=bool,
-    ),
     *JUDGING,
     Option(
         "stopwords",
@@ -143,7 +137,6 @@ def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str
             **{name: value for name, value in chosen.items() if value is not None},
             ragged=ragged,
             duplicates=options.keep_duplicates,
-            near_duplicates=options.near_duplicates,
             labelled=bool(classes),
             classes=classes,
         ),
@@ -180,7 +173,6 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--row-length={settings.row_length}",
         f"--words={settings.words}",
         *(["--keep-duplicates"] if settings.duplicates else []),
-        *(["--near-duplicates"] if settings.near_duplicates else []),
         f"--vocabulary-size={settings.vocabulary_size}",
         "--rating-range",
         *map(settings.in_units, settings.rating_range),

@@ -31,7 +31,6 @@ from corpus.reading.storage import join, list_files, open_lines, readable, writa
 from corpus.reading.tally import DamagedFile, MalformedLine, Tally, is_tally_key
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.entry_points import run_as_command
-from jobs.near_texts import NEAR_KEY, NearTexts
 from jobs.records import read_records
 
 
@@ -104,15 +103,12 @@ def read_merge_result(address: str) -> MergeResult:
 
 
 def _read_tally(folders: Sequence[str]) -> Tally:
-    tally, near = Tally(), NearTexts()
+    tally = Tally()
     for folder in folders:
         for part in list_files(folder):
             for key, value in read_records(open_lines(part)):
                 if is_tally_key(key):
                     tally.add_records(key, [value])
-                elif key == NEAR_KEY:
-                    near.add(value)
-    tally.counts.update(near.counts)
     return tally
 
 

@@ -41,9 +41,6 @@ WORK_PER_INPUT, WORK_OF_WHOLE_TEXTS = 1.7, 3.0
 Of generated reviews it was 0.97, of short texts of few words 1.64: what a text takes besides its words weighs there.
 With ragged rows it was 1.8 of generated and 2.1 of film reviews: about 12 bytes a word.
 """
-NEAR_TIME, NEAR_WORK = 1.4, 1.0
-"""With near-duplicates the work takes so many times as long, and so many bytes a byte more: 256 of a text, and as many
-while they are sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,17 +161,14 @@ class Estimate:
 def work_bytes(plain_bytes: int, settings: Settings) -> int:
     """The approximate disk space that the work takes for so many bytes of plain input."""
     rows = WORK_OF_WHOLE_TEXTS if settings.ragged else WORK_PER_INPUT
-    return int(plain_bytes * (rows + NEAR_WORK * settings.near_duplicates))
+    return int(plain_bytes * rows)
 
 
 def estimate_work(understanding: Understanding, settings: Settings, cores: int) -> Estimate:
     """The estimate for so many cores, of this machine or of all workers of a cluster."""
     rate = RATE_OF_WHOLE_TEXTS if settings.ragged else RATE
-    seconds = START_SECONDS + understanding.plain_bytes / (rate * 1e6 * cores)
-    if settings.near_duplicates:
-        seconds *= NEAR_TIME
     return Estimate(
-        seconds=seconds,
+        seconds=START_SECONDS + understanding.plain_bytes / (rate * 1e6 * cores),
         memory_bytes=(PROCESS_BYTES + WORD_BYTES * settings.vocabulary_size) * cores,
         disk_bytes=work_bytes(understanding.plain_bytes, settings),
     )

@@ -118,7 +118,6 @@ class Plan:
         choice = join(self.work, "choice.json")
         arguments = tuple(settings_arguments(self.settings))
         stopwords, stopword_files = self._stopwords()
-        near = self._near_steps(distinct)
         return [
             JobStep(
                 name="deduplicate",
@@ -151,7 +150,6 @@ class Plan:
                 ),
                 done_file=choice,
             ),
-            *near,
             JobStep(
                 name="encode",
                 module="jobs.encode",
@@ -168,48 +166,12 @@ class Plan:
                 module="jobs.merge",
                 arguments=(
                     f"--parts={parts}",
-                    *("--records", words, encoded, *(step.output for step in near[-1:])),
+                    *("--records", words, encoded),
                     f"--choice={choice}",
                     f"--output={self.output}",
                     f"--summary={self.summary}",
                 ),
                 done_file=self.summary,
-            ),
-        ]
-
-    def _near_steps(self, distinct: str) -> list[JobStep]:
-        """The jobs that count near-duplicates; the output of the last one has all of their tallies."""
-        if not self.settings.near_duplicates:
-            return []
-        arguments = (*settings_arguments(self.settings), f"--distinct={distinct}")
-        sketched, fetched, compared = (join(self.work, name) for name in ("sketched", "fetched", "compared"))
-        return [
-            JobStep(
-                name="sketch texts",
-                module="jobs.sketch",
-                job="Sketch",
-                inputs=(self._to_encode,),
-                reads=distinct,
-                output=sketched,
-                arguments=(*arguments, f"--part-bits={self.part_bits}"),
-            ),
-            JobStep(
-                name="fetch texts",
-                module="jobs.fetch",
-                job="Fetch",
-                inputs=(sketched,),
-                reads=sketched,
-                output=fetched,
-                arguments=arguments,
-            ),
-            JobStep(
-                name="compare texts",
-                module="jobs.compare",
-                job="Compare",
-                inputs=(fetched,),
-                reads=fetched,
-                output=compared,
-                arguments=arguments,
             ),
         ]
 

@@ -24,7 +24,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="shoal-warm-up-") as folder:
         reviews = Path(folder, "reviews.json")
         reviews.write_text(_REVIEWS)
-        for settings in (REFERENCE, replace(DEFAULT, duplicates=True, near_duplicates=True)):
+        for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
             preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline")
 
 

@@ -121,9 +121,6 @@ def test_a_gpu_node_that_preprocesses_needs_only_what_it_downloads_and_no_torch(
         "encode",
         "choose",
         "merge",
-        "sketch",
-        "fetch",
-        "compare",
         "local",
         "pipeline",
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.figures import histogram
 from bootstrap.cli.output import percent, table
 from common.display import length_bins
-from corpus.dataset_settings import NEAR, SHINGLE
 
 if TYPE_CHECKING:
     from corpus.dataset_settings import Settings
@@ -46,21 +45,9 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
     )
     if lengths := length_bins(counts["lengths"]):
         parts.append(histogram("words kept of a text", {"distinct": lengths}))
-    if near := counts.get("near_duplicates"):
-        parts.append(_near(near))
     words = ", ".join(word for word, _ in counts["frequent_words"][:_WORDS_SHOWN])
     parts.append(f"most frequent words: {words}")
     return "\n\n".join(parts)
-
-
-def _near(near: Mapping[str, int]) -> str:
-    """What was counted of near-duplicates."""
-    equal = f", {near['in_both']:,} texts are in both" if near["in_both"] else ""
-    left_out = f"; {near['left_out']:,} pairs of frequent phrases were not compared" if near["left_out"] else ""
-    return (
-        f"near-duplicates ({NEAR:.0%} of their groups of {SHINGLE} words are the same): {near['texts']:,} texts in "
-        f"{near['pairs']:,} pairs; {near['test']:,} test texts have one in the training set{equal}{left_out}"
-    )
 
 
 def _totals(made: "MergeResult", settings: "Settings") -> str:

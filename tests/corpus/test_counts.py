@@ -1,6 +1,5 @@
 """The flat counts of tasks become the published counts; contradictions show that some were lost or doubled."""
 
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -43,12 +42,6 @@ FLAT = {
 def counts(settings: Settings = SETTINGS, positive_from: int = 4, **changed: int) -> dict:
     flat = {**FLAT, **{name.replace("__", "."): number for name, number in changed.items()}}
     return final_counts(flat, settings=settings, positive_from=positive_from, frequent_words=WORDS)
-
-
-def test_near_duplicates_are_published_where_they_were_counted() -> None:
-    assert "near_duplicates" not in counts(near__pairs=3)
-    found = counts(replace(SETTINGS, near_duplicates=True), near__pairs=3, near__texts=5)["near_duplicates"]
-    assert found == {"pairs": 3, "texts": 5, "test": 0, "in_both": 0, "compared": 0, "left_out": 0}
 
 
 def test_counts_are_published_in_one_order_with_zeros() -> None:

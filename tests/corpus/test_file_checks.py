@@ -195,8 +195,6 @@ HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
     "classes as text": (changed("counts", labels="many"), "its counts are not in the form"),
     "a negative count": (changed("counts", lengths={"1": -7}), "its counts are not in the form"),
     "words for lengths": (changed("counts", lengths={"one": 7}), "its counts are not in the form"),
-    "near-duplicates as text": (changed("counts", near_duplicates="many"), "its counts are not in the form"),
-    "other near-duplicates": (changed("counts", near_duplicates={"pairs": 7}), "its counts are not in the form"),
     "a shown command": (changed("counts", frequent_words=[["\x1b[2J", 7]]), "its counts are not in the form"),
     "a version of text": (attribute("layout_version", "two"), "its layout version is not a number"),
     "two versions": (attribute("layout_version", [2, 2]), "its layout version is not a number"),

@@ -34,7 +34,6 @@ def test_the_options_of_a_job_give_its_settings_back(
         ragged=ragged,
         words=words,
         duplicates=duplicates,
-        near_duplicates=duplicates,
         vocabulary_size=size,
         labelled=ragged,
         classes=classes if ragged else (),

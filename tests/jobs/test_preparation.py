@@ -79,6 +79,3 @@ def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Pat
     assert estimate_work(large, Settings(), 4).seconds < estimate_work(large, Settings(), 2).seconds
     assert estimate_work(large, Settings(), 2).memory_bytes == estimate_work(small, Settings(), 2).memory_bytes
     assert estimate_work(large, Settings(), 2).disk_bytes > estimate_work(small, Settings(), 2).disk_bytes
-    plain, near = (estimate_work(large, Settings(near_duplicates=near), 2) for near in (False, True))
-    assert near.seconds > plain.seconds
-    assert near.disk_bytes > plain.disk_bytes

@@ -40,15 +40,6 @@ def test_lengths_are_shown_from_the_first_to_the_last_that_occurs() -> None:
     assert said.endswith("most frequent words: lamp, fine")
 
 
-def test_near_duplicates_are_shown_where_they_were_counted() -> None:
-    near = dict.fromkeys(("pairs", "texts", "test", "in_both", "compared", "left_out"), 0)
-    said = count_figures({**COUNTS, "near_duplicates": {**near, "pairs": 9, "texts": 1_200, "test": 3}})
-    assert "1,200 texts in 9 pairs; 3 test texts have one in the training set\n" in said
-    said = count_figures({**COUNTS, "near_duplicates": {**near, "in_both": 2, "left_out": 7_000}})
-    assert ", 2 texts are in both; 7,000 pairs of frequent phrases were not compared\n" in said
-    assert "near-duplicates" not in count_figures(COUNTS)
-
-
 def test_labelled_input_shows_classes_alone() -> None:
     said = count_figures({**COUNTS, "ratings": {"before": {}, "after": {}}})
     assert "rating" not in said

@@ -55,10 +55,6 @@ def test_each_job_reads_what_was_written_for_it_or_by_the_one_before() -> None:
     assert values(made["deduplicate"], "-input") == [f"{WORK}/to-read"]
     assert values(made["count words"], "-input") == values(made["deduplicate"], "-output")
     assert values(made["encode"], "-input") == [f"{WORK}/to-encode"]
-    near = said(near_duplicates=True)
-    assert values(near["sketch texts"], "-input") == values(made["encode"], "-input")
-    assert values(near["fetch texts"], "-input") == values(near["sketch texts"], "-output")
-    assert values(near["compare texts"], "-input") == values(near["fetch texts"], "-output")
 
 
 def test_a_file_is_a_task_and_a_line_ends_at_newline_alone() -> None:
