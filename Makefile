@@ -37,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup inputs demo test test-slow test-all lint reference format hooks lock bench gpu prices clean
+.PHONY: help setup inputs demo test test-slow soak test-all lint reference format hooks lock bench gpu prices clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -50,11 +50,14 @@ inputs: $(INPUTS) ## fetch what nodes install to read texts, for topologies with
 demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy` to nothing left
 	@shoal demo
 
-test: .venv/.ready-dev ## all tests but the slow ones and lint's
-	$(PYTEST) -m "not slow and not lint"
+test: .venv/.ready-dev ## the fast tests, and the life of a deployment
+	$(PYTEST) -m "not slow and not soak and not lint"
 
-test-slow: .venv/.ready-bench $(INPUTS) ## the slow tests
-	$(PYTEST) -m "slow and not lint"
+test-slow: .venv/.ready-bench $(INPUTS) ## one life of each kind of deployment, and kills of ranks and nodes
+	$(PYTEST) -m slow
+
+soak: .venv/.ready-bench $(INPUTS) ## all shapes, fuzzing, repeated kills, long streams: for hours, before a release
+	$(PYTEST) -m soak
 
 test-all: .venv/.ready-bench .venv/checkov/.ready $(INPUTS) ## all tests, and which lines none of them runs
 	$(PYTEST) --cov --cov-report=term

@@ -45,7 +45,7 @@ ROOMS = {
     "corpus/stream": ["tests/corpus/stream"],
 }
 """By room the tests that mirror it."""
-_PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow and not lint"]
+_PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow and not soak and not lint"]
 _LIBRARIES = ("boto3", "h5py", "hypothesis", "numba", "numpy", "pyarrow", "pytest", "torch")
 _LEFT_OUT = "statement left out"
 _STATEMENTS = ("expr_stmt", "atom_expr", "power", "raise_stmt", "return_stmt", "del_stmt", "yield_expr")

@@ -107,7 +107,7 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     assert "Runs of this report learnt from it." in page
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "_TEXTS", 500)  # what they teach does not matter here
 
@@ -120,7 +120,7 @@ def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.M
         life.run([], tmp_path, say=lambda _: None, before_proof=plant)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("stage", ["cdk deploy", "shoal preprocess", "shoal train"])
 def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
     running = start("--output", tmp_path / "out")
@@ -147,8 +147,8 @@ def one_class(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        pytest.param(wordless, r"none of the 300 lines holds a text with a word", marks=pytest.mark.slow),
-        pytest.param(one_class, r"s3://\S*dataset\.h5: there is no negative training row", marks=pytest.mark.slow),
+        pytest.param(wordless, r"none of the 300 lines holds a text with a word", marks=pytest.mark.soak),
+        pytest.param(one_class, r"s3://\S*dataset\.h5: there is no negative training row", marks=pytest.mark.soak),
     ],
 )
 def test_a_failure_in_the_middle_ends_everything_with_its_reason(

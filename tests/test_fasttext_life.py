@@ -109,7 +109,7 @@ def answers(model: str, folder: Path) -> list[str]:
     return [line.partition("\t")[0] for line in said.splitlines()]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -125,7 +125,7 @@ def test_what_is_wrong_with_the_input_is_said_before_any_node_is_started(
     assert boto3.client("ec2").describe_instances()["Reservations"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Path) -> None:
     bucket = deployed.stack_outputs("fasttext")["DataBucket"]
     before = set(keys(bucket, "nodes/"))
@@ -159,7 +159,7 @@ def trained(deployed: Person, tmp_path_factory: pytest.TempPathFactory) -> Train
     return Trained(output, json.loads(said), told)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(trained: Trained, tmp_path: Path) -> None:
     assert trained.summary["accuracy"] > 0.95
     assert trained.summary["inputs"] == [f"{FOLDER}/train.txt", f"{FOLDER}/test.txt"]
@@ -171,7 +171,7 @@ def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(trained: Traine
     assert answers(trained.summary["run"], tmp_path) == ["positive", "negative"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_model_is_exported_to_a_bucket_that_outlives_the_deployment(
     deployed: Person, trained: Trained, tmp_path: Path
 ) -> None:

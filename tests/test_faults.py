@@ -12,7 +12,7 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.faults.kinds import CreateFails, DeleteFails, Denied, SilentBoot, Throttled
 from tests.person import ROOT, Person, give_first_boot
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+pytestmark = pytest.mark.end_to_end
 
 TOPOLOGY = """
 description: All of it
@@ -61,6 +61,7 @@ def first_boot(person: Person) -> Iterator[Callable[[str], None]]:
     room.symlink_to(ROOT / "bootstrap")
 
 
+@pytest.mark.soak
 def test_a_first_boot_that_fails_is_explained_before_all_is_taken_back(
     person: Person, first_boot: Callable[[str], None]
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_first_boot_that_fails_is_explained_before_all_is_taken_back(
     assert left_over(before, inventory()) == {}
 
 
+@pytest.mark.slow
 def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> None:
     before = inventory()
     with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
@@ -85,6 +87,7 @@ def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> N
     assert left_over(before, inventory()) == {}
 
 
+@pytest.mark.soak
 def test_a_create_of_which_not_everything_goes_at_once_is_taken_back_all_the_same(person: Person) -> None:
     faults = (CreateFails(resource_type=GROUP), DeleteFails(resource_type="AWS::EFS::FileSystem", times=1))
     with person.aws.faults.during(*faults):
@@ -92,6 +95,7 @@ def test_a_create_of_which_not_everything_goes_at_once_is_taken_back_all_the_sam
     assert "What was created has been deleted" in told
 
 
+@pytest.mark.soak
 def test_a_create_that_may_not_be_taken_back_is_ended_by_destroy(person: Person) -> None:
     refused = Denied(service="cloudformation", operation="DeleteStack")
     with person.aws.faults.during(CreateFails(resource_type=GROUP), refused):
@@ -101,6 +105,7 @@ def test_a_create_that_may_not_be_taken_back_is_ended_by_destroy(person: Person)
     assert "nothing that costs money is left" in destroys(person)
 
 
+@pytest.mark.soak
 def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> None:
     often = [
         Throttled(service=service, times=3)
@@ -115,6 +120,7 @@ def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> No
         assert "nothing that costs money is left" in destroys(person)
 
 
+@pytest.mark.soak
 def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
     deploys(person)
     ids = {name.rstrip("0123456789ABCDEF"): each for name, each in person.resources("whole").items()}
@@ -133,6 +139,7 @@ def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
     assert "nothing that costs money is left" in destroys(person)
 
 
+@pytest.mark.soak
 def test_a_node_that_never_reports_ends_the_training_and_is_not_paid_for(person: Person) -> None:
     deploys(person)
     bucket = person.stack_outputs("whole")["DataBucket"]

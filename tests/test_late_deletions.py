@@ -17,7 +17,7 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.faults.kinds import LateInterfaces, LateUpload, RevokedMeanwhile, StaleAnswer
 from tests.person import Person, give_first_boot
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.soak]
 
 TOPOLOGY = """
 description: A cluster and a node

@@ -64,6 +64,7 @@ def data(person: Person, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "dataset.h5"
 
 
+@pytest.mark.slow
 def test_a_job_learns_what_this_machine_does(person: Person, data: Path, tmp_path: Path) -> None:
     there = trained(person, "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "there"))
     here = trained(person, "--local", "--data", str(data), "--output", str(tmp_path / "here"))
@@ -108,7 +109,7 @@ def test_two_hosts_that_are_taken_back_go_on_and_learn_what_two_ranks_do_here(
     assert lines(tmp_path / "there", "start")[-1]["from_step"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
     person: Person, data: Path, tmp_path: Path
 ) -> None:
@@ -140,7 +141,7 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
     assert attached["accuracy"] == resumed["accuracy"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_job_goes_on_with_a_model_of_this_machine_beside_old_rows(person: Person, data: Path, tmp_path: Path) -> None:
     command = ("--deployment", "managed", "--data", str(data), "--old-data", str(data), "--epochs", "1", "--force")
     before = trained(person, "--local", "--data", str(data), "--output", str(tmp_path / "before"))
@@ -152,7 +153,7 @@ def test_a_job_goes_on_with_a_model_of_this_machine_beside_old_rows(person: Pers
     assert attached["accuracy"] == json.loads(said)["accuracy"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_a_job_cannot_do_is_one_sentence(person: Person, data: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "managed", "--output", str(tmp_path / "run"), "--data", str(data), *MODEL)
     _, said = person.types(*command, "--keep", status=1)
@@ -167,7 +168,7 @@ def test_what_a_job_cannot_do_is_one_sentence(person: Person, data: Path, tmp_pa
     assert "the job is shoal-managed-" in said
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_at_the_end_of_its_life_a_job_stops_with_a_checkpoint_before_all_is_deleted(
     pair: Person, data: Path, tmp_path: Path
 ) -> None:
@@ -187,7 +188,7 @@ def test_at_the_end_of_its_life_a_job_stops_with_a_checkpoint_before_all_is_dele
     assert json.loads((tmp_path / "fetched" / left["run"] / "summary.json").read_text())["stopped"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_job_that_still_runs_is_stopped_with_its_deployment(person: Person, data: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
     wait_for_checkpoint(json.loads(person.types(*command, "--detach", "--json")[0])["run"])

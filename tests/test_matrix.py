@@ -20,7 +20,10 @@ from tests.aws import refused
 from tests.infra.variants import DEPLOYED, SHIPPED
 from tests.person import make_repository_whose_cluster_installs_nothing
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+pytestmark = pytest.mark.end_to_end
+
+IN_CI = ("embeddings-4x1gpu-2readers", "mixed-g6e-g6-g5", "emr-graviton")
+"""Nodes that read beside nodes that train, mixed GPUs beside a cluster, and a cluster alone."""
 
 Run = Callable[..., None]
 
@@ -86,7 +89,9 @@ def market(word: str) -> str:
     return word.upper().replace("-", "_")
 
 
-@pytest.mark.parametrize("name", DEPLOYED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in IN_CI else pytest.mark.soak) for name in DEPLOYED]
+)
 def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
     name: str, run: Run, assembly: Path, before: dict[str, set[str]], aws: EmbeddedAws
 ) -> None:

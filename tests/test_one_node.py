@@ -16,7 +16,7 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.aws import refused
 from tests.person import ROOT, Person, install_from_this_machine
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+pytestmark = pytest.mark.end_to_end
 
 MODEL = ("--model", "fasttext", "--epochs", "5", "--seed", "3")
 
@@ -54,6 +54,7 @@ def person(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     assert refused(aws) == set()
 
 
+@pytest.mark.slow
 def test_it_learns_from_the_rows_of_preprocessing_here(person: Person, reviews: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "one-node", "--input", str(reviews), *MODEL)
     there, said = person.types(*command, "--output", str(tmp_path / "run"), "--json")
@@ -72,6 +73,7 @@ def test_it_learns_from_the_rows_of_preprocessing_here(person: Person, reviews: 
     assert [re.sub("[0-9a-f]{12}", "NAME", key) for key in keys] == ["reviews/NAME/reviews.json"]
 
 
+@pytest.mark.soak
 def test_reviews_of_a_bucket_are_read_in_place_within_its_inputs(person: Person, reviews: Path, tmp_path: Path) -> None:
     s3 = boto3.client("s3")
     for key in ("2024/reviews.json", "other/reviews.json"):
@@ -83,6 +85,7 @@ def test_reviews_of_a_bucket_are_read_in_place_within_its_inputs(person: Person,
     assert json.loads(found)["rows"] > 400
 
 
+@pytest.mark.soak
 def test_what_it_has_no_cluster_for_is_said_with_the_command_that_does_it(person: Person, reviews: Path) -> None:
     _, said = person.types("preprocess", "--deployment", "one-node", "--input", str(reviews), status=1)
     assert "its node, g6e.2xlarge, preprocesses what it trains on; type: shoal train --deployment one-node" in said

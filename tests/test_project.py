@@ -55,6 +55,7 @@ def test_help_lists_what_make_can_do() -> None:
         "demo",
         "test",
         "test-slow",
+        "soak",
         "test-all",
         "lint",
         "format",
@@ -88,7 +89,7 @@ def test_what_nodes_need_to_read_texts_is_fetched_on_request_and_then_kept_up_to
     for goal in ("setup", "demo", "test", "lint"):
         assert fetched(goal) == always
     assert fetched("inputs") == {only_on_request}
-    for goal in ("test-slow", "test-all"):
+    for goal in ("test-slow", "soak", "test-all"):
         assert fetched(goal) == {*always, only_on_request}
     (tmp_path / "build" / "wheels").mkdir(parents=True)
     (tmp_path / only_on_request).touch()
@@ -178,7 +179,7 @@ def headings(document: Path) -> set[str]:
         ("emr-x86_64", "x86_64"),
         ("emr-arm64", "aarch64"),
         ("gpu", "x86_64"),
-        pytest.param("gpu-inputs", "x86_64", marks=pytest.mark.slow),
+        pytest.param("gpu-inputs", "x86_64", marks=pytest.mark.soak),
     ],
 )
 def test_what_is_deployed_holds_wheels_for_the_machines_of_aws_alone(archive: str, machine: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import balance_any, record
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_balanced_ranks_are_compared_with_equal_and_with_the_best_fixed_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

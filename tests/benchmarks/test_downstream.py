@@ -8,7 +8,7 @@ import pytest
 from benchmarks import downstream, record
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_each_model_learns_from_random_vectors_and_from_those_of_more_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ def test_a_part_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -
     assert "invalid choice: 'nothing'" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_vectors_are_learnt_by_both_programs_and_judged_by_the_same_sets(
     records: Path, text: Path, tmp_path: Path
 ) -> None:
@@ -60,7 +60,7 @@ def test_vectors_are_learnt_by_both_programs_and_judged_by_the_same_sets(
     assert runs["Shoal, 1 rank"][0]["similarity"] > 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_modes_are_compared_at_equal_epochs_and_at_equal_time(records: Path, text: Path) -> None:
     ways = ["one rank", "sync, one slow, off", "async, one slow"]
     asked = ["--seeds", "1", "--epochs", "2", "--size", "8", "--local-steps", "5", "--ways", *ways]
@@ -72,7 +72,7 @@ def test_modes_are_compared_at_equal_epochs_and_at_equal_time(records: Path, tex
     assert sync == pytest.approx(one, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make network namespaces")
 def test_what_ranks_on_two_hosts_send_and_learn_is_measured_beside_one_rank(records: Path) -> None:
     link_part.main(["--runs", "1", "--sizes", "20", "--rows", "8", "--megabytes", "0.2", "--ways", "sync", "async:20"])
@@ -83,7 +83,7 @@ def test_what_ranks_on_two_hosts_send_and_learn_is_measured_beside_one_rank(reco
         assert way == "one rank" or sent > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_text_that_keeps_coming_is_learnt_from_beside_one_that_ends(
     records: Path, text: Path, tmp_path: Path
 ) -> None:

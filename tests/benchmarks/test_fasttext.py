@@ -150,7 +150,7 @@ def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) ->
     assert "quality" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
     pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
@@ -176,7 +176,7 @@ def test_a_search_without_a_time_is_wrong_use(tmp_path: Path) -> None:
         quality._run("autotune", parts, tmp_path, seed=0, seconds=None)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_quality_compares_with_searches_of_the_settings(records: Path, tmp_path: Path) -> None:
     for package in ("fasttext", "sklearn"):
         pytest.importorskip(package, reason="requirements-bench.txt is not installed")
@@ -208,7 +208,7 @@ def test_lengths_that_make_the_same_rows_come_once() -> None:
     assert both.lengths_of(PILE, [2000, longest - 1]) == [longest - 1, 2000]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_both_kinds_of_models_are_compared_with_both_together(records: Path, tmp_path: Path) -> None:
     reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
     both.main([f"tiny=--input {reviews}", "--seeds", "1", "--words", "3"])
@@ -218,7 +218,7 @@ def test_both_kinds_of_models_are_compared_with_both_together(records: Path, tmp
     assert "both less" in (records / "fasttext-both.log").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_texts_of_yelps_kind_are_read_and_trained(records: Path) -> None:
     case = "SGD, --preset fasttext, 2 ranks"
     yelp.main(["--texts", "400", "--test", "100", "--runs", "1", "--cases", case])
@@ -229,7 +229,7 @@ def test_texts_of_yelps_kind_are_read_and_trained(records: Path) -> None:
     assert (run["rows"], run["epochs"]) == (380, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_both_programs_predict(records: Path) -> None:
     pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
     predict.main(["--texts", "500", "--gb", "0.001", "--runs", "1"])

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import goodput, record
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_lost_nodes_cost_less_than_a_new_cluster_and_those_that_are_shut_down_still_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,7 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("part", "sizes"),
     [
-        pytest.param(checks, checks.Sizes(rows=64), marks=pytest.mark.slow),
+        pytest.param(checks, checks.Sizes(rows=64), marks=pytest.mark.soak),
         (evaluation, evaluation.Sizes(rows=200, runs=1)),
         (layouts, layouts.Sizes(batches=(20,), repeats=1)),
         (ideas, ideas.Sizes(batches=(20,), rows=100, repeats=1)),
@@ -89,7 +89,7 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
         (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         (yelp, yelp.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
         pytest.param(
-            words, words.Sizes(rows=200, words=500, batches=(50,), sizes=(8,), seconds=3), marks=pytest.mark.slow
+            words, words.Sizes(rows=200, words=500, batches=(50,), sizes=(8,), seconds=3), marks=pytest.mark.soak
         ),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
     assert capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_two_ranks_do_together_on_a_gpu_they_do_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -131,7 +131,7 @@ def test_a_pair_that_differs_or_shares_badly_is_told() -> None:
     assert pair._problems("balance", {**well, "rows_of_ranks": [4, 4]}, runs) == ["the slowed rank had 4 of 8 rows"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_without_memory_says_so_wherever_that_is() -> None:
     found = memory.measure(CPU, memory.Sizes(seconds=3600, case_seconds=600))
     assert not found.failed
@@ -315,7 +315,7 @@ print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=10
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_torch_and_numpy_are_all_that_parts_need() -> None:
     done = run_without(ABSENT, TINY)
     assert done.returncode == 0, done.stderr

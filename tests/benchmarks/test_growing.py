@@ -7,7 +7,7 @@ import pytest
 from benchmarks.growing import play
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("mode", ["sync", "async:10"])
 def test_across_faults_every_word_is_learnt_from_once_the_vectors_are_good_and_memory_stays(
     tmp_path: Path, mode: str

@@ -47,7 +47,7 @@ def outcome(case: str, folder: Path) -> Outcome:
     return outcome_of(output)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_all_cases_of_the_benchmark_make_the_same(tmp_path: Path) -> None:
     outcomes = {case: outcome(case, tmp_path) for case in CASES}
     assert len({str(each) for each in outcomes.values()}) == 1, outcomes

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import record, report
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_page_of_each_record_is_written_and_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record.Log, "folder", tmp_path)
     report.main(["--runs", "1", "--steps", "20", "--ranks", "2", "12"])

@@ -22,7 +22,7 @@ def test_where_the_last_rank_loses_half_of_its_speed_the_ideal_is_a_sum_of_two()
     assert ideal_seconds(100, [30.0, 20.0], halves=True) == pytest.approx(50 / 50 + 50 / 40)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_plain_torch_is_started_by_ranks_and_says_its_rate(tmp_path) -> None:
     write_rows(tmp_path / "rows.h5", 3000)
     asked = {"embedding": 4, "hidden": 4, "layers": 1, "pooling": "last", "precision": "float32", "epochs": 1}

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 HOUR = 3600
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.skipif(not first_boot.possible(), reason="needs namespaces, iproute2, curl and openssl"),
 ]
 

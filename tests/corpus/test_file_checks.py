@@ -356,7 +356,7 @@ def heads(file: bytes) -> set[int]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @settings(max_examples=200, derandomize=True)  # the same bytes each time: HDF5 may go round for ever for others, too
 @given(data=st.data(), packed=st.booleans())
 def test_a_file_with_flipped_bytes_is_refused_or_equal_or_found_by_its_digest(

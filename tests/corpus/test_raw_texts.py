@@ -343,7 +343,7 @@ print(int(status.split("VmHWM:")[1].split()[0]) // 1024)
 
 @NEEDS_A_SMALL_DISK
 @pytest.mark.parametrize(
-    "share", [pytest.param(0.05, marks=pytest.mark.slow), 0.7, pytest.param(1.5, marks=pytest.mark.slow)]
+    "share", [pytest.param(0.05, marks=pytest.mark.soak), 0.7, pytest.param(1.5, marks=pytest.mark.soak)]
 )
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: float) -> None:
     content = lines([(f"word{n} " * 20, n % 2) for n in range(20_000)])
@@ -358,7 +358,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: flo
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("words", [30, 300_000], ids=["short texts", "long texts"])
 def test_memory_does_not_grow_with_the_input(tmp_path: Path, words: int) -> None:
     (tmp_path / "encode.py").write_text(ENCODE)

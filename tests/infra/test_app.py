@@ -114,7 +114,7 @@ def test_aws_is_emulated_where_its_endpoint_is_a_url_of_this_machine(endpoint: s
     assert caller.emulated(endpoint) is emulated
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("endpoint", "refused"),
     [("https://ec2.us-east-1.amazonaws.com", True), ("http://127.0.0.1:4566", False)],

@@ -233,7 +233,7 @@ def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topol
 # What goes wrong
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_service_that_refuses_keeps_no_other_from_saving_money(
     deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,7 +300,7 @@ def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Callable[...
     assert small.desired() == [0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_without_signs_nodes_count_as_at_work(
     deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,7 +311,7 @@ def test_without_signs_nodes_count_as_at_work(
     assert (small.desired(), small.cluster_state()) == ([1, 1], "TERMINATED")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:

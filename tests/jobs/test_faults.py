@@ -23,7 +23,7 @@ from corpus.reading.sources import Inputs
 from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from jobs.steps import Plan
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
 

@@ -281,7 +281,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: flo
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_memory_does_not_grow_with_the_parts(tmp_path: Path) -> None:
     code = (
         "import sys; from jobs import merge; merge.run(sys.argv[1:]); status = open('/proc/self/status').read(); "

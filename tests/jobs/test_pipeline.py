@@ -123,7 +123,7 @@ def test_the_references_dataset_keeps_its_digest(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-@pytest.mark.slow
+@pytest.mark.soak
 def test_real_reviews_make_the_oracles_dataset(tmp_path: Path) -> None:
     merged = preprocess(REVIEWS, tmp_path, runner="local")
     assert_equals_oracle(tmp_path, [gzip.decompress(path.read_bytes()) for path in REVIEWS])
@@ -152,7 +152,7 @@ def test_how_the_input_is_cut_changes_nothing(
     assert (made.counts["distinct"], made.counts["conflicting"]) == (distinct, conflicting)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_tasks_of_their_own_make_the_oracles_rows(tmp_path: Path) -> None:
     check(tmp_path, [json_file(COPIES), json_file(COPIES[:40], test=True)], CLASSES, runner="local")
 

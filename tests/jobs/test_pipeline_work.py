@@ -70,7 +70,7 @@ def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path, t
     assert_group_ends(running.pid)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     running = started(path, output)
@@ -194,7 +194,7 @@ def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
     assert_equals_oracle(output, [PLAIN])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
     folder.mkdir()

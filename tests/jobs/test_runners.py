@@ -155,7 +155,7 @@ def whole_texts(tmp_path: Path) -> tuple[Inputs, Settings, Any]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_hadoop_streaming_makes_the_oracles_rows_of_whole_texts(
     whole_texts: tuple[Inputs, Settings, Any], tmp_path: Path
 ) -> None:
@@ -165,7 +165,7 @@ def test_hadoop_streaming_makes_the_oracles_rows_of_whole_texts(
     assert_equal(plan, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
 )

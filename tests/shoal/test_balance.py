@@ -66,8 +66,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
     "what",
     [
         pytest.param({"slow": (1e-4, 1.79e-4)}, id="ddp"),
-        pytest.param({"slow": (1e-4, 1.79e-4), "workers": 2}, id="prefetching", marks=pytest.mark.slow),
-        pytest.param({"slow": (1e-4, 1.79e-4), "own_all_reduce": True}, id="own-all-reduce", marks=pytest.mark.slow),
+        pytest.param({"slow": (1e-4, 1.79e-4), "workers": 2}, id="prefetching", marks=pytest.mark.soak),
+        pytest.param({"slow": (1e-4, 1.79e-4), "own_all_reduce": True}, id="own-all-reduce", marks=pytest.mark.soak),
     ],
 )
 def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
@@ -81,7 +81,7 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
     assert fast > slow
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "what",
     [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}],
@@ -93,7 +93,7 @@ def test_accumulated_clipped_and_scaled_gradients_are_those_of_one_rank(tmp_path
     assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_training_goes_on_with_another_number_of_ranks(alone: list[float], tmp_path: Path, ranks: int) -> None:
     first = run(2, tmp_path / "first.json", stop_after=21, slow=(1e-4, 3e-4))
@@ -101,7 +101,7 @@ def test_a_training_goes_on_with_another_number_of_ranks(alone: list[float], tmp
     assert [*first["losses"], *second["losses"]] == pytest.approx(alone, abs=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_no_rank_has_more_rows_than_its_memory_takes(alone: list[float], tmp_path: Path) -> None:
     found = run(2, tmp_path / "out.json", slow=(1e-5, 9e-4), max_rows=40)
     assert found["losses"] == pytest.approx(alone, abs=1e-5)
@@ -191,7 +191,7 @@ def test_batch_normalisation_is_warned_about(tmp_path: Path) -> None:
         dist.destroy_process_group()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_example_learns_and_its_slow_rank_gets_fewer_rows() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", EXAMPLE],

@@ -153,7 +153,7 @@ def test_the_age_of_a_stack_that_is_no_deployment_counts_from_the_guards_first_r
     assert [action.kind for action in actions] == ["tell", "lower", "delete"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_examples_stack_ends_itself_and_what_it_keeps_is_found(tmp_path: Path, shoal_aws: boto3.Session) -> None:
     def cdk(*words: str) -> None:
         done = subprocess.run(

@@ -126,7 +126,7 @@ def test_a_bucket_that_the_stack_keeps_as_another_construct_keeps_its_objects(aw
     assert s3.get_object(Bucket="kept", Key="recording")["Body"].read() == b"one"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_examples_stack_leaves_nothing(tmp_path: Path, shoal_aws: boto3.Session) -> None:
     app = f"{sys.executable} {ROOT / 'examples' / 'clusters_of_ones_own.py'}"
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.shoal.test_balance import ROOT, without_gpus
 
-pytestmark = pytest.mark.slow  # each rank imports a library for seconds
+pytestmark = pytest.mark.soak  # each rank imports a library for seconds
 
 SLOW = [1e-3, 4e-3]
 KINDS = {

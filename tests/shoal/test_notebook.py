@@ -15,7 +15,7 @@ from embedded.aws import EmbeddedAws
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "reviews.ipynb"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 def texts_of(cell: Any) -> str:

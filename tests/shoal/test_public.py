@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "results", printed
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_example_makes_a_model_and_predicts(made: tuple[Path, str]) -> None:
     _, printed = made
     first, second, *predictions = printed.splitlines()
@@ -48,7 +48,7 @@ def test_the_example_makes_a_model_and_predicts(made: tuple[Path, str]) -> None:
     assert [line[4:6] for line in predictions] == ["  ", "  "]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_finished_training_that_is_resumed_returns_its_summary(made: tuple[Path, str]) -> None:
     folder, _ = made
     summary = shoal.train(folder / "data" / "dataset.h5", folder / "model", resume=True)
@@ -57,7 +57,7 @@ def test_a_finished_training_that_is_resumed_returns_its_summary(made: tuple[Pat
         shoal.train(folder / "data" / "dataset.h5", folder / "model")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_predictions_come_in_the_order_of_the_texts(made: tuple[Path, str]) -> None:
     model = shoal.load_model(made[0] / "model")
     texts = ["good", "", "bad", "good"]
@@ -98,7 +98,7 @@ def test_the_package_is_light_until_a_name_is_asked_for() -> None:
     assert {name for names in shoal._OF.values() for name in names} == set(shoal.__all__)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_example_of_word_embeddings_finds_words_that_stand_together(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(lines(3000)))
     printed = run_example("word_embeddings.py", "text.txt", "results", "seaa", folder=tmp_path)

@@ -15,7 +15,7 @@ from shoal.testing import local_aws
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_example_s_tests_pass_in_another_folder(tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / "test_emr_steps.py", tmp_path)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_emr_steps.py"]
@@ -35,7 +35,7 @@ app.synth()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_somebody_else_s_cdk_app_is_deployed_and_destroyed(tmp_path: Path, shoal_aws: boto3.Session) -> None:
     (tmp_path / "app.py").write_text(APP)
 

@@ -186,7 +186,7 @@ def command(aws: EmbeddedAws, tmp_path: Path) -> Iterator[list[str]]:
     assert {each for each in left if not re.search("cdk|CDKToolkit|ShoalExecution", each)} == set(), aws.log_tail()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(command: list[str], tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     [path] = tmp_path.glob("*/report.json")
@@ -220,7 +220,7 @@ def begun(command: list[str], step: str) -> "subprocess.Popen[str]":
     return running
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_a_killed_run_left_is_destroyed_by_the_next_and_after_ctrl_c(command: list[str], tmp_path: Path) -> None:
     killed = begun(command, "shoal preprocess")
     killed.kill()
@@ -240,7 +240,7 @@ def test_what_a_killed_run_left_is_destroyed_by_the_next_and_after_ctrl_c(comman
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_near_the_limit_the_deployment_is_destroyed(command: list[str], tmp_path: Path) -> None:
     assert subprocess.run([*command, "--hours", "0.001", "--max-dollars", "0.002"], check=False).returncode == 1
     [path] = tmp_path.glob("*/report.json")
@@ -251,7 +251,7 @@ def test_near_the_limit_the_deployment_is_destroyed(command: list[str], tmp_path
     assert "shoal preprocess" not in {each.name for each in report.steps}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_deployment_of_somebody_else_is_refused_and_stays(command: list[str], tmp_path: Path) -> None:
     cloudformation = boto3.client("cloudformation")
     tags = [{"Key": TAG_DEPLOYMENT, "Value": "acceptance"}, {"Key": TAG_TOPOLOGY, "Value": "starter"}]

@@ -22,7 +22,7 @@ def trained(launch: Launch, data: Path, output: Path, *options: str, ranks: int 
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, dataset: Path, tmp_path: Path) -> None:
     alone = trained(launch, dataset, tmp_path / "alone")
     shared = trained(launch, dataset, tmp_path / "shared", "--balance", "3,1", ranks=2)

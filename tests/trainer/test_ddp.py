@@ -18,7 +18,7 @@ def own(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return output
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [

@@ -68,7 +68,7 @@ def test_a_slowed_rank_that_does_not_exist(said, dataset: Path, tmp_path: Path) 
     refused(said, "--slow names rank 3", "--data", dataset, "--output", tmp_path, "--slow", "3:2")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path: Path) -> None:
     process = launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--global-batch", "1")
     _, errors = process.communicate(timeout=60)
@@ -76,7 +76,7 @@ def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path:
     assert errors.count("2 ranks cannot share a global batch of 1 row; raise --global-batch to at least 2") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("otherwise", "sentence"),
     [
@@ -197,7 +197,7 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
     assert newest[0].name == "step-000000019.pt"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: Path, tmp_path: Path) -> None:
     arguments = ("--data", dataset, "--output", tmp_path, "--threads", "1", "--global-batch", "64", "--balance", "3,1")
     process = launch(2, Path(__file__).with_name("failing.py"), "split", *arguments)
@@ -309,7 +309,7 @@ def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_pa
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_share_that_does_not_fit_into_memory_is_said_once_with_its_rank(
     launch, dataset: Path, tmp_path: Path
 ) -> None:

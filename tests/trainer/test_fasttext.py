@@ -69,7 +69,7 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
     assert (good.label, bad.label, unread.label) == (1, 0, None)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, alone: Path, tmp_path: Path) -> None:
     found = trained(launch, texts, tmp_path, *STEPS, "--balance", "3,1", ranks=2)
     assert found["rows_of_ranks"][0] > 2 * found["rows_of_ranks"][1]
@@ -97,7 +97,7 @@ def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
     assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "options",
     [
@@ -114,7 +114,7 @@ def test_it_learns_with_each_optimiser_also_in_few_bits_and_from_characters(
     assert found["accuracy"] > found["majority"] + 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_was_stopped_goes_on_with_the_moments_of_its_rows(
     launch: Launch, texts: Path, alone: Path, tmp_path: Path
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_moments_of_its_rows(
         torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_it_learns_rows_that_were_cut_to_a_length_too(launch: Launch, dataset: Path, tmp_path: Path) -> None:
     found = trained(launch, dataset, tmp_path, *STEPS)
     assert found["accuracy"] > found["majority"] + 0.1

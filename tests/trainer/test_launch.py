@@ -228,7 +228,7 @@ def advance(output: Path, lost: str) -> None:
     assert json.loads((output / "summary.json").read_text())["rows_seen"] == 1900
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("how", "lost"),
     [
@@ -245,7 +245,7 @@ def test_a_lost_rank_costs_the_steps_since_the_last_checkpoint(
     advance(tmp_path, lost)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_error_that_comes_again_at_the_same_step_ends_the_run(dataset: Path, tmp_path: Path) -> None:
     running = ranks(dataset, tmp_path, "error-again")
     _, errors = running.communicate(timeout=120)
@@ -255,7 +255,7 @@ def test_an_error_that_comes_again_at_the_same_step_ends_the_run(dataset: Path, 
     assert found.short == "rank 1 failed by KeyError ('what is not there') at step 20"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("how", ["kill", "error"])
 def test_ranks_of_two_machines_are_started_again_together(
     dataset: Path, tmp_path: Path, port: int, how: str, monkeypatch: pytest.MonkeyPatch
@@ -271,7 +271,7 @@ def test_ranks_of_two_machines_are_started_again_together(
     advance(tmp_path, f"rank 1 on i-1 {what}")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_machine_that_waits_for_a_lost_one_can_be_stopped(dataset: Path, tmp_path: Path, port: int) -> None:
     place = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--max-restarts=3")
     first, second = (ranks(dataset, tmp_path, "kill", launcher=(*place, f"--node-rank={node}")) for node in range(2))
@@ -289,7 +289,7 @@ def test_a_machine_that_waits_for_a_lost_one_can_be_stopped(dataset: Path, tmp_p
     second.communicate()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("asked", [0, 1])
 def test_machines_of_which_one_is_asked_to_stop_end_together(
     dataset: Path, tmp_path: Path, port: int, asked: int
@@ -308,7 +308,7 @@ def test_machines_of_which_one_is_asked_to_stop_end_together(
     assert [node.returncode for node in nodes] == [143 if node == asked else 0 for node in range(2)]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_rank_that_takes_longer_to_load_is_waited_for(dataset: Path, tmp_path: Path) -> None:
     running = ranks(dataset, tmp_path, "late")
     _, errors = running.communicate(timeout=120)
@@ -316,7 +316,7 @@ def test_a_rank_that_takes_longer_to_load_is_waited_for(dataset: Path, tmp_path:
     assert len(lines(tmp_path, "start")) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_error_that_all_agree_upon_is_said_once(dataset: Path, tmp_path: Path) -> None:
     running = ranks(dataset, tmp_path, "none", "--global-batch", 1)
     _, errors = running.communicate(timeout=120)

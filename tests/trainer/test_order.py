@@ -64,7 +64,7 @@ def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an
     together_they_take_the_rows_of_one_and_every_row_once_an_epoch(**of)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @settings(max_examples=3000)
 @ranks_of_any_shares
 def test_so_it_is_in_thousands_of_cases(**of: Any) -> None:

@@ -52,7 +52,7 @@ def kill_all(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, dataset: Path, tmp_path: Path) -> None:
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     assert launch(1, "-m", "trainer", "--data", dataset, "--output", undisturbed, *LEARNING).wait(100) == 0
@@ -81,7 +81,7 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     assert rows_seen == [EPOCHS * 1900] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_under_torchrun_a_lost_rank_costs_the_steps_since_the_last_checkpoint(dataset: Path, tmp_path: Path) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1"]
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING, "--slow", "0:8", "1:8"]

@@ -36,7 +36,7 @@ def test_every_model_belongs_to_one_kind_of_task() -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_task_with_two_tables_learns_the_same_on_one_rank_and_on_two(launch: Launch, tmp_path: Path) -> None:
     alone = trained(launch, tmp_path / "1", 1, "--epochs", "6")
     together = trained(launch, tmp_path / "2", 2, "--epochs", "6", "--balance", "3,1")

@@ -70,7 +70,7 @@ def test_three_classes_are_learnt_and_their_confusion_is_kept(trained: Trained, 
     assert found["log_loss"] != found["uncalibrated_log_loss"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_ranks_find_the_confusion_that_one_rank_finds(launch: Launch, tmp_path: Path) -> None:
     program = Path(__file__).with_name("three_classes.py")
     process = launch(2, program, *LEARNING, "--output", tmp_path, "--balance", "3,1")

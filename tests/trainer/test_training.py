@@ -83,7 +83,7 @@ def test_it_learns(alone: Path) -> None:
     assert min(found["f1_negative"], found["f1_positive"], found["balanced_accuracy"]) > 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "options",
     [
@@ -103,7 +103,7 @@ def test_it_learns_ratings_in_few_bits(launch, dataset: Path, alone: Path, tmp_p
     assert (likely.label, unlikely.label) == (1, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ragged_rows_are_learnt_as_the_same_fixed_rows_are(launch, dataset: Path, tmp_path: Path) -> None:
     ragged = tmp_path / "ragged.h5"
     with open_dataset(dataset) as fixed:
@@ -150,7 +150,7 @@ def test_a_slow_rank_gets_clearly_fewer_rows(uneven: Path) -> None:
     assert first > 1.5 * second
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_even_the_first_step_is_nearly_balanced(launch, dataset: Path, tmp_path: Path) -> None:
     # Ranks that sleep are as fast as they are told to be, also where the machine is busy.
     asleep = ("--sleep", "1000", "200", "--epochs", "1", "--record-every", "1")
@@ -239,7 +239,7 @@ def test_the_models_folder_stands_alone(alone: Path) -> None:
     assert config["data"] == {"dataset": summary(alone)["digest"], "rating_steps": 1, "rating_fraction": False}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING]
     first = launch(2, *arguments, "--slow", "0:9", "1:12")
@@ -278,7 +278,7 @@ def long_to_judge(tmp_path_factory: pytest.TempPathFactory, dataset: Path, rows_
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_when_it_goes_on(
     launch, long_to_judge: Path, tmp_path: Path
 ) -> None:
@@ -307,7 +307,7 @@ def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_whe
     assert load_model(tmp_path).about["test"]["accuracy"] == judged["accuracy"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks", [0, 2])
 def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
     launch, dataset: Path, tmp_path: Path, ranks: int
@@ -320,7 +320,7 @@ def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
     assert summary(tmp_path)["accuracy"] == lines(tmp_path, "end")[0]["accuracy"] > 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: Path) -> None:
     process = launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:20", *LEARNING)
     while process.poll() is None and not (tmp_path / "record.jsonl").exists():
@@ -331,7 +331,7 @@ def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: P
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_error_on_all_ranks_is_said_once(launch, tmp_path: Path) -> None:
     process = launch(2, "-m", "trainer", "--data", tmp_path / "none.h5", "--output", tmp_path)
     _, errors = process.communicate(timeout=60)

@@ -114,7 +114,7 @@ NO_ACCOUNT = {
 ABOUT_ONE = (
     ("status", "ours"),
     *(
-        pytest.param(each, marks=pytest.mark.slow)
+        pytest.param(each, marks=pytest.mark.soak)
         for each in (
             ("preprocess", "--deployment", "ours", "--input", "x"),
             ("logs", "ours"),
@@ -165,7 +165,7 @@ def test_a_full_disk_is_reported_and_leaves_no_file(reviews: Path, tmp_path: Pat
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-@pytest.mark.slow
+@pytest.mark.soak
 def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> None:
     how = ("--preset", "reference", "--output", tmp_path, "--json")
     made = shoal("preprocess", "--local", "--input", *REVIEWS, *how)
@@ -181,7 +181,7 @@ def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> 
     assert mean(run["f1_negative"] for run in runs) > 0.35  # seeds differ by up to .08
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_commands_of_the_readme_work_as_they_stand(reviews: Path, tmp_path: Path) -> None:
     block = re.search(r"make setup.*?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert block

@@ -113,7 +113,7 @@ def broken() -> list[str]:
     return list(values)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_broken_parameter_of_the_guard_is_named_and_stops_no_command(before: dict[str, set[str]]) -> None:
     extension, account = broken()
     now = told("status", NAME)

@@ -219,7 +219,7 @@ def test_a_bucket_that_nobody_has_is_one_sentence(tmp_path: Path) -> None:
     assert "127.0.0.1:9" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_words_that_are_all_rare_are_one_sentence(text: Path, tmp_path: Path) -> None:
     done = shoal(*WORDS, "--input", text, "--min-count", "100000", "--output", tmp_path)
     assert done.returncode == 1
@@ -229,7 +229,7 @@ def test_words_that_are_all_rare_are_one_sentence(text: Path, tmp_path: Path) ->
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_port_where_nobody_listens_is_one_sentence_after_a_minute(tmp_path: Path) -> None:
     done = shoal(*WORDS, "--input", "tcp://127.0.0.1:9", "--output", tmp_path)
     assert done.returncode == 1
@@ -237,7 +237,7 @@ def test_a_port_where_nobody_listens_is_one_sentence_after_a_minute(tmp_path: Pa
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

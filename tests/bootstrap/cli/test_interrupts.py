@@ -90,7 +90,7 @@ def test_an_interrupt_while_one_large_gzip_is_read_ends_all_of_it(packed: Path, 
         run.assert_is_gone()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("to_all", [True, False])
 def test_an_interrupt_at_any_moment_ends_everything_and_the_next_run_succeeds(
     packed: Path, tmp_path: Path, to_all: bool

@@ -88,7 +88,7 @@ def test_the_choice_begins_with_one_machine(capsys: pytest.CaptureFixture[str]) 
         )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_this_machine_is_measured_where_that_is_asked_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

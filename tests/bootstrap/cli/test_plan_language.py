@@ -66,7 +66,7 @@ def test_options_that_do_not_go_together(words: tuple[str, ...], said: str, caps
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_here_predicts_another_and_says_whether_this_machine_is_enough(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,7 +42,7 @@ def test_larger_vectors_send_more_and_other_modes_can_be_asked_for(capsys: pytes
     assert small["ways"][1]["bytes_a_step"] < large["ways"][1]["bytes_a_step"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_training_of_one_rank_predicts_more_ranks_of_this_machine(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

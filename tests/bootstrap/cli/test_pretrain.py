@@ -34,7 +34,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("unit", ["tokens", pytest.param("bytes", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("unit", ["tokens", pytest.param("bytes", marks=pytest.mark.soak)])
 def test_plain_text_becomes_a_language_model_and_that_a_classifier(files: Path, unit: str) -> None:
     cache = ("--cache", files / "cache")
     learnt = shoal(
@@ -57,7 +57,7 @@ def test_plain_text_becomes_a_language_model_and_that_a_classifier(files: Path, 
     assert len(labelled.stdout.splitlines()) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_labels_are_not_looked_at_and_malformed_lines_are_told(files: Path) -> None:
     learnt = shoal(
         "pretrain", "--local", "--input", files / "reviews.json", "--output", files / "language", *SMALL,

@@ -23,7 +23,7 @@ def own_temporary_folder(folder: Path) -> str:
     return os.fspath(chosen)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     options = ("--local", "--model", "lstm", "--epochs", "10", "--json")
@@ -58,7 +58,7 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     assert [step for step, _ in curves["test/accuracy"]] == [resumed["steps"]]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     write_reviews(tmp_path / "many.json", texts=60_000)
@@ -98,7 +98,7 @@ def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, 
     assert "Traceback" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     running = subprocess.Popen(

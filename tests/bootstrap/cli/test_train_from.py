@@ -8,7 +8,7 @@ import pytest
 from tests.bootstrap.cli.command import shoal
 from tests.bootstrap.cli.test_pretrain import texts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 def test_a_classifier_goes_on_with_more_reviews(tmp_path: Path) -> None:

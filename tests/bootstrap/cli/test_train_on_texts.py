@@ -93,7 +93,7 @@ OPTIONS = ("train", "--local", "--model", "fasttext", "--buckets", "1000", "--in
 TWO_EPOCHS = ("--epochs", "2", "--batch-size", "64")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_results_of_a_training_are_no_texts_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
@@ -132,7 +132,7 @@ class Run:
         return self.process.returncode, said
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_more_classes_than_a_byte_holds_are_read_learnt_and_predicted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +151,7 @@ def test_more_classes_than_a_byte_holds_are_read_learnt_and_predicted(
     assert [line.split("\t")[0] for line in answers.stdout.splitlines()] == ["class7", "class299"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +174,7 @@ def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repe
     assert list(Path("cache").glob("**/.texts-*/*")) == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_training_that_is_stopped_in_an_epoch_goes_on_with_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +206,7 @@ HEADERS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("name", HEADERS)
 def test_popular_files_go_all_the_way_without_a_name_of_a_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

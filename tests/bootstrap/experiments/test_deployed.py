@@ -24,7 +24,7 @@ from tests.fleet import Fleet
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("node_bucket")
 def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path: Path) -> None:
     fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot(None))
@@ -57,7 +57,7 @@ def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path: Path) -> None
     assert len(names["CommonPrefixes"]) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("node_bucket")
 def test_nodes_learn_a_language_model_and_then_start_from_it(tmp_path: Path) -> None:
     fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot(None))

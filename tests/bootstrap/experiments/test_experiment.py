@@ -69,7 +69,7 @@ def shoal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[i
     return status, printed.out, printed.err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_all_arms_that_can_run_here_are_run_and_compared(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,7 +112,7 @@ class Stopping(Bars):
             raise KeyboardInterrupt
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_stopped_experiment_goes_on_where_it_was(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +138,7 @@ def test_a_stopped_experiment_goes_on_where_it_was(
     assert record.read_bytes() == before
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_preprocessing_is_measured_and_its_datasets_are_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,7 +160,7 @@ def test_preprocessing_is_measured_and_its_datasets_are_removed(
     assert list((tmp_path / "out").rglob("*.h5")) == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_vectors_of_words_are_learnt_from_a_text_that_is_read_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

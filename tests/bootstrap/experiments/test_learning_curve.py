@@ -50,7 +50,7 @@ def test_a_dry_run_shows_the_pretraining_once_and_first(
     assert "pretraining" not in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_all_arms_start_from_one_pretraining_and_make_a_curve(
     asked: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

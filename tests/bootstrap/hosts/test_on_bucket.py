@@ -62,7 +62,7 @@ def until(pattern: str, training: Training) -> None:
     raise AssertionError(f"no {pattern}")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_hosts_train_with_a_bucket_and_no_folder(
     hosts: SshHosts, bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +87,7 @@ def test_hosts_train_with_a_bucket_and_no_folder(
     assert [places_of(each, *places) for each in secrets] == [[], []]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_host_that_cannot_use_the_bucket_is_named_at_once(
     bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
 from tests.secrets import places_of
 from tests.ssh_hosts import SshHosts, ssh_hosts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")

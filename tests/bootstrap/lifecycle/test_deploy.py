@@ -50,7 +50,7 @@ def deployed(person: Person) -> Person:
     return person
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> None:
     resources, created = deployed.resources("pair"), deployed.stack("pair")["CreationTime"]
@@ -60,7 +60,7 @@ def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> No
     assert deployed.stack("pair")["CreationTime"] == created
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_a_topology_of_the_user_is_given_by_its_file(deployed: Person) -> None:
     (deployed.repository / "own").mkdir()
@@ -72,7 +72,7 @@ def test_a_topology_of_the_user_is_given_by_its_file(deployed: Person) -> None:
     assert json.loads(deployed.types("status", "own/pair.yaml", "--json")[0])["deployment"] == "pair"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_an_existing_bucket_is_refused_if_the_present_data_would_be_lost(deployed: Person) -> None:
     (bucket,) = (each["OutputValue"] for each in deployed.stack("pair")["Outputs"] if each["OutputKey"] == "DataBucket")
@@ -91,7 +91,7 @@ def test_an_existing_bucket_is_refused_if_the_present_data_would_be_lost(deploye
         s3.delete_bucket(Bucket="given-instead")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
     resources = deployed.resources("pair")
@@ -106,7 +106,7 @@ def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> N
     assert deployed.resources("pair") == resources
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
     autoscaling = deployed.client("autoscaling")
@@ -119,7 +119,7 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
         autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
     told = deployed.types("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
@@ -131,7 +131,7 @@ def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
     assert json.loads(deployed.types("plan", "pair", "--owner", "ada", "--json")[0])["plans"][0]["refused"] is False
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_plain_cdk_starts_no_node_in_a_zone_without_its_type(deployed: Person) -> None:
     deployed.writes("cluster", PREPROCESSING)
@@ -151,7 +151,7 @@ def test_plain_cdk_starts_no_node_in_a_zone_without_its_type(deployed: Person) -
         assert _cdk(deployed, "destroy", "-c", f"topology={name}", "--force").returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed: Person) -> None:
     others = deployed.resources("pair")
@@ -178,7 +178,7 @@ def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed
     assert deployed.resources("pair") == others
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_an_interrupt_during_the_creation_reports_what_exists(deployed: Person) -> None:
     running = deployed.starts("deploy", "pair", "--deployment", "moment", "--owner", "ada", "--yes")
@@ -220,7 +220,7 @@ def _status(person: Person, deployment: str) -> str | None:
     return next((each["StackStatus"] for each in stacks if each["StackName"] == f"Shoal-{deployment}"), None)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.end_to_end
 def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deployed: Person) -> None:
     deployed.writes("cluster", PREPROCESSING)

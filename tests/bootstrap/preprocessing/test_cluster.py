@@ -166,7 +166,7 @@ def test_steps_continue_when_aws_cannot_be_reached(session) -> None:
     assert there.active_steps(OWN) == {"merge": step}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(session, aws) -> None:
     there, s3 = Cluster(session, aws), session.client("s3")
     own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
@@ -186,7 +186,7 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
     assert there.yarn("application", "-list") == ""
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_job_that_yarn_does_not_end_is_reported_and_the_step_is_cancelled(session, aws) -> None:
     there, launch = Cluster(session, aws), replace(MINE, token="00000001")
     (own,) = there.submit([streaming(f"{OWN}encode", launch)])

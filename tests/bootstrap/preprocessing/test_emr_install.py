@@ -17,7 +17,7 @@ from bootstrap.preprocessing.step_arguments import HARNESS
 from tests.aws import asked_aws
 from tests.fleet import pack_code
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 ROOT = Path(__file__).parents[3]
 

@@ -35,7 +35,7 @@ from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
 from tests.aws import asked_aws
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 ROOT = Path(__file__).parents[3]
 RAW, DATA, LOG = "raw", "data", "log"

@@ -28,7 +28,7 @@ from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, oddly_named
 pytestmark = pytest.mark.usefixtures("aws")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -> None:
     nothing = inventory()
     neighbour = Planter("a-b")
@@ -173,7 +173,7 @@ def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch: py
     assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_resources_of_others_in_the_network_are_deleted_and_those_outside_stay() -> None:
     ec2 = boto3.client("ec2")
     theirs, ours = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"], Planter("host").vpc()
@@ -225,7 +225,7 @@ def test_an_interface_that_another_service_uses_is_named_and_holds_its_network_u
     assert {thing.outcome for thing in sweep("shared", Account(), stuck_seconds=0)} == {DELETED}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_resource_without_a_region_may_belong_to_a_deployment_of_another_region() -> None:
     planter = Planter("twin")
     planter.role()

@@ -149,7 +149,7 @@ def test_a_change_set_that_was_never_executed_is_deleted() -> None:
     assert destroy("reviewed")[0].stack == "deleted"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ctrl_c_reports_that_aws_continues_and_the_next_destroy_follows_it() -> None:
     made = Made("going", {**RESOURCES, **slow.resources(12, to="Delete")}, Capabilities=["CAPABILITY_IAM"])
     assert made.settled() == "CREATE_COMPLETE"
@@ -186,7 +186,7 @@ def test_a_deployment_of_another_region_is_named_and_does_not_count_as_gone() ->
     assert command("destroy", "far", "--yes") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -337,7 +337,7 @@ def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -
     assert destroy("protected")[0].stack == "deleted"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_update_is_waited_for() -> None:
     made = Made("updated", {"Vpc": VPC})
     made.settled()

@@ -154,7 +154,7 @@ def test_whatever_is_denied_each_resource_is_found_or_its_kind_is_unverified(
     assert_found_or_untold(told_by_lists, found)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "and the tagging service"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_whichever_call_is_denied_each_resource_is_found_or_its_kind_is_unverified(

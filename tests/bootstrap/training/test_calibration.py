@@ -31,7 +31,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_SECONDS", 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("brief")
 def test_the_slower_of_two_ranks_has_the_steeper_line(tmp_path: Path) -> None:
     config = TrainConfig(data=Path("none"), output=tmp_path, slow={1: Slowdown(12.0)}, threads=1, hidden=8)
@@ -46,7 +46,7 @@ def test_the_slower_of_two_ranks_has_the_steeper_line(tmp_path: Path) -> None:
     assert rates.evaluation > 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("brief")
 def test_shoal_calibrate_shows_what_a_step_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "dataset.h5"
@@ -81,7 +81,7 @@ def test_shoal_calibrate_shows_what_a_step_takes(tmp_path: Path, capsys: pytest.
     assert "calibrate with as many" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("brief")
 def test_the_rates_of_fasttext_predict_fasttext_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--model", "fasttext", "--optimiser", "sgd", "--buckets", "1000", "--threads", "1")

@@ -43,7 +43,7 @@ def language(tmp_path: Path) -> Path:
     return tmp_path / "language"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_nodes_start_from_a_language_model_that_is_brought_to_them(aws, language: Path, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 2, boot=boot(None))
     given = {"data": "dataset", "output": tmp_path / "out", "start_from": str(language), "epochs": 2}
@@ -63,7 +63,7 @@ def test_nodes_start_from_a_language_model_that_is_brought_to_them(aws, language
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_nodes_go_on_with_a_classifier_and_its_old_data_that_are_brought_to_them(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 1, boot=boot(None))
     write_model(tmp_path / "model", replace(random_model(tuple(WORDS[:9])), stopwords=frozenset()))
@@ -86,7 +86,7 @@ def test_a_file_of_fasttexts_program_is_named_and_a_folder_by_its_files() -> Non
     assert _start(files, folder) == "s3://bucket/runs/one/sets"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_nodes_start_from_word_embeddings_that_are_brought_to_them(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 2, boot=boot(None))
     write_text(str(tmp_path / "vectors.txt"), WordVectors(WORDS[:5], np.eye(5, 12, dtype=np.float32)))

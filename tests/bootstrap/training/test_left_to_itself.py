@@ -110,7 +110,7 @@ class At(Bars):
             self._what()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_secret_is_left_anywhere(
     one: Fleet, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_se
     assert requested_runs(one.deployment).with_ends() == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_who_finds_a_run_that_has_ended_ends_its_nodes_and_has_its_results(one: Fleet, tmp_path: Path) -> None:
     trained(one, configuration(tmp_path / "out"), Wishes(detach=True))
     until(lambda: requested_runs(one.deployment).with_ends()[0][1] is not None)
@@ -146,7 +146,7 @@ def expire() -> None:
     raise ClientError({"Error": {"Code": "400", "Message": "Bad Request"}}, "HeadObject")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("ends", [hang_up, expire])
 def test_a_closed_terminal_and_expired_credentials_end_the_command_alone(
     one: Fleet, tmp_path: Path, ends: Callable[[], None]
@@ -160,7 +160,7 @@ def test_a_closed_terminal_and_expired_credentials_end_the_command_alone(
     assert len(runs(one)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet, tmp_path: Path) -> None:
     config = configuration(tmp_path / "out", epochs=60)
     left = trained(one, config, Wishes(detach=True))
@@ -178,7 +178,7 @@ def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet
     assert len(runs(one)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_launcher_that_is_killed_and_typed_again_makes_one_run(one: Fleet, tmp_path: Path) -> None:
     undisturbed = trained(one, configuration(tmp_path / "undisturbed"))
     chance, output, before = random.Random(5), tmp_path / "out", len(runs(one))
@@ -198,7 +198,7 @@ def test_a_launcher_that_is_killed_and_typed_again_makes_one_run(one: Fleet, tmp
     assert len(runs(one)) == before + 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_training_stops_with_a_checkpoint_before_it_costs_more_and_says_what_is_left(
     one: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -268,7 +268,7 @@ class Screen(Bars):
                 rank.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: TrainConfig) -> None:
     with Screen(kills=1) as screen:
         summary = train_here(config, ranks=2, bars=screen)
@@ -285,7 +285,7 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
     assert len(set(screen.stages)) == 2  # of as many rows after a restart
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_bad_dataset_is_reported_before_ranks_start(config: TrainConfig) -> None:
     config.data.write_text("hello")
     with pytest.raises(DataError, match=r"dataset\.h5 is not an HDF5 file"), Bars() as bars:

@@ -116,7 +116,7 @@ class Reclaimer(Bars):
             boto3.client("ec2").terminate_instances(InstanceIds=[self.reclaimed])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_node_that_aws_reclaims_costs_no_step_of_the_run(aws, tmp_path: Path) -> None:
     two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
     slow = {0: Slowdown(30.0), 1: Slowdown(30.0)}
@@ -173,7 +173,7 @@ class Throttle(Bars):
             raise KeyboardInterrupt
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_node_that_is_much_slower_than_its_kind_is_named_and_replaced(aws, tmp_path: Path) -> None:
     two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=1_000_000, threads=1, global_batch=1024)
@@ -216,7 +216,7 @@ class KilledAgents:
                 self.killed += 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_agents_that_are_killed_at_random_moments_change_nothing(aws, tmp_path: Path) -> None:
     two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "one", epochs=12, balance="off", threads=1, seed=3)

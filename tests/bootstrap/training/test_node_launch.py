@@ -349,7 +349,7 @@ def test_what_was_stopped_or_is_to_be_trained_anew_is_not_followed(launch: NodeL
     assert not forced.found
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_of_two_launchers_at_once_one_begins_the_run_and_the_other_follows_it(nodes: list[GpuNode]) -> None:
     first = Fleet().deployment
     for number in range(50):

@@ -120,7 +120,7 @@ def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -
         return train_on(one.deployment, config, DATASET, bars)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_second_ctrl_c_ends_the_command_and_reports_what_continues(aws, person, tmp_path, how) -> None:
     person.presses = ["AWS has not answered since", "the ranks are asked to stop as soon as AWS answers"]
@@ -132,7 +132,7 @@ def test_a_second_ctrl_c_ends_the_command_and_reports_what_continues(aws, person
     assert "--auto-scaling-group-name fleet-" in person.said[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_ctrl_c_while_aws_is_away_stops_the_ranks_when_it_is_back(aws, person, tmp_path) -> None:
     person.presses = ["AWS has not answered since"]
     person.then = lambda: threading.Timer(0, person.server.resume).start()

@@ -86,7 +86,7 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
     assert written(b"begun anew\n") == b"begun anew\n"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("share", ["nfs", None])
 def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     aws, tmp_path: Path, share: str | None
@@ -171,7 +171,7 @@ def keys() -> set[str]:
     return {each["Key"] for each in found if not each["Key"].startswith("nodes/")}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_calibration_starts_the_nodes_once_and_leaves_nothing_in_the_bucket(
     aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from tests.trainer.embeddings import made_text
 from trainer.embeddings.stream_rows import load_start
 from trainer.output.run_files import STREAM
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.soak]
 
 LINES = [line.encode() for line in made_text.lines(15_000)]
 WORDS = 12 * len(LINES)

@@ -14,7 +14,7 @@ from tests.corpus.stream.sender import Sender
 from tests.processes import rank_processes
 from tests.trainer.embeddings import made_text
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.soak]
 
 TEXT = "\n".join(made_text.lines(3_000)) + "\n"
 AHEAD = 3

@@ -107,7 +107,7 @@ def trained(deployment: Deployment, config: TrainConfig, bars: Bars | None = Non
         return train_on(deployment, config, SETTINGS, shown)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_readers_leave_a_growing_prefix_to_the_ranks_and_the_vectors_come_back(
     with_readers: Fleet, tmp_path: Path
 ) -> None:
@@ -146,7 +146,7 @@ class Impatient(Bars):
             raise KeyboardInterrupt
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_stopped_run_goes_on_in_its_stream_although_that_ended_with_the_nodes(
     with_readers: Fleet, tmp_path: Path
 ) -> None:
@@ -165,7 +165,7 @@ def test_a_stopped_run_goes_on_in_its_stream_although_that_ended_with_the_nodes(
     assert starts[-1]["from_step"] == stopped["rows_seen"] // LEARNING["global_batch"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_reader_whose_source_fails_ends_the_run_with_its_sentence(with_readers: Fleet, tmp_path: Path) -> None:
     s3 = boto3.client("s3")
 
@@ -182,7 +182,7 @@ def test_a_reader_whose_source_fails_ends_the_run_with_its_sentence(with_readers
     assert "/mnt/share" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_node_that_reads_and_is_lost_leaves_its_readers_to_the_others(with_readers: Fleet, tmp_path: Path) -> None:
     deployment = deployed(with_readers)
 
@@ -217,7 +217,7 @@ def test_a_node_that_reads_and_is_lost_leaves_its_readers_to_the_others(with_rea
     assert len(starts) >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_without_nodes_that_read_the_first_that_trains_does_and_what_it_read_is_removed(
     aws: EmbeddedAws, tmp_path: Path
 ) -> None:
@@ -305,7 +305,7 @@ def test_what_is_predicted_of_text_that_keeps_coming_has_the_dollars_of_readers(
     assert "nobody has measured how long --model skipgram takes; its nodes cost $0." in bars.notes[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_experiment_learns_on_the_deployment_of_each_arms_topology(with_readers: Fleet, tmp_path: Path) -> None:
     text = "s3://my-texts/news/book.txt"
     boto3.client("s3").put_object(Bucket=TEXTS, Key="news/book.txt", Body="\n".join(made_text.lines(3000)).encode())

@@ -16,7 +16,7 @@ def test_mutated_lines_are_read_as_the_oracle_reads_them(tmp_path: Path) -> None
     assert max(fuzz(0, 20_000, tmp_path)) >= 20_000
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_millions_of_mutated_lines_are_read_as_the_oracle_reads_them() -> None:
     command = [sys.executable, "-m", "tests.corpus.reading.fuzz", f"--lines={LINES}"]
     running = [

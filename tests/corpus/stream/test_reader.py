@@ -234,7 +234,7 @@ def test_a_source_that_is_too_fast_waits_itself(tmp_path: Path) -> None:
         assert memory[-1] - memory[0] < 50 << 20
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_six_hours_of_a_folder_that_grows_take_no_more_memory_than_the_first_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,7 +313,7 @@ def test_a_signal_ends_a_reader_which_writes_no_half_part(tmp_path: Path, number
     assert not (stream / "reader-0" / "error.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2))
 def test_a_reader_that_is_killed_again_and_again_loses_nothing_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -114,7 +114,7 @@ def test_a_share_of_an_unknown_kind_is_reported(boot, reports):
     assert reports()[identifier]["log"].splitlines() == ["SHARE_KIND is 'nsf', but must be efs, nfs or none"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed(boot, reports, code, upload):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -123,7 +123,7 @@ def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed
     assert reports()[identifier]["state"] == "ready", console
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_agent_runs_after_the_first_boot_and_is_started_again_when_it_dies(
     boot, reports, code, wheels, client, eventually
 ):

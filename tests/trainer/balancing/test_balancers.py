@@ -340,7 +340,7 @@ def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, eve
     assert_comes_back(steps, stall, every)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @settings(max_examples=30)
 @given(st.integers(1, 200), *STALLS)
 def test_a_rank_that_stalls_for_long_comes_back(steps: int, stall: float, every: int) -> None:

@@ -59,7 +59,7 @@ def test_a_rate_of_nearly_nothing_leaves_its_answers(launch: Launch, base: Path,
         assert other.probabilities == pytest.approx(one.probabilities, abs=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_it_is_the_same_on_two_ranks_and_when_it_was_stopped(
     launch: Launch, base: Path, data: Path, tmp_path: Path
 ) -> None:

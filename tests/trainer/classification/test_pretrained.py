@@ -91,13 +91,13 @@ def test_a_classifier_is_made_of_it_and_answers_as_it_was_tested(tuned: Path, la
     assert sum(hits) / len(hits) == pytest.approx(summary(tuned)["accuracy"], abs=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_ranks_tune_what_one_tunes(launch: Launch, data: Path, language: Path, tuned: Path, tmp_path: Path) -> None:
     run(launch, 2, data, tmp_path, "--from", language, *TUNING, "--balance", "3,1")
     assert losses(tmp_path) == pytest.approx(losses(tuned), rel=5e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_is_stopped_goes_on_with_the_same_words(
     launch: Launch, data: Path, language: Path, tuned: Path, tmp_path: Path
 ) -> None:

@@ -133,7 +133,7 @@ def test_a_model_of_the_program_answers_as_there(
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
 @pytest.mark.parametrize("options", [{"wordNgrams": 2}, {"wordNgrams": 2, "minn": 3, "maxn": 6}], ids=str)
-@pytest.mark.slow
+@pytest.mark.soak
 def test_real_reviews_get_the_same_answers(fasttext: Any, tmp_path: Path, options: dict[str, Any]) -> None:
     reviews = [
         (row["overall"], " ".join(row.get("reviewText", "").split("\n")))

@@ -80,7 +80,7 @@ def test_it_learns_and_its_model_says_where_it_comes_from(tuned: Path, encoder: 
     assert "AutoModelForSequenceClassification" in card
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("options", [("--balance", "3,1"), ("--exchange", "ddp")], ids=["uneven", "ddp"])
 def test_two_ranks_tune_what_one_tunes(
     launch: Launch, data: Path, encoder: Path, tuned: Path, tmp_path: Path, options: tuple[str, ...]
@@ -89,13 +89,13 @@ def test_two_ranks_tune_what_one_tunes(
     assert losses(tmp_path) == pytest.approx(losses(tuned), rel=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_tuned_model_is_an_encoder_to_start_from(launch: Launch, data: Path, tuned: Path, tmp_path: Path) -> None:
     run(launch, 0, data, tmp_path, "--from", f"hf:{tuned / 'model'}", "--epochs", "1", "--threads", "1")
     assert summary(tmp_path)["accuracy"] == pytest.approx(summary(tuned)["accuracy"], abs=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been(
     launch: Launch, data: Path, encoder: Path, tuned: Path, tmp_path: Path
 ) -> None:

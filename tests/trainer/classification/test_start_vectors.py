@@ -99,7 +99,7 @@ def told(output: Path, kind: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["kind"] == kind]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_on_two_ranks_starts_from_them_and_says_for_how_many_words(launch, dataset: Path, tmp_path: Path) -> None:
     vectors = written(tmp_path / "vectors.txt", load_data(dataset).vocabulary[:30])
     output = tmp_path / "out"
@@ -113,7 +113,7 @@ def test_a_run_on_two_ranks_starts_from_them_and_says_for_how_many_words(launch,
     assert json.loads((output / "model" / "config.json").read_text())["settings"]["embedding"] == 5
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_file_that_is_not_there_ends_all_ranks_with_one_sentence(launch, dataset: Path, tmp_path: Path) -> None:
     start = ("-m", "trainer", "--data", dataset, "--output", tmp_path / "out", *LEARNING)
     running = launch(2, *start, "--embeddings", tmp_path / "none.bin")
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_there_ends_all_ranks_with_one_sentence(launch, datas
     assert "Traceback" not in errors.partition("trainer: cannot read")[0]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_resumed_run_needs_the_file_no_more(launch, dataset: Path, tmp_path: Path) -> None:
     vectors = written(tmp_path / "vectors.txt", load_data(dataset).vocabulary)
     output = tmp_path / "out"

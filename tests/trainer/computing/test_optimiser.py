@@ -82,7 +82,7 @@ def test_no_step_of_adagrad_waits_for_a_number_from_the_device() -> None:
     assert own.state()["steps.0"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_rank_does_not_wait_for_torchs_compiler_to_be_imported(tmp_path: Path, dataset: Path) -> None:
     told = "import runpy, sys; runpy.run_module('trainer', run_name='__main__', alter_sys=True)"
     asks = (

@@ -72,7 +72,7 @@ def test_a_full_memory_is_no_lost_peer(kind: type[RuntimeError]) -> None:
         raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_rank_that_is_left_says_so_and_ends(launch, dataset: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])

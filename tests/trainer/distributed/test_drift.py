@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ranks_that_round_otherwise_have_the_same_weights_after_each_epoch_and_that_is_said_once(
     launch, dataset: Path, tmp_path: Path
 ) -> None:

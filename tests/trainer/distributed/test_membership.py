@@ -57,7 +57,7 @@ def wait(running: "subprocess.Popen[str]", until: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_machines_join_a_run_and_leave_it_and_it_goes_on(dataset: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -20,7 +20,7 @@ ROWS, COLUMNS, PUSHES = (11, 6), 3, 40
 """As the program has them."""
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_all_ranks_end_with_the_sum_of_all_pushes(launch: Launch, tmp_path: Path, ranks: int) -> None:
     process = launch(ranks, PROGRAM, tmp_path, SHOAL_SECRET="s")
@@ -42,7 +42,7 @@ def all_have_the_sum(folder: Path, ranks: int) -> None:
         assert ranks > 1 or each["most"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_rank_whose_rows_are_lost_is_told_in_a_sentence(launch: Launch, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -56,7 +56,7 @@ def test_a_rank_whose_rows_are_lost_is_told_in_a_sentence(launch: Launch, tmp_pa
     assert said.endswith("restart with --resume")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_another_user_who_knows_the_ports_of_a_run_executes_nothing_in_it(tmp_path: Path) -> None:
     """The stranger is verified: against torch.distributed.rpc, or a store of torchrun's own, it makes the folder."""
     tmp_path.chmod(0o755)

@@ -61,7 +61,7 @@ print(torch.get_num_threads())
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ranks_share_the_cores_that_they_may_use_unless_told_how_many_threads():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

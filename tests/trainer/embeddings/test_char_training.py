@@ -49,7 +49,7 @@ def test_words_that_stand_together_become_similar_and_unseen_ones_like_those_the
     assert np.allclose(encoder.vectors(vectors.words), vectors.matrix, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("options", [("--balance", "3,1"), ("--balance", "3,1", "--exchange", "ddp")])
 def test_two_ranks_learn_what_one_learns(
     launch: Launch, text: Path, alone: Path, tmp_path: Path, options: tuple[str, ...]
@@ -59,14 +59,14 @@ def test_two_ranks_learn_what_one_learns(
     assert summary(tmp_path)["loss"] == pytest.approx(summary(alone)["loss"], rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_both_exchanges_bring_the_same(launch: Launch, text: Path, tmp_path: Path) -> None:
     for exchange in ("rows", "ddp"):
         train(launch, 2, text, tmp_path / exchange, "--balance", "off", "--epochs", "1", "--exchange", exchange)
     assert losses(tmp_path / "ddp") == pytest.approx(losses(tmp_path / "rows"), abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_is_stopped_goes_on_exactly(launch: Launch, text: Path, alone: Path, tmp_path: Path) -> None:
     arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING]
     first = launch(0, *arguments, "--slow", "0:5")

@@ -52,9 +52,9 @@ def train(launch: Launch, ranks: int, text: Path, output: Path, *options: Any) -
     ("model", "ranks", "mode"),
     [
         ("skipgram", 0, "sync"),
-        pytest.param("skipgram", 2, "average:5", marks=pytest.mark.slow),
-        pytest.param("skipgram", 2, "async:5", marks=pytest.mark.slow),
-        pytest.param("char-lstm", 0, "sync", marks=pytest.mark.slow),
+        pytest.param("skipgram", 2, "average:5", marks=pytest.mark.soak),
+        pytest.param("skipgram", 2, "async:5", marks=pytest.mark.soak),
+        pytest.param("char-lstm", 0, "sync", marks=pytest.mark.soak),
     ],
 )
 def test_the_defaults_learn_from_text_without_an_end(
@@ -64,7 +64,7 @@ def test_the_defaults_learn_from_text_without_an_end(
     assert found["loss"] < 0.8 * UNTRAINED
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_learns_from_as_many_words_as_it_is_asked_for_also_where_parts_are_not_full(
     launch: Launch, tmp_path: Path
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_run_learns_from_as_many_words_as_it_is_asked_for_also_where_parts_are
     assert not found["stopped"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_says_why_it_has_ended_before_its_words(launch: Launch, endless: Path, tmp_path: Path) -> None:
     found = train(launch, 0, endless, tmp_path, *OPTIONS["skipgram"], "--words", "1000000")
     assert found["words_seen"] == 160_000
@@ -91,7 +91,7 @@ def test_a_run_says_why_it_has_ended_before_its_words(launch: Launch, endless: P
     assert expected in notes
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("begun", [False, True], ids=["no text yet", "text for a vocabulary"])
 def test_a_run_ends_on_time_and_on_request_also_where_its_source_is_silent(
     launch: Launch, tmp_path: Path, begun: bool
@@ -124,7 +124,7 @@ def _notes(process: int, number: signal.Signals) -> bool:
     return bool(int(status["SigCgt"], 16) >> (number - 1) & 1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(("model", "mode"), [("skipgram", "sync"), ("skipgram", "average:5"), ("char-lstm", "sync")])
 def test_words_that_come_later_get_embeddings_too(launch: Launch, tmp_path: Path, model: str, mode: str) -> None:
     later = [line.replace("word", "later") for line in made_text.bursts(4_000, seed=1)]

@@ -76,7 +76,7 @@ def test_words_that_stand_together_become_similar(alone: Path) -> None:
     assert vectors.words == read_vectors(str(alone / "model" / "vectors.txt")).words
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("options", [(), ("--optimiser", "adam", "--learning-rate", "0.01")])
 def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tmp_path: Path, options: Any) -> None:
     one = trained(launch, 0, text, tmp_path / "1", *options)
@@ -87,7 +87,7 @@ def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tm
     assert 24 * ROW < two["bytes_a_step"] < 2 * 24 * ROW + 200  # most centres and contexts, and what ranks tell
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("mode", ["average:5", "async:3"])
 def test_ranks_that_take_steps_by_themselves_learn_about_as_much(
     launch: Launch, text: Path, alone: Path, pairs: Path, tmp_path: Path, mode: str
@@ -112,7 +112,7 @@ def test_a_run_begins_with_a_note_on_ranks_that_meet_too_seldom(text: Path, tmp_
     assert "average:20 on 8 ranks each takes its steps without knowing 140 steps of the others" in note
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("mode", ["sync", "average:5", "async:3"])
 def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
     launch: Launch, text: Path, alone: Path, tmp_path: Path, mode: str

@@ -65,7 +65,7 @@ def test_a_run_whose_last_step_was_not_saved_is_saved_at_its_end(
     assert [line["step"] for line in lines(tmp_path, "checkpoint")] == [STEPS]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("part", ["validation", "test"])
 def test_a_run_that_is_stopped_after_its_last_step_goes_on_to_the_same_end(
     train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str

@@ -98,7 +98,7 @@ def test_two_ranks_whose_shares_change_learn_what_one_learns(
     assert summary(tmp_path)["loss"] == pytest.approx(summary(alone)["loss"], rel=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_ranks_send_only_the_words_that_a_sampled_step_touches(launch: Launch, data: Path, tmp_path: Path) -> None:
     values = {"samples": 4, "epochs": 1, "global-batch": 2, "bptt": 3, "direction": "forward", "train-share": 0.2}
     sampled = [word for name, value in {**values, "learning-rate": 3e-3}.items() for word in (f"--{name}", value)]
@@ -107,7 +107,7 @@ def test_two_ranks_send_only_the_words_that_a_sampled_step_touches(launch: Launc
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_is_stopped_goes_on_exactly_on_another_number_of_ranks(
     launch: Launch, data: Path, alone: Path, tmp_path: Path
 ) -> None:

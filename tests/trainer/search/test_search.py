@@ -65,7 +65,7 @@ def test_what_is_chosen_is_trained_as_if_it_had_been_given(launch: Launch, texts
     assert summary(given)["accuracy"] == told["accuracy"] > told["majority"] + 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_search_that_is_stopped_goes_on_without_the_trials_that_it_made(
     launch: Launch, texts: Path, tmp_path: Path
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_search_that_is_stopped_goes_on_without_the_trials_that_it_made(
     assert (tmp_path / "model" / "config.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_run_that_follows_is_stopped_and_goes_on_with_what_was_chosen(
     launch: Launch, texts: Path, tmp_path: Path
 ) -> None:
@@ -114,7 +114,7 @@ def test_the_run_that_follows_is_stopped_and_goes_on_with_what_was_chosen(
     assert summary(tmp_path)["steps"] > before["steps"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ranks_search_together(launch: Launch, texts: Path, tmp_path: Path) -> None:
     ended(launch, 2, *SEARCH, "--data", texts, "--output", tmp_path, "--minutes", "0.3")
     told = summary(tmp_path)
