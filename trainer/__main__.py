@@ -51,7 +51,7 @@ def main() -> int:
     try:
         with (
             _report_errors(here=first_here),
-            join_process_group(config.threads_of_rank) as ranks,
+            join_process_group(config.threads) as ranks,
             _report_errors(here=ranks.is_first),
         ):
             train(config, ranks)

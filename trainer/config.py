@@ -103,16 +103,10 @@ class TrainConfig(
                 f"--embeddings is what a model of texts starts from, and --model {self.model} is none; leave it out"
             )
         self._check_start(kind)
-        if self.exchange == "ddp" and not kind.has_small_tables:
+        if self.sleep and not kind.can_sleep:
             raise TrainingError(
-                f"--exchange ddp sends whole tables of vectors, and those of --model {self.model} are too large for "
-                f"that; leave it out, or take {_any_of(lambda model: model.has_small_tables)}"
-            )
-        if self.sleep and (not kind.can_sleep or self.exchange == "ddp"):
-            raise TrainingError(
-                f"--sleep goes with {_any_of(lambda model: model.can_sleep)} and --exchange rows: such ranks "
-                "would send nothing of the tables of other models, and ddp sends while it computes; leave it out, or "
-                "take these"
+                f"--sleep goes with {_any_of(lambda model: model.can_sleep)}: such ranks would send nothing of the "
+                "tables of other models; leave it out, or take that"
             )
 
     def _check_start(self, kind: Model) -> None:

@@ -25,7 +25,6 @@ from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.computing.sleeping import SleepingComputer
 from trainer.config import TrainConfig
 from trainer.distributed import drift, failures
-from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange, StepReport
 from trainer.distributed.ranks import Ranks, Stop
 from trainer.distributed.traffic import bytes_a_step
@@ -85,10 +84,9 @@ class Trainer:
         # The gradients of this rank, their sum over the ranks, and the split of each step.
         self.slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
         self.timer = step_timer(ranks.device, slowed=ranks.rank in config.slow or bool(config.sleep))
-        self.own_compute = task.gradient_computer(self.timer)
+        self.compute = task.gradient_computer(self.timer)
         if config.sleep:
-            self.own_compute = SleepingComputer(self.own_compute, rate=config.sleep[ranks.rank], timer=self.timer)
-        overlapping = config.exchange == "ddp"
+            self.compute = SleepingComputer(self.compute, rate=config.sleep[ranks.rank], timer=self.timer)
         self.exchange = GradientExchange(
             task.model,
             task.tables,
@@ -96,12 +94,6 @@ class Trainer:
             clip_norm=config.clip_norm,
             bits=config.gradient_bits,
             sparse_tables=task.sparse_tables,
-            summed=overlapping,
-        )
-        self.compute = (
-            SummingComputer(self.own_compute, timer=self.timer, bits=config.gradient_bits)
-            if overlapping
-            else self.own_compute
         )
         self.sends_touched_rows = self.exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
         with clock.during(Activity.RATES):
@@ -137,7 +129,7 @@ class Trainer:
         """Rows per second of every rank."""
         slowness = self.slowdown.at(self.steps_done)
         return measure_initial_rates(
-            self.own_compute, self.optimiser, self.config, total=self.order.size(0), slowness=slowness
+            self.compute, self.optimiser, self.config, total=self.order.size(0), slowness=slowness
         )
 
     @property
@@ -339,7 +331,7 @@ class Trainer:
             with self.clock.during(Activity.RATES):
                 self.throughput.add_final_rates(
                     measure_own_rates(
-                        self.own_compute,
+                        self.compute,
                         self.optimiser,
                         self.config,
                         split=self.balancer.split(self.order.size(0)),

@@ -32,8 +32,6 @@ class Model:
     256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
     has_modes: bool = False
     """Ranks can learn apart, too (`--mode`)."""
-    has_small_tables: bool = False
-    """Ranks can send whole tables of vectors (`--exchange ddp`)."""
     can_sleep: bool = False
     has_known_rates: bool = False
     """The catalogue of instance types has the rates of GPUs in it."""
@@ -53,7 +51,6 @@ MODELS: Mapping[str, Model] = {
         about="an LSTM",
         module="trainer.classification.models.lstm",
         settings=_OF_THE_LSTM,
-        has_small_tables=True,
         can_sleep=True,
         has_known_rates=True,
     ),
@@ -77,7 +74,6 @@ MODELS: Mapping[str, Model] = {
     ENCODER: Model(
         about="a Transformer encoder such as BERT, which --from hf:... names",
         module="trainer.classification.models.encoder",
-        has_small_tables=True,
     ),
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",
@@ -91,7 +87,6 @@ MODELS: Mapping[str, Model] = {
         task=("trainer.embeddings.char_task", "CharacterEmbedding"),
         learns="words",
         rows_of_a_step=(8, 8),
-        has_small_tables=True,
     ),
     "awd-lstm": Model(
         about="an AWD-LSTM that predicts the next word or byte",

@@ -32,7 +32,6 @@ _MAY_CHANGE = frozenset(
         "cache",
         "threads",
         "trust_network",
-        "exchange",
         "gradient_bits",
         "precision",
         "preset",

@@ -1,6 +1,5 @@
 """The flat counts of tasks become the published counts; contradictions show that some were lost or doubled."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -146,7 +146,7 @@ class GradientComputer:
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """The sum of losses and gradients over pieces: one per thread at a time, each with short and long rows."""
         size = self.piece_rows or max(1, len(numbers))
-        scale = self.scale(of)
+        scale = loss_scale(self._precision, of)
         loss, sums = None, []
         means: list[list[Means]] = [[] for _ in self.sparse_tables]
         for start in range(0, len(numbers), size):
@@ -205,18 +205,6 @@ class GradientComputer:
             means[place].append(each)
         timer.end_phase(BACKWARD)
         return Piece(loss.detach(), gradients, means)
-
-    def scaled_loss(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """These rows' part of a global batch's mean loss, times `scale(of)`, as `backward` takes it: a scalar. Without
-        rows it is zero, and still depends on every parameter."""
-        if not len(numbers):
-            return torch.stack([parameter.sum() for parameter in self.model.parameters()]).sum() * 0.0
-        assert self._loss_of is not None
-        return self._loss_of(self.model, numbers, step, self._timer) / of * self.scale(of)
-
-    def scale(self, of: int) -> float:
-        """The factor of the loss of a global batch of `of` rows, by which its gradients have to be divided."""
-        return loss_scale(self._precision, of)
 
     def _take_less(self, rows: int) -> None:
         """From now on compute in pieces of half of `rows`, which did not fit."""

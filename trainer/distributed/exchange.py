@@ -1,15 +1,13 @@
 """What ranks send each other at a step, in one all-reduce: gradients, loss, compute times, requests to stop or save.
 
-torch's DistributedDataParallel is not used, for three reasons. It averages over ranks, which is wrong for unequal
-shares unless every loss is scaled by the world size. It reduces inside `backward()`, so a rank's own compute time
-cannot be separated from its wait for other ranks. It sends whole embedding tables, which are most of the parameters,
-although a small batch touches only a fraction of their rows.
+Of a table it carries only the rows that the global batch touches. This is why torch's DistributedDataParallel is not
+used: it sends whole tables, which are most of the parameters, although a batch touches a fraction of their rows. Every
+rank knows the rows, because every rank knows the whole global batch. All other gradients are zero on all ranks, so the
+result is the same. Of a table so large that finding those rows would cost more than asking, each rank sends what its
+own gradient is made of (row_exchange.py).
 
-Here the all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
-`backward()`, and of a table it carries only the rows that the global batch touches. Every rank knows these rows,
-because every rank knows the whole global batch. All other gradients are zero on all ranks, so the result is the same.
-Of a table so large that finding those rows would cost more than asking, each rank sends what its own gradient is made
-of (row_exchange.py).
+The all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
+`backward()`, so that a rank's own compute time is known apart from its wait for other ranks.
 
 Reports are read one step late, so that a GPU's host never waits for the step that it has just queued. All ranks must
 read them at the same point: otherwise they would split the next batch differently.
@@ -89,28 +87,22 @@ class GradientExchange:
         clip_norm: float = 0.0,
         bits: int = 32,
         sparse_tables: Sequence[Tensor] = (),
-        summed: bool = False,
     ) -> None:
         """Also give every rank the parameters, and the masks of dropout, of rank 0.
 
         `tables`: the parameters (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients
         to this; 0: never. `timer`: this rank's times, which all ranks are sent. `bits`: 16 to send gradients in half
         precision, 32 to send them as they are. `sparse_tables`: those whose gradients have touched rows alone
-        (row_gradients.py); each rank knows only its own. `summed`: the gradients are summed already (ddp.py), and only
-        what ranks report is.
+        (row_gradients.py); each rank knows only its own.
         """
-        self._bits = 32 if summed else bits
+        self._bits = bits
         self._timer = timer
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
-        self._summed = list(model.parameters()) if summed else []
-        self._summed_bytes = sum(each.nbytes for each in self._summed) * bits // 32
         self.traffic = Traffic()
-        self._tables, self._sparse = [] if summed else list(tables), list(sparse_tables)
+        self._tables, self._sparse = list(tables), list(sparse_tables)
         self._dense = [
-            each
-            for each in model.parameters()
-            if not any(each is other for other in (*tables, *sparse_tables, *self._summed))
+            each for each in model.parameters() if not any(each is other for other in (*tables, *sparse_tables))
         ]
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
@@ -123,7 +115,7 @@ class GradientExchange:
 
     def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
         """Whether it is cheaper to send only the rows (m,) that batches like this one touch in each table."""
-        if self._summed or self._ranks == 1:
+        if self._ranks == 1:
             return False
         return all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
 
@@ -170,10 +162,7 @@ class GradientExchange:
                 if means:
                     means = self._of_ranks(means, flat[-len(own_counts) * self._ranks :])
         self._timer.end_phase(ALL_REDUCE)
-        # All gradients that are not zero: those that were sent, or that were summed before.
-        flat[-len(tail) + _NORM] = self._finish(
-            list(map(_gradient, self._summed)) if self._summed else [flat[: -len(tail)]], means
-        )
+        flat[-len(tail) + _NORM] = self._finish([flat[: -len(tail)]], means)
         *gradients, tail = torch.split(flat, [part.numel() for part in parts])
         for parameter, gradient in zip(self._dense, gradients[: len(self._dense)], strict=True):
             parameter.grad = gradient.view_as(parameter)
@@ -224,7 +213,7 @@ class GradientExchange:
     def _add_up(self, flat: Tensor, others: int) -> None:
         """Replace `flat` (gradients, then `others` other numbers) by its sum over ranks."""
         if self._bits == 32:
-            self.traffic.add_sum(self._summed_bytes + flat.nbytes, self._ranks)
+            self.traffic.add_sum(flat.nbytes, self._ranks)
             dist.all_reduce(flat, op=dist.ReduceOp.SUM)
             return
         gradients, rest = flat[:-others], flat[-others:]

@@ -164,25 +164,6 @@ class ComputeOptions(Section):
         default=None,
         must=from_1_to(1024),
     )
-    exchange: str = option(
-        "how ranks add up their gradients. rows: after each step's computing, and of tables only the rows that the "
-        "batch touches; ddp: by torch's DistributedDataParallel, which sends whole tables, but while the rest is "
-        "computed, with one thread a rank",
-        default="rows",
-        choices=("rows", "ddp"),
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.exchange == "ddp" and self.threads not in (None, 1):
-            raise TrainingError(
-                f"--threads is {self.threads}, but a rank has one thread with --exchange ddp; leave out one of them"
-            )
-
-    @property
-    def threads_of_rank(self) -> int | None:
-        """The CPU threads of a rank; None: as many as there are cores for it."""
-        return 1 if self.exchange == "ddp" else self.threads
 
 
 @dataclass(frozen=True, kw_only=True)

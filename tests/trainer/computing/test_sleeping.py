@@ -53,7 +53,6 @@ def test_the_rates_survive_their_command_line() -> None:
         (["--sleep", "0"], "--sleep is [0.0], but must be a rate above 0 for each rank"),
         (["--sleep", "inf"], "must be a rate above 0 for each rank"),
         (["--sleep", "9", "--model", "fasttext"], "--sleep goes with --model lstm"),
-        (["--sleep", "9", "--exchange", "ddp"], "and --exchange rows"),
     ],
 )
 def test_what_cannot_sleep_is_refused(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,6 @@ from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing.threads import Threads
-from trainer.distributed.ddp import SummingComputer
 from trainer.distributed.exchange import GradientExchange
 
 SETTINGS = {
@@ -63,14 +62,12 @@ def gradients(
     timer: StepTimer,
     *,
     by_word: bool = True,
-    ddp_bits: int | None = None,
 ) -> torch.Tensor:
     model.zero_grad()
-    words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None or ddp_bits else 2)
-    alone = text_gradients(
+    words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
+    compute = text_gradients(
         model, rows, loss=LOSS, device=torch.device("cpu"), words=words, timer=timer, threads=threads
     )
-    compute = SummingComputer(alone, timer=timer, bits=ddp_bits) if ddp_bits else alone
     everything = np.arange(64)
     if exchange is None:
         timer.begin(64)
@@ -85,7 +82,7 @@ def gradients(
         exchange.reduce(
             step=0,
             size=64,
-            touched=[rows.ids(everything, SETTINGS["words"])] if by_word and not ddp_bits else None,
+            touched=[rows.ids(everything, SETTINGS["words"])] if by_word else None,
             loss=loss,
             rows=split[rank],
             stop=rank == 1,
@@ -102,31 +99,6 @@ def of_one_process(model: Classifier, rows: TextRows) -> dict[float, torch.Tenso
 def deviation(found: torch.Tensor, expected: torch.Tensor) -> float:
     """The largest, relative to the largest gradient."""
     return float((found - expected).abs().max() / expected.abs().max())
-
-
-def summed_by_ddp(rows: TextRows) -> dict[str, float]:
-    """The deviations of gradients that DistributedDataParallel sums."""
-    found = {}
-    for dtype in (torch.float32, torch.float64):
-        alone, shared = new_model(dtype, seed=0), new_model(dtype, seed=dist.get_rank())
-        expected = of_one_process(alone, rows)
-        for split, clip_norm, bits in itertools.product(SPLITS, (0.0, CLIP_NORM), (32, 16)):
-            timer = StepTimer()
-            exchange = GradientExchange(shared, [], timer=timer, clip_norm=clip_norm, bits=bits, summed=True)
-            for _ in range(3):  # from the second step on buckets are in the order in which gradients are ready
-                found_here = gradients(shared, rows, split, exchange, clip_norm, timer, ddp_bits=bits)
-            report = exchange.drain()
-            assert report is not None
-            assert report.stop
-            assert report.is_complete
-            assert (report.seconds > 0).all()
-            assert not report.pieces.any()
-            worst = torch.tensor([deviation(found_here, expected[clip_norm])])
-            dist.all_reduce(worst, op=dist.ReduceOp.MAX)
-            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'} by ddp in {bits}"
-            found[name.removeprefix("torch.")] = float(worst)
-            found[f"{name.removeprefix('torch.')}, bytes"] = exchange.traffic.bytes / exchange.traffic.steps
-    return found
 
 
 def main() -> None:
@@ -153,8 +125,6 @@ def main() -> None:
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
             name += f" in {bits}" if by_word else " of all words"
             found[name.removeprefix("torch.")] = float(worst)
-    found |= summed_by_ddp(rows)
-    found["float64, bytes"] = sum(parameter.nbytes for parameter in shared.parameters())
     for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
         for parameter in shared.parameters():
             parameter.grad = torch.full_like(parameter, gradient)
