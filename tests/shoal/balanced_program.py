@@ -6,7 +6,6 @@ Its argument is a JSON object of what is done. It writes the losses of all steps
 import json
 import os
 import sys
-import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +18,24 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
-from shoal.balance import BalancedBatches, Step
+from shoal.balance import BalancedBatches, Step, batches
 
 ROWS = 1000
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+class PlayedClock:
+    """The clock by which this rank's steps are timed: it shows the seconds that the rank is said to compute, however
+    busy the machine is."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+CLOCK = PlayedClock()
 
 
 @dataclass(kw_only=True)
@@ -32,7 +45,7 @@ class Asked:
     output: str
     epochs: int = 2
     slow: list[float] = field(default_factory=list)
-    """Seconds that each rank sleeps for each of its rows."""
+    """Seconds that each rank computes for each of its rows; without them nothing is measured."""
     workers: int = 0
     own_all_reduce: bool = False
     accumulate: int = 1
@@ -84,7 +97,7 @@ class Program:
         waits = isinstance(self.model, DistributedDataParallel) and not sends
         with self.model.no_sync() if waits else nullcontext():  # type: ignore[operator]
             loss = binary_cross_entropy_with_logits(self.model(inputs), labels)
-            time.sleep(self.asked.slow[RANK] * step.rows if self.asked.slow else 0.0)
+            CLOCK.now += self.asked.slow[RANK] * step.rows if self.asked.slow else 0.0
             scaled = self.scaler.scale(loss * step.loss_scale / self.asked.accumulate)
             overflows = self.asked.scaled and step.number == 2 and RANK == WORLD - 1
             (scaled * float("inf") if overflows else scaled).backward()  # type: ignore[no-untyped-call]
@@ -119,6 +132,7 @@ class Program:
 
 def main(asked: dict[str, Any]) -> None:
     torch.set_num_threads(1)
+    batches.time = CLOCK
     if WORLD > 1:
         dist.init_process_group("gloo")
     program = Program(Asked(**asked))
