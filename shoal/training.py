@@ -10,7 +10,6 @@ from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.loading import load_model as read_model
 from trainer.classification.program_export import program_line
 from trainer.config import TrainConfig, configured, default_model
-from trainer.start_model import start_options
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -85,7 +84,7 @@ def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: An
     """
     from bootstrap.training.sources.dataset import DatasetSource
 
-    given = start_options({**default_model(options), **options})
+    given = {**default_model(options), **options}
     return _trained(DatasetSource(str(data)), configured({**given, "data": Path(data), "output": Path(output)}), ranks)
 
 

@@ -142,18 +142,6 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
 
 
 @pytest.mark.soak
-def test_a_job_goes_on_with_a_model_of_this_machine_beside_old_rows(person: Person, data: Path, tmp_path: Path) -> None:
-    command = ("--deployment", "managed", "--data", str(data), "--old-data", str(data), "--epochs", "1", "--force")
-    before = trained(person, "--local", "--data", str(data), "--output", str(tmp_path / "before"))
-    start = ("--from", str(tmp_path / "before"), "--output", str(tmp_path / "run"))
-    said, _ = person.types("train", *command, *start, "--json")
-    assert json.loads(said)["accuracy"] >= before["accuracy"] - 0.1
-    run = json.loads(said)["run"].rstrip("/").rpartition("/")[2]
-    attached = json.loads(person.types("attach", "managed", run, "--json", "--output", str(tmp_path / "a"))[0])
-    assert attached["accuracy"] == json.loads(said)["accuracy"]
-
-
-@pytest.mark.soak
 def test_what_a_job_cannot_do_is_one_sentence(person: Person, data: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "managed", "--output", str(tmp_path / "run"), "--data", str(data), *MODEL)
     _, said = person.types(*command, "--keep", status=1)

@@ -16,7 +16,6 @@ from trainer.command_line import parse_arguments
 from trainer.distributed import failures
 from trainer.distributed.failures import FailureKind
 from trainer.rank_errors import RankError
-from trainer.start_model import start_options
 
 
 class _ReportedError(Exception):
@@ -43,7 +42,7 @@ def _report_errors(*, here: bool) -> Iterator[None]:
 
 
 def main() -> int:
-    config = parse_arguments(complete=start_options)
+    config = parse_arguments()
     from trainer.distributed.ranks import join_process_group
     from trainer.start import train
 

@@ -1,7 +1,7 @@
 """The options of a training run on a command line, by argparse."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -86,11 +86,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def parse_arguments(
-    arguments: Sequence[str] | None = None, complete: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
-) -> TrainConfig:
-    """The configuration of a command line, whose options `complete` gets, by name, and returns with what follows from
-    them; wrong use ends the process with status 2, as argparse does."""
+def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
+    """The configuration of a command line; wrong use ends the process with status 2, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="python -m trainer",
         description="Train a sentiment model on a dataset. Started by torchrun, it runs on all ranks; without, on one.",
@@ -100,7 +97,7 @@ def parse_arguments(
     add_arguments(parser)
     asked = parser.parse_args(arguments)
     try:
-        return from_args(argparse.Namespace(**complete(vars(asked))), endless=_is_endless(asked.data))
+        return from_args(asked, endless=_is_endless(asked.data))
     except (DataError, TrainingError) as error:
         parser.error(str(error))
 

@@ -10,10 +10,8 @@ from typing import Any
 
 from common.errors import TrainingError
 from common.options import Option
-from trainer.encoder_address import PREFIX
 from trainer.options.classifier_options import ClassifierOptions
 from trainer.options.embedding_options import EmbeddingOptions
-from trainer.options.language_options import LanguageOptions
 from trainer.options.optimisation_options import OptimisationOptions
 from trainer.options.presets import (
     MODEL_DEFAULTS,
@@ -35,7 +33,7 @@ from trainer.options.run_options import (
     OutputOptions,
 )
 from trainer.options.section import option, options, shown_options
-from trainer.registry import AUTO, ENCODER, MODELS, Model, models_that
+from trainer.registry import AUTO, MODELS, Model, models_that
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -60,7 +58,6 @@ class TrainConfig(
     ModelOptions,
     ClassifierOptions,
     EmbeddingOptions,
-    LanguageOptions,
     OptimisationOptions,
     BalanceOptions,
     ComputeOptions,
@@ -102,28 +99,11 @@ class TrainConfig(
             raise TrainingError(
                 f"--embeddings is what a model of texts starts from, and --model {self.model} is none; leave it out"
             )
-        self._check_start(kind)
         if self.sleep and not kind.can_sleep:
             raise TrainingError(
                 f"--sleep goes with {_any_of(lambda model: model.can_sleep)}: such ranks would send nothing of the "
                 "tables of other models; leave it out, or take that"
             )
-
-    def _check_start(self, kind: Model) -> None:
-        if (self.model == ENCODER) != (self.start_from or "").startswith(PREFIX):
-            raise TrainingError(
-                f"--model {ENCODER} and --from {PREFIX}... go together: that names the encoder that it starts from"
-            )
-        if self.start_from is None and self.model == "pretrained":
-            raise TrainingError("--model pretrained starts from a language model; name it by --from")
-        if self.start_from is not None and not kind.module:
-            raise TrainingError(f"--from names a model, which does not go with --model {self.model}; leave out --model")
-        if self.start_from is not None and self.embeddings is not None:
-            raise TrainingError("--from and --embeddings are both what a model starts from; give one of them")
-        if self.freeze and self.model != "pretrained":
-            raise TrainingError("--freeze leaves the layers of a language model as they are; name it by --from")
-        if self.old_data is not None and self.start_from is None:
-            raise TrainingError("--old-data is learnt again by a classifier that goes on; name it by --from")
 
     @property
     def search_seconds(self) -> float:
@@ -138,18 +118,13 @@ class TrainConfig(
 
 _OF_THE_SEARCH: Mapping[str, Any] = {"group": ModelOptions.title, "advanced": False}
 """How `--minutes` is shown where it is about a search, and not about a stream."""
-_SECTIONS = {"classes": ClassifierOptions, "words": EmbeddingOptions, "language": LanguageOptions}
-_SHARED = {
-    "classes": (),
-    "words": ("embedding", "hidden", "layers"),
-    "language": ("embedding", "vocabulary", "hidden", "layers", "dropout", "embedding_dropout", "word_dropout"),
-}
-"""Options of classifiers that other kinds of learning have, too."""
+_SECTIONS = {"classes": ClassifierOptions, "words": EmbeddingOptions}
+_SHARED = {"classes": (), "words": ("embedding", "hidden", "layers")}
+"""Options of classifiers that models of words have, too."""
 
 
 def options_for(learns: str, *, auto: bool = False) -> list[Option]:
-    """The options of a run that learns `classes`, `words` or `language` (registry.py), or searches for a classifier
-    (`auto`)."""
+    """The options of a run that learns `classes` or `words` (registry.py), or searches for a classifier (`auto`)."""
     others = {each.name for kind, section in _SECTIONS.items() if kind != learns for each in options(section)}
     others -= {*_SHARED[learns], *(("minutes",) if auto else ())}
     models = tuple(name for name, model in MODELS.items() if model.learns == learns and (auto or name != AUTO))
@@ -192,17 +167,15 @@ def _any_of(holds: Callable[[Model], object]) -> str:
 
 
 def chosen_model(given: Mapping[str, Any]) -> str:
-    """The model that the options which were `given` ask for, themselves, by --from or by a preset."""
-    if given.get("start_from") is not None:
-        given = {"model": "pretrained", **given}
+    """The model that the options which were `given` ask for, themselves or by a preset."""
     model: str = {**PRESETS.get(given.get("preset", ""), {}), **given}.get("model", TrainConfig.model)
     return model
 
 
 def default_model(given: Mapping[str, Any]) -> dict[str, str]:
     """What a person who has `given` these options trains: a model that is searched for, unless they name one,
-    themselves, by --from or by a preset."""
-    return {} if {"model", "preset", "start_from"} & given.keys() else {"model": AUTO}
+    themselves or by a preset."""
+    return {} if {"model", "preset"} & given.keys() else {"model": AUTO}
 
 
 def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfig:
@@ -216,8 +189,6 @@ def configured(given: Mapping[str, Any], *, endless: bool = False) -> TrainConfi
         if one in values:
             values.setdefault(other, None)
     model, preset = chosen_model(values), values.pop("preset", None)
-    if values.get("start_from") is not None:
-        values["model"] = model
     if model == AUTO:
         if preset is not None:
             raise TrainingError(f"--preset {preset} has a model of its own; leave out --model {AUTO}, or --preset")

@@ -215,7 +215,6 @@ class Trainer:
         task, order, progress, timer, step = self.task, self.order, self.progress, self.timer, self.steps_done
         size = order.size(progress.step)
         split = self.balancer.split(size)
-        frozen = task.frozen_groups(step / self.steps)
         task.begin_step(step, split)
         timer.begin(int(split[self.ranks.rank]))
         rows = order.batch(progress.epoch, progress.step)  # (global batch,)
@@ -236,7 +235,7 @@ class Trainer:
             stop=self.stop.made,
             save=self.ranks.is_first and self.checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
         )
-        self.optimiser.step(rate, frozen=frozen)
+        self.optimiser.step(rate)
         timer.end_phase(UPDATE)
         self.throughput.add_own_rows(len(own))
         progress.step += 1

@@ -22,13 +22,12 @@ class Model:
     settings: tuple[str, ...] = ()
     """Of a model of texts: the options that it is built from."""
     learns: str = "classes"
-    """What it learns: `classes` of texts; embeddings of `words`, from a stream of text; or `language`, to predict
-    text."""
+    """What it learns: `classes` of texts; or embeddings of `words`, from a stream of text."""
     reads_whole_texts: bool = False
     rows_follow_texts: bool = False
     """By SGD it takes few rows a step, fewer of longer texts (`sgd_batch`)."""
     rows_of_a_step: tuple[int, int] = (0, 0)
-    """Of a model of words or of language, on a CPU and on a GPU. Where steps are short, calls take most of their time.
+    """Of a model of words, on a CPU and on a GPU. Where steps are short, calls take most of their time.
     256 rows of skip-gram learn much less, 64 a little (docs/training.md)."""
     has_modes: bool = False
     """Ranks can learn apart, too (`--mode`)."""
@@ -41,9 +40,6 @@ _OF_THE_LSTM = ("embedding", "vocabulary", "hidden", "layers", "pooling", "dropo
 
 AUTO = "auto"
 """What stands for the model that a search finds."""
-
-ENCODER = "encoder"
-"""The model that is built from files of Hugging Face's library besides its settings."""
 
 MODELS: Mapping[str, Model] = {
     AUTO: Model(about="the one that does best on training rows held out, with its settings, found in --minutes"),
@@ -66,15 +62,6 @@ MODELS: Mapping[str, Model] = {
         module="trainer.classification.models.both",
         settings=(*_OF_THE_LSTM, "ngrams", "buckets"),
     ),
-    "pretrained": Model(
-        about="the LSTM of a language model, which --from names",
-        module="trainer.classification.models.pretrained",
-        settings=("embedding", "hidden", "layers", "direction", "output_weights", "dropout", "embedding_dropout"),
-    ),
-    ENCODER: Model(
-        about="a Transformer encoder such as BERT, which --from hf:... names",
-        module="trainer.classification.models.encoder",
-    ),
     "skipgram": Model(
         about="skip-gram with negative sampling, an embedding of each word",
         task=("trainer.embeddings.skipgram_task", "SkipGramEmbedding"),
@@ -88,17 +75,10 @@ MODELS: Mapping[str, Model] = {
         learns="words",
         rows_of_a_step=(8, 8),
     ),
-    "awd-lstm": Model(
-        about="an AWD-LSTM that predicts the next word or byte",
-        task=("trainer.pretraining.task", "Language"),
-        learns="language",
-        rows_of_a_step=(32, 128),
-        has_known_rates=True,
-    ),
 }
 
 
-COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed", "language": "pretrain"}
+COMMANDS: Mapping[str, str] = {"classes": "train", "words": "embed"}
 """The command of each kind of learning."""
 
 
@@ -109,4 +89,3 @@ def models_that(holds: Callable[[Model], object]) -> tuple[str, ...]:
 
 CLASSIFIERS = models_that(lambda model: model.module)
 WORD_MODELS = models_that(lambda model: model.learns == "words")
-LANGUAGE_MODELS = models_that(lambda model: model.learns == "language")

@@ -13,7 +13,7 @@ from common.errors import TrainingError
 from common.options import flag
 from trainer.computing.optimiser import learning_rate
 from trainer.config import TrainConfig
-from trainer.options.presets import OF_THE_RUN, OF_THE_START
+from trainer.options.presets import OF_THE_RUN
 from trainer.order import steps_per_epoch
 from trainer.output.run_files import CHECKPOINTS
 
@@ -59,8 +59,6 @@ def resumed_config(
     # Only the beginning of a run reads what it starts from.
     if config.embedding is None:
         config = replace(config, embedding=made["embedding"])
-    if config.start_from is not None:
-        config = replace(config, **{name: made[name] for name in OF_THE_START if name in made})
     _require_same(state, config, digest)
     notes = [
         f"continuing with {_as_option(name, getattr(config, name))}; it was {value}"

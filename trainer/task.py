@@ -85,8 +85,6 @@ class Task(ABC, Generic[DataT]):
     sparse_tables: Sequence[Tensor] = ()
     """Parameters (rows, columns) so large that nothing may take as long as all of their rows: their gradients have the
     touched rows alone (computing/row_gradients.py). All parameters in neither have gradients everywhere."""
-    rate_groups: Sequence[tuple[Sequence[Tensor], float]] = ()
-    """Groups of parameters, each with its share of the learning rate; none: tables have --word-rate, others 1."""
     precision: str
     """The precision of the layers."""
 
@@ -118,22 +116,11 @@ class Task(ABC, Generic[DataT]):
 
     def optimiser(self, config: TrainConfig) -> Optimiser:
         """A new optimiser for the model."""
-        return Optimiser(
-            self.model,
-            self.tables,
-            self.optimisation(config),
-            sparse_tables=self.sparse_tables,
-            groups=self.rate_groups,
-        )
+        return Optimiser(self.model, self.tables, self.optimisation(config), sparse_tables=self.sparse_tables)
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:
         """The learning rate of a step of `size` rows, of `steps` in the whole run; asked before its gradients."""
         return learning_rate(config, step, steps, size)
-
-    def frozen_groups(self, done: float) -> int:  # noqa: ARG002
-        """How many of the `rate_groups`, from the last one on, stand still in a step; `done` is the share of the run's
-        steps before it."""
-        return 0
 
     @abstractmethod
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:

@@ -16,8 +16,8 @@ from infra import addresses, parts, topology
 from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, STREAM, SUMMARY, VECTOR_FILES
 
 SETS = "sets/"
-"""Where a run has files of the machine that launched it: the sets on which word embeddings are evaluated, or the
-language model from which a classifier starts."""
+"""Where a run has files of the machine that launched it: the sets on which word embeddings are evaluated, and the
+vectors from which a classifier starts."""
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> int:
     """Run `shoal attach`."""
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.cli import embed, pretrain, train
+    from bootstrap.cli import embed, train
     from bootstrap.training.attaching import attach, chosen, is_of_jobs
     from trainer.registry import MODELS
 
@@ -43,7 +43,7 @@ def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> 
     output = output or Path("results") / wanted.run
     with sole_writer(output), Bars(unit="row") as bars:
         result, config = attach(deployment, wanted, output, bars)
-    rows = {"classes": train.rows, "words": embed.word_rows, "language": pretrain.rows}[MODELS[config.model].learns]
+    rows = {"classes": train.rows, "words": embed.word_rows}[MODELS[config.model].learns]
     summary(result, rows(result, config.output), as_json=as_json)
     return exit_status(result)
 

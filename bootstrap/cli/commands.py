@@ -27,7 +27,6 @@ COMMANDS = (
     "deploy",
     "preprocess",
     "train",
-    "pretrain",
     "embed",
     "attach",
     "stop",

@@ -8,7 +8,6 @@ from bootstrap.cli.output import percent, table
 from common.display import plural
 from experiments.plans.prices import total_dollars
 from experiments.records.comparing import warnings
-from experiments.results.learning_curve import CurvePoint, learning_curve, lines_of
 from trainer.options.embedding_options import PIP_COSINE, SIMILARITY
 
 if TYPE_CHECKING:
@@ -27,10 +26,10 @@ def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPric
     yield f"{plan.file.name}: {plan.file.experiment.about}"
     yield ""
     rows = [
-        (run.called, str(run.repeat), _minutes(price.seconds), _dollars(price.dollars), price.basis)
+        (run.arm.name, str(run.repeat), _minutes(price.seconds), _dollars(price.dollars), price.basis)
         for run, price in prices
     ]
-    if retired := {run.called: price.retired for run, price in prices if price.retired}:
+    if retired := {run.arm.name: price.retired for run, price in prices if price.retired}:
         yield "AWS starts none of these arms any more, which run on the embedded AWS alone; the others are of today:"
         yield from (f"  {name}: {', '.join(types)}" for name, types in retired.items())
         yield ""
@@ -54,7 +53,6 @@ def dry_content(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPr
         "runs": [
             {
                 "arm": run.arm.name,
-                "pretrains": run.pretrains,
                 "repeat": run.repeat,
                 "folder": str(run.folder),
                 "seconds": price.seconds._asdict() if price.seconds else None,
@@ -101,34 +99,8 @@ def lines(found: "ExperimentResult") -> Iterator[str]:
     cells = zip(names, *(cells for _, cells in shown), remarks, strict=True)
     yield table(list(cells), ["arm", *(head for head, _ in shown), ""], right=range(1, len(shown) + 1), ruled=True)
     yield ""
-    yield from _curve_lines(learning_curve(found))
     yield from _warnings(found)
     yield f"A report of all runs: shoal report {found.folder}"
-
-
-def _curve_lines(points: Sequence[CurvePoint]) -> Iterator[str]:
-    """Accuracy by labels, a line for each amount of text to pretrain on."""
-    if not points:
-        return
-    labels = sorted({point.labels for point in points})
-    rows = []
-    for name, own in lines_of(points).items():
-        by_labels = {point.labels: percent(point.accuracy) for point in own}
-        seconds, first = [point.seconds for point in own], own[0]
-        spent = "" if first.pretraining_dollars is None else dollars(first.pretraining_dollars)
-        rows.append(
-            [
-                name,
-                *(by_labels.get(each, "") for each in labels),
-                f"{first.pretraining_seconds:,.1f}" if first.tokens else "",
-                f"{min(seconds):,.1f} to {max(seconds):,.1f}",
-                spent,
-            ]
-        )
-    heads = ("pretrained on", *(f"{each:,}" for each in labels), "seconds of that", "then of training", "cost of that")
-    yield "Accuracy by labels:"
-    yield table(rows, heads, right=range(1, len(heads)), ruled=True)
-    yield ""
 
 
 def _word_columns(arms: Sequence["ArmResult"]) -> list[tuple[str, Sequence[str]]]:
@@ -156,7 +128,6 @@ def content(found: "ExperimentResult") -> dict[str, Any]:
         "target": found.target.model_dump(exclude_none=True) if found.target else None,
         "baseline": list(found.baseline),
         "arms": [_arm_content(arm) for arm in found.arms],
-        **({"learning_curve": [vars(point) for point in curve]} if (curve := learning_curve(found)) else {}),
         "warnings": _warnings(found),
     }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli import plan_language, plan_words, plan_work
+from bootstrap.cli import plan_words, plan_work
 from bootstrap.cli.command import Converted, command, complete_topology, option, typed_options
 from bootstrap.cli.figures import read_size
 from bootstrap.cli.input_options import NOTES, READING
@@ -34,8 +34,8 @@ _DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
     "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
     "what training on so many rows takes and costs, and with --raw-bytes also their preprocessing; with --like it "
     "looks at your reviews for both; with --all it tells which topology to take. With --words it predicts how fast "
-    "word embeddings are learnt in each mode, and from when several GPUs beat one; with --tokens what pretraining a "
-    "language model takes. It says where one machine is enough.",
+    "word embeddings are learnt in each mode, and from when several GPUs beat one. It says where one "
+    "machine is enough.",
     epilog="""\
 \b
 Examples:
@@ -46,7 +46,6 @@ Examples:
   shoal plan starter --rows 21300000 --rates results/starter-rates
   shoal plan --local --rows 200000 --epochs 5 --rates results/rates
   shoal plan embeddings-4x1gpu --words 100000000 --embedding 200
-  shoal plan --all --tokens 250M --preset medium --spot
 
 The exit status is 1 if a deployment would be refused, or nothing fits.
 """,
@@ -70,7 +69,6 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
 @like_options(_DATA)
 @plan_words.word_options
-@plan_language.language_options
 @option("--rows", group=_DATA, type=click.IntRange(min=1), metavar="N", help="rows of the dataset: distinct texts")
 @option(
     "--raw-bytes",
@@ -85,14 +83,14 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
     type=click.IntRange(min=1),
     default=10,
     metavar="E",
-    help="passes over the training rows (default: 10, with --words 5, and with --tokens the preset's or 6)",
+    help="passes over the training rows (default: 10, with --words 5)",
 )
 @option(
     "--global-batch",
     group=_DATA,
     type=click.IntRange(min=1),
     metavar="ROWS",
-    help="rows a step (default: 1024, and with --local 256; with --tokens the preset's, or 128, and with --local 32)",
+    help="rows a step (default: 1024, and with --local 256)",
 )
 @option(
     "--rates",
@@ -152,7 +150,6 @@ def run(
 ) -> int:
     """Run `shoal plan`."""
     typed = typed_options(ctx)
-    plan_language.check_options(asked, typed)
     plan_words.check_options(asked, list(typed), topologies)
     if asked["words"] is None:
         plan_work.check_options(ctx, topologies)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli import plan_language
 from bootstrap.cli.command import MOST_RANKS, Callback, option
 from bootstrap.cli.output import show, table
 from common.display import plural
@@ -193,8 +192,7 @@ class WordWork:
 def check_options(asked: dict[str, Any], typed: Sequence[str], topologies: Sequence[str]) -> None:
     """Raise UsageError for options that do not go together."""
     if asked["words"] is None:
-        allowed = plan_language.SHARED if plan_language.is_asked(asked) else ()
-        if needless := [name for name in _OWN if name in typed and name not in allowed]:
+        if needless := [name for name in _OWN if name in typed]:
             raise UsageError(f"--{needless[0].replace('_', '-')} goes with --words, the text to learn vectors from")
         return
     if needless := [name for name in _OTHERS if name in typed]:

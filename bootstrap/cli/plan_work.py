@@ -1,4 +1,4 @@
-"""The work that `shoal plan` predicts (--rows, --like, --tokens): on topologies, on all of them, or on this machine."""
+"""The work that `shoal plan` predicts (--rows, --like): on topologies, on all of them, or on this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli import like, plan_language
-from bootstrap.cli.command import typed_options
+from bootstrap.cli import like
 from bootstrap.cli.output import show
 from common.errors import UsageError
 
@@ -32,7 +31,7 @@ class Work:
     """What is to be predicted."""
 
     rows: tuple[int, int, int]
-    """At least, in the middle, and at most; of a language model's text the tokens."""
+    """At least, in the middle, and at most."""
     raw_bytes: tuple[float, float, float] | None
     """None: the dataset is there already."""
     epochs: int
@@ -44,7 +43,6 @@ class Work:
     model: "GpuModel"
     costs: "DatasetCosts"
     """Of the dataset."""
-    of_language: bool = False
     upload_mbit: float | None = None
 
     def on(self, topology: "Topology") -> "Prediction":
@@ -96,8 +94,6 @@ class Work:
         from experiments.forecast.cluster import UPLOAD
 
         topology = found.topology
-        if self.of_language and topology.training:
-            yield from self._language_notes(found)
         if self.extent and not _makes_datasets(topology):
             yield f"{topology.name} has no cluster to preprocess with, so the dataset is taken to be there already."
         minutes = topology.guard.idle_minutes
@@ -110,20 +106,10 @@ class Work:
             yield f"The readers of {topology.name} do not count: they start for a training on a stream alone."
         if compared := self._compare(topology):
             yield compared.sentence()
-        if self.rates is None and topology.training and not self.of_language:
+        if self.rates is None and topology.training:
             yield (
                 "To predict the training by rates of these GPUs, type: shoal calibrate --deployment NAME --output DIR, "
                 "and then this command with --rates DIR."
-            )
-
-    def _language_notes(self, found: "Prediction") -> Iterator[str]:
-        (seconds,) = [stage.seconds.middle for stage in found.stages if stage.name == "train"]
-        yield f"{self.epochs * self.rows[1] / seconds:,.0f} tokens a second, of {self.epochs * self.rows[1]:,}."
-        if self._of_gpus is None:
-            yield (
-                "Measured: what share of its peak one H200 reaches with four models, and prices on demand, which are "
-                "listed. Assumed: the same share of other GPUs' peaks in 16 bits, a sum over the ranks that nothing "
-                "hides, and what is called not measured."
             )
 
     def lines(self) -> Iterator[str]:
@@ -140,50 +126,34 @@ def check_options(ctx: click.Context, topologies: Sequence[str]) -> None:
     """Raise UsageError for options that do not go together, before anything is looked at."""
     asked = ctx.params
     like.check_options(ctx)
-    some = asked["rows"] is not None or bool(asked["like"]) or plan_language.is_asked(asked)
+    some = asked["rows"] is not None or bool(asked["like"])
     needed = "raw_bytes", "global_batch", "rates", "upload_mbit"
     if not some and (asked["spot"] or any(asked[name] for name in needed)):
         raise UsageError(
             "--raw-bytes, --global-batch, --rates, --upload-mbit and --spot go with the work to predict; give its "
-            "--rows, --like or --tokens"
+            "--rows or --like"
         )
     if asked["local"] and (topologies or asked["every"] or not (some and asked["rates"])):
         raise UsageError("a training on this machine is predicted by --local --rows N --rates DIR, and no topology")
     if asked["every"] and (topologies or not some):
-        raise UsageError("--all compares all topologies for --rows N, --like or --tokens; give these, and no topology")
+        raise UsageError("--all compares all topologies for --rows N or --like; give one of these, and no topology")
     if not asked["every"] and (asked["measure"] or asked["max_price"] is not None or asked["max_hours"] is not None):
         raise UsageError("--measure, --max-price and --max-hours go with --all")
-    if asked["every"] and plan_language.is_asked(asked) and (asked["measure"] or asked["rates"]):
-        raise UsageError("--measure and, with --all, --rates go with reviews: with --tokens leave them out")
     if some and not (topologies or asked["every"] or asked["local"]):
-        raise UsageError("--rows, --like and --tokens go with topologies; name them, or compare all by --all")
+        raise UsageError("--rows and --like go with topologies; name them, or compare all by --all")
 
 
 def read_work(ctx: click.Context) -> Work | None:
     """The work to predict; None where none is named. Raises DataError for reviews that cannot be used, and
     ExperimentError for --rates that cannot."""
     asked = ctx.params
-    if asked["rows"] is None and not asked["like"] and not plan_language.is_asked(asked):
+    if asked["rows"] is None and not asked["like"]:
         return None
     from experiments.forecast.gpu_rates import LstmClassifier
-    from experiments.forecast.preprocessing import WHOLE_TEXTS, WORD_BYTES
+    from experiments.forecast.preprocessing import WHOLE_TEXTS
     from experiments.forecast.rates import read_rates
 
     rates = read_rates(asked["rates"]) if asked["rates"] else None
-    if plan_language.is_asked(asked):
-        found = plan_language.read_language_work(asked, typed_options(ctx), rates)
-        return Work(
-            rows=(found.tokens,) * 3,
-            raw_bytes=None,
-            epochs=found.epochs,
-            global_batch=found.global_batch,
-            spot=asked["spot"],
-            rates=rates,
-            model=found.model,
-            costs=replace(WHOLE_TEXTS, row_bytes=WORD_BYTES),
-            of_language=True,
-            upload_mbit=asked["upload_mbit"],
-        )
     extent = like.read_extent(ctx) if asked["like"] else None
     if extent:
         low, middle, high = (max(1, round(rows)) for rows in extent.rows)
@@ -259,7 +229,7 @@ def show_choice(work: Work, limits: Mapping[str, float | None], *, measure: bool
             able.append(work.on(chosen))
     found = fitting(able, **limits)
     front = pareto_front(found)
-    machines = [] if work.of_language else plans(work.works()[1], _REGION, here=here, rates=work.rates)
+    machines = plans(work.works()[1], _REGION, here=here, rates=work.rates)
     alone = best(fitting(machines, **limits))
     text = [*work.lines(), *(predicted.machine_lines(alone, found, here) if alone else [])]
     text += predicted.choice_lines(found, len(able)) if found else [_nothing_fits(able)]

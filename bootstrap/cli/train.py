@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
@@ -41,7 +40,6 @@ from jobs.job_settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import TrainConfig, default_model, options_for
 from trainer.output.run_files import MODEL, finished_model
-from trainer.start_model import Kind, StartModel, find_start_model
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -76,9 +74,6 @@ Examples:
       --test-input test.csv --output results/model
       on whole texts, without preprocessing; a second run finds what the first
       one read. With --dry-run: shows how they are read
-  shoal train --local --data results/new/dataset.h5 --from results/model \\
-      --old-data results/data/dataset.h5 --output results/model-2
-      goes on with a classifier on new reviews, beside some of the old ones
   shoal train --deployment fasttext --model fasttext \\
       --input s3://reviews/yelp --output results/model
       on texts that the nodes read from S3, within the topology's inputs
@@ -127,12 +122,10 @@ def run(
     **options: Any,
 ) -> int:
     """Run `shoal train`."""
-    start = _start_model(ctx, options["start_from"], options["old_data"])
-    source = _source(typed_options(ctx), options, data, start, local=target is None)
+    source = _source(typed_options(ctx), options, data, local=target is None)
     if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")
-    defaults = start.options if start else default_model(typed_options(ctx))
-    config = config_of(ctx, defaults)
+    config = config_of(ctx, default_model(typed_options(ctx)))
     if dry_run:
         with scale_suggested(ctx.obj):
             _show_preview(source, config, as_json=as_json)
@@ -144,40 +137,7 @@ def run(
     return exit_status(result)
 
 
-def _start_model(ctx: click.Context, address: str | None, old_data: str | None) -> StartModel | None:
-    """The model from which the training starts, if it does: one that is not there, or an old dataset that does not go
-    with it, is told before anything costs money. Raises UsageError for typed options that are its own; a file of
-    options that a run has left has them, too."""
-    if address is None:
-        return None
-    require_s3(address, old_data)
-    start = find_start_model(address)
-    if old_data is not None:
-        _require_old_data(old_data, start)
-    typed = [name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    if own := [name for name in start.layers if name in typed]:
-        raise UsageError(f"{flag(own[0])} is that of the {start.kind.value} that --from names; leave it out")
-    if "model" in typed and ctx.params["model"] != start.model:
-        raise UsageError(f"{address} is a {start.kind.value}, which goes with --model {start.model}; leave out --model")
-    return start
-
-
-def _require_old_data(address: str, start: StartModel) -> None:
-    from bootstrap.training.sources.dataset import opened_dataset
-
-    if start.kind is not Kind.CLASSIFIER:
-        raise UsageError(f"--old-data is learnt again by a classifier that goes on, and {start.folder} is none")
-    with opened_dataset(address) as dataset:
-        if dataset.settings.words != start.words:
-            raise UsageError(
-                f"--old-data {address} was made by the rule of words '{dataset.settings.words}', and {start.folder} "
-                f"reads by '{start.words}'; give the dataset that it has learnt from"
-            )
-
-
-def _source(
-    typed: dict[str, Any], options: dict[str, Any], data: str | None, start: StartModel | None, *, local: bool
-) -> "Source":
+def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *, local: bool) -> "Source":
     """A dataset, or the texts to read, and what their ratings mean. Raises UsageError for options without texts to
     which they belong."""
     if not any(options[name] for name in _FILES):
@@ -214,7 +174,6 @@ def _source(
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
         by_jobs=True,
-        **({"words": start.words} if start else {}),
     )
 
 

@@ -92,8 +92,7 @@ class Here:
     def price(self, run: PlannedRun, config: TrainConfig, source: Source, size: DatasetSize | None) -> RunPrice:
         """By the arm's finished runs, by the rates of ranks that sleep, or by runs that were made before."""
         assert run.arm.local is not None
-        others = [run.folder] if run.pretrains else run.folder.parent.glob("*")
-        took = [seconds for folder in others if (seconds := _launch_seconds(folder))]
+        took = [seconds for folder in run.folder.parent.glob("*") if (seconds := _launch_seconds(folder))]
         if took:
             expected = Estimate.about(median(took), _OFF)
             return RunPrice(seconds=expected, dollars=_FREE, basis="the finished runs of this arm")

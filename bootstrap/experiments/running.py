@@ -18,7 +18,7 @@ from common.errors import DataError, ExperimentError, TrainingError
 from experiments.plans.experiment_files import ExperimentFile
 from experiments.plans.kept import Kept, joined, read_kept, require_same, write_kept
 from experiments.plans.parts import Arm
-from experiments.plans.planned import PlannedRun, chosen_arms, planned_runs, pretraining_runs
+from experiments.plans.planned import PlannedRun, chosen_arms, planned_runs
 from experiments.plans.prices import RunPrice
 
 
@@ -84,10 +84,7 @@ def plan_runs(file: ExperimentFile, maker: RunMaker, *, output: Path, names: Seq
         first, why = left_out[0]
         raise ExperimentError(f"no arm of '{file.name}' can run there: '{first.name}', because {why}")
     before = read_kept(output)
-    runs = (
-        *pretraining_runs(file.experiment, arms, output),
-        *planned_runs(arms, file.experiment.repeats, output),
-    )
+    runs = tuple(planned_runs(arms, file.experiment.repeats, output))
     if before is not None:
         require_same(before, _kept(file, maker, arms), output)
     elif foreign := next((run.folder for run in runs if run.folder.exists()), None):
@@ -117,17 +114,17 @@ def run_experiment(plan: RunningPlan, bars: Bars) -> str | None:
     took: dict[str, list[float]] = {}
     for number, run in enumerate(left, done + 1):
         bars.note(
-            f"run {number} of {len(plan.runs)}: {run.called}, repeat {run.repeat}"
+            f"run {number} of {len(plan.runs)}: {run.arm.name}, repeat {run.repeat}"
             f"{_time_left(left[number - done - 1 :], took, plan.maker)}"
         )
         begin = time.monotonic()
         try:
             stopped_by = plan.maker.make(run, bars)
         except (TrainingError, DataError) as error:
-            raise ExperimentError(f"'{run.called}', repeat {run.repeat}: {error}") from error
+            raise ExperimentError(f"'{run.arm.name}', repeat {run.repeat}: {error}") from error
         if stopped_by:
             return stopped_by
-        took.setdefault(run.called, []).append(time.monotonic() - begin)
+        took.setdefault(run.arm.name, []).append(time.monotonic() - begin)
     return None
 
 
@@ -150,7 +147,7 @@ def _time_left(runs: Sequence[PlannedRun], took: dict[str, list[float]], maker: 
 
 def _expected(run: PlannedRun, took: dict[str, list[float]], maker: RunMaker) -> float | None:
     """Seconds of a run, by those of its arm, or as predicted; None where neither is known."""
-    if run.called in took:
-        return mean(took[run.called])
+    if run.arm.name in took:
+        return mean(took[run.arm.name])
     predicted = maker.price(run).seconds
     return predicted.middle if predicted else None

@@ -16,7 +16,7 @@ from common.errors import DataError, ExperimentError
 from corpus.stream.stream_settings import StreamSettings, absolute
 from experiments.plans.arm_settings import config_of
 from experiments.plans.parts import Arm, Experiment, Text
-from experiments.plans.planned import PlannedRun, pretraining_folder
+from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import RunPrice
 from trainer.config import TrainConfig
 from trainer.output.run_files import finished_summary
@@ -62,10 +62,7 @@ class Trainings:
 
     def _config(self, run: PlannedRun, *, resume: bool) -> TrainConfig:
         local = self.where.cores is not None
-        start = None
-        if not run.pretrains:
-            start = pretraining_folder(self._experiment, run.arm, run.folder.parents[1])
-        config = config_of(self._experiment, run, data=Path("dataset"), local=local, start_from=start, resume=resume)
+        config = config_of(self._experiment, run, data=Path("dataset"), local=local, resume=resume)
         return replace(config, similarity=self._similarity)
 
 

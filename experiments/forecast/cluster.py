@@ -52,7 +52,7 @@ class ClusterWork:
     """What is to be done."""
 
     rows: int
-    """Of the dataset: distinct texts; to pretrain a language model the tokens of its text."""
+    """Of the dataset: distinct texts."""
     raw_bytes: float | None
     """Of the raw reviews, unpacked; None: the dataset is there already."""
     epochs: int

@@ -19,7 +19,6 @@ from experiments.records.runs import RunRecord, read_run
 from trainer.balancing.speed import TimeModel, fit_time_model
 from trainer.balancing.split import finish_time
 from trainer.output.lines import Step
-from trainer.registry import LANGUAGE_MODELS
 
 _COLD = 3
 """Steps at a run's beginning that do not count, if there are more."""
@@ -28,8 +27,6 @@ _OFF = 0.1
 
 _OF_THE_MODEL = ("model", "embedding", "hidden", "layers", "ngrams", "char_ngrams", "optimiser", "exchange")
 """Settings on which the time of a step depends."""
-_OF_LANGUAGE = ("vocabulary", "direction", "output_weights", "bptt", "samples", "gradient_bits")
-"""Those of a language model besides."""
 _OF_THE_RANKS = ("slow", "sleep", "threads")
 
 
@@ -93,7 +90,7 @@ def rates_of(runs: Sequence[RunRecord]) -> Rates:
     return Rates(
         source=f"measured, {config.get('model')}: {', '.join(str(run.folder) for run in runs)}",
         off=_OFF,
-        model={name: config[name] for name in _of_the_model(config) if name in config},
+        model={name: config[name] for name in _OF_THE_MODEL if name in config},
         nodes=_nodes(first),
         ranks=ranks,
         others=_line([(run.latest.global_batch, _beside(run, ranks)) for run in runs]),
@@ -132,11 +129,7 @@ def _kind(run: RunRecord) -> tuple[Any, ...]:
 
 def _settings(config: Mapping[str, Any]) -> list[str]:
     """The settings that the time of a step depends on."""
-    return [repr(config.get(name)) for name in (*_of_the_model(config), *_OF_THE_RANKS)]
-
-
-def _of_the_model(config: Mapping[str, Any]) -> tuple[str, ...]:
-    return (*_OF_THE_MODEL, *(_OF_LANGUAGE if config.get("model") in LANGUAGE_MODELS else ()))
+    return [repr(config.get(name)) for name in (*_OF_THE_MODEL, *_OF_THE_RANKS)]
 
 
 def _nodes(run: RunRecord) -> tuple[Node, ...]:

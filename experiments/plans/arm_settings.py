@@ -16,7 +16,7 @@ from experiments.plans.planned import PlannedRun
 from trainer.config import TrainConfig, configured
 from trainer.options.run_options import Slowdown
 from trainer.options.section import options
-from trainer.registry import LANGUAGE_MODELS, WORD_MODELS
+from trainer.registry import WORD_MODELS
 
 _DECIDED: Mapping[str, str] = {
     **dict.fromkeys(("data", "output", "resume", "force"), "the command gives it; leave it out."),
@@ -41,19 +41,12 @@ def config_of(
     *,
     data: Path,
     local: bool,
-    start_from: Path | None = None,
     resume: bool = False,
 ) -> TrainConfig:
-    """The configuration of a run; `start_from`: the folder of the language model that it starts from. Raises
-    SettingError for a setting that is no option of `shoal train`, or has a value that cannot be, also beside the arm's
-    `local`."""
+    """The configuration of a run. Raises SettingError for a setting that is no option of `shoal train`, or has a value
+    that cannot be, also beside the arm's `local`."""
     arm = run.arm
-    if run.pretrains:
-        settings = {"model": LANGUAGE_MODELS[0], **(experiment.pretraining_of(arm) or {})}
-        made = _configured(settings, data=data, output=run.folder)
-        return replace(made, seed=run.repeat, resume=resume)
-    start = {} if start_from is None else {"start_from": str(start_from)}
-    made = _configured({**experiment.settings_of(arm), **start}, data=data, output=run.folder)
+    made = _configured(experiment.settings_of(arm), data=data, output=run.folder)
     here = arm.local if local else None
     try:
         return replace(
@@ -75,12 +68,6 @@ def require_kind(experiment: Experiment, config: TrainConfig) -> None:
         )
     if experiment.kind == "training" and config.model in WORD_MODELS:
         raise SettingError("model", f"{config.model} learns word embeddings; write `kind: words`.")
-
-
-def require_language(config: TrainConfig) -> None:
-    """Raise SettingError where a pretraining would learn no language model."""
-    if config.model not in LANGUAGE_MODELS:
-        raise SettingError("model", f"{config.model} is no language model; take {' or '.join(LANGUAGE_MODELS)}.")
 
 
 def _configured(settings: Mapping[str, Any], *, data: Path, output: Path) -> TrainConfig:

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from common.errors import ExperimentError
-from experiments.plans.arm_settings import SettingError, config_of, require_kind, require_language
+from experiments.plans.arm_settings import SettingError, config_of, require_kind
 from experiments.plans.parts import Experiment
-from experiments.plans.planned import planned_runs, pretraining_folder, pretraining_runs
+from experiments.plans.planned import planned_runs
 from infra import document
 from infra.document import Document, Location
 from infra.topology import is_file, name_of
@@ -67,22 +67,18 @@ def _check_settings(source: Document, found: Experiment) -> None:
     """Raise TopologyError, with the line, for settings that no training takes."""
     for index, arm in enumerate(found.arms) if found.kind != "preprocessing" else ():
         (run,) = planned_runs([arm], 1, _OUTPUT)
-        start = pretraining_folder(found, arm, _OUTPUT)
-        with _located(source, index, "settings", arm.settings):
-            require_kind(found, config_of(found, run, data=_DATA, local=True, start_from=start))
-        for each in pretraining_runs(found, [arm], _OUTPUT):
-            with _located(source, index, "pretraining", arm.pretraining or {}):
-                require_language(config_of(found, each, data=_DATA, local=True))
+        with _located(source, index, arm.settings):
+            require_kind(found, config_of(found, run, data=_DATA, local=True))
 
 
 @contextmanager
-def _located(source: Document, index: int, part: str, own: Mapping[str, Any]) -> Iterator[None]:
+def _located(source: Document, index: int, own: Mapping[str, Any]) -> Iterator[None]:
     """A setting that cannot be, as an error with its line: of an arm's `own`, or else of the shared ones."""
     try:
         yield
     except SettingError as error:
         shared = error.name is not None and error.name not in own
-        where: Location = (part,) if shared else ("arms", index, part)
-        words = part if shared else f"arms {index + 1}, {part}"
+        where: Location = ("settings",) if shared else ("arms", index, "settings")
+        words = "settings" if shared else f"arms {index + 1}, settings"
         location = where if error.name is None else (*where, error.name)
         raise source.fault(location, f"{words}: {error}", at_key=True) from None

@@ -94,8 +94,7 @@ def require_same(before: Kept, now: Kept, output: Path) -> None:
 
 def _essence(experiment: Experiment, arm: Arm) -> tuple[object, ...]:
     """What makes a run of an arm what it is."""
-    made_of = experiment.settings_of(arm), experiment.pretraining_of(arm), experiment.text
-    return *made_of, arm.local, arm.topology, arm.share
+    return experiment.settings_of(arm), experiment.text, arm.local, arm.topology, arm.share
 
 
 def _has_runs(output: Path, arm: Arm, repeats: int) -> bool:

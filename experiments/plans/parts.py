@@ -16,8 +16,6 @@ from trainer.options.embedding_options import PIP_LOSS, PIP_MEAN_SQUARE, WORD_ME
 
 _MOST_RANKS = 64
 _OF_CLASSIFIERS = (*MEASURES, *MEASURES_OF_TWO)
-_OF_A_START = {"model", "preset", "start_from"}
-"""Settings that choose the layers of a classifier."""
 _BETTER_WHEN_LOW = (PIP_LOSS, PIP_MEAN_SQUARE)
 
 Kind = Literal["training", "words", "preprocessing"]
@@ -147,11 +145,6 @@ class Arm(Part):
     settings: Mapping[str, Any] = Field(
         default_factory=dict, description="a mapping of options of `shoal train`", examples=["{hidden: 64}"]
     )
-    pretraining: Mapping[str, Any] | None = Field(
-        default=None,
-        description="a mapping of options of `shoal pretrain`, of a language model from which it starts",
-        examples=["{train_share: 0.1}"],
-    )
     share: float | None = Field(
         default=None,
         gt=0,
@@ -197,11 +190,6 @@ class Experiment(Part):
     repeats: int = Field(default=3, ge=1, le=100, description="a number of runs of each arm, from 1 to 100")
     settings: Mapping[str, Any] = Field(
         default_factory=dict, description="a mapping of options of `shoal train`", examples=["{epochs: 2}"]
-    )
-    pretraining: Mapping[str, Any] = Field(
-        default_factory=dict,
-        description="a mapping of options of `shoal pretrain`, for all arms that have some",
-        examples=["{preset: small}"],
     )
     text: Text | None = Field(
         default=None, description="how text is read: a mapping", examples=["{tokeniser: treebank, lemmatize: true}"]
@@ -272,24 +260,6 @@ class Experiment(Part):
         return self
 
     @model_validator(mode="after")
-    def _pretraining_of_classifiers(self) -> Self:
-        for index, arm in enumerate(self.arms):
-            if arm.pretraining is not None and self.kind != "training":
-                raise FieldError("goes with `kind: training`; leave it out.", "arms", index, "pretraining")
-            if arm.pretraining is not None and (needless := _OF_A_START & self.settings_of(arm).keys()):
-                raise FieldError(
-                    f"makes the language model whose layers the arm has; leave out {min(needless)}.",
-                    "arms",
-                    index,
-                    "pretraining",
-                )
-        if self.pretraining and all(arm.pretraining is None for arm in self.arms):
-            raise FieldError(
-                "belongs to arms with a `pretraining` of their own, which may be {}; there is none.", "pretraining"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _of_words_or_of_texts(self) -> Self:
         words = self.kind == "words"
         if self.text is not None and not words:
@@ -304,7 +274,3 @@ class Experiment(Part):
     def settings_of(self, arm: Arm) -> dict[str, Any]:
         """The options of an arm's trainings: the shared ones, and its own in their place."""
         return {**self.settings, **arm.settings}
-
-    def pretraining_of(self, arm: Arm) -> dict[str, Any] | None:
-        """The options of the pretraining of the language model from which an arm starts; None where it has none."""
-        return None if arm.pretraining is None else {**self.pretraining, **arm.pretraining}

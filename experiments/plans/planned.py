@@ -4,16 +4,12 @@ All arms take turns: the first run of each, then the second of each. So what cha
 clock, other programs) changes all arms alike, and after each round there is a result.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import ExperimentError
 from experiments.plans.parts import Arm, Experiment
-
-_PRETRAININGS = ".pretraining"
-"""The folder of language models, in the output: an arm's folder has no such name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +21,6 @@ class PlannedRun:
     """From 1."""
     folder: Path
     """Of its results."""
-    pretrains: bool = False
-    """Whether it is the pretraining of the arm's language model, which other arms and repeats may share."""
-
-    @property
-    def called(self) -> str:
-        """What it is called for a person."""
-        return f"pretraining for {self.arm.name}" if self.pretrains else self.arm.name
 
 
 def planned_runs(arms: Sequence[Arm], repeats: int, output: Path) -> list[PlannedRun]:
@@ -41,25 +30,6 @@ def planned_runs(arms: Sequence[Arm], repeats: int, output: Path) -> list[Planne
         for repeat in range(1, repeats + 1)
         for arm in arms
     ]
-
-
-def pretraining_runs(experiment: Experiment, arms: Sequence[Arm], output: Path) -> list[PlannedRun]:
-    """The pretrainings of the language models of these arms: one for all arms with the same settings."""
-    found: dict[Path, PlannedRun] = {}
-    for arm in arms:
-        folder = pretraining_folder(experiment, arm, output)
-        if folder is not None and folder not in found:
-            found[folder] = PlannedRun(arm=arm, repeat=1, folder=folder, pretrains=True)
-    return list(found.values())
-
-
-def pretraining_folder(experiment: Experiment, arm: Arm, output: Path) -> Path | None:
-    """The folder of the language model of an arm, named by its settings; None where it starts from none."""
-    settings = experiment.pretraining_of(arm)
-    if settings is None:
-        return None
-    words = [f"{name}-{settings[name]}" for name in sorted(settings)]
-    return output / _PRETRAININGS / (re.sub(r"[^a-z0-9.]+", "-", "-".join(words).lower()) or "default")
 
 
 def run_folder(output: Path, arm: Arm, repeat: int) -> Path:

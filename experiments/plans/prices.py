@@ -12,9 +12,8 @@ from corpus.rules import VALIDATION_SHARE
 from experiments.forecast.cluster import ClusterWork, predict_cluster
 from experiments.forecast.estimate import Estimate, total
 from experiments.forecast.gpu_rates import LstmClassifier, lstm_operations
-from experiments.forecast.language import LanguageModel, language_epochs
 from experiments.forecast.nodes import nodes_of
-from experiments.forecast.preprocessing import REFERENCE, WORD_BYTES
+from experiments.forecast.preprocessing import REFERENCE
 from experiments.plans.parts import Local
 from infra import catalog
 from infra.topology import Topology, instance_types
@@ -35,8 +34,6 @@ class DatasetSize(NamedTuple):
     test: int
     words: float = 100.0
     """Of a row, on average."""
-    unit: str = "letters"
-    """The rule of words, or bytes."""
 
     def trained(self, config: TrainConfig) -> int:
         """The rows that a training learns from."""
@@ -76,8 +73,6 @@ def _training_price(topology: Topology, config: TrainConfig, size: DatasetSize) 
         return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
     if config.embedding is None:
         return cannot_tell("the size of the vectors in --embeddings is not known")
-    if MODELS[config.model].learns == "language":
-        return _on_topology(topology, _language_work(config, size))
     ranks = sum(node.gpus for node in nodes_of(topology))
     batch = config.batch_for(ranks)
     work = ClusterWork(
@@ -96,18 +91,6 @@ def _training_price(topology: Topology, config: TrainConfig, size: DatasetSize) 
         ),
     )
     return _on_topology(topology, work)
-
-
-def _language_work(config: TrainConfig, size: DatasetSize) -> ClusterWork:
-    """Learning a language model from the texts of a dataset."""
-    return ClusterWork(
-        rows=round(size.trained(config) * (1 + size.words)),
-        raw_bytes=None,
-        epochs=language_epochs(config),
-        global_batch=config.requested_batch(1) or MODELS[config.model].rows_of_a_step[1],
-        costs=replace(REFERENCE, row_bytes=WORD_BYTES),
-        model=LanguageModel.of(config, size.unit, text_words=size.words),
-    )
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:

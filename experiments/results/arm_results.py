@@ -17,7 +17,7 @@ from common.display import plural
 from common.errors import ExperimentError
 from experiments.plans.kept import NAME, PREPROCESSING, Kept, read_kept
 from experiments.plans.parts import Arm, Kind, Target
-from experiments.plans.planned import pretraining_folder, run_folder
+from experiments.plans.planned import run_folder
 from experiments.records.comparing import common_measures
 from experiments.records.runs import RunRecord, read_all, read_run
 from experiments.results.progress import seconds_to
@@ -82,10 +82,6 @@ class ArmResult:
     """Of word embeddings."""
     dollars: float | None
     """The mean cost of a run."""
-    starts_pretrained: bool
-    """Whether its trainings start from a language model that the experiment learns."""
-    pretraining: RunRecord | None
-    """The finished run that learnt it."""
     remark: str
     """What a reader must know of it; may be empty."""
 
@@ -255,19 +251,8 @@ def _result(folder: Path, kept: Kept, found: _Found, baselines: Sequence[_Found]
         bytes_a_step=median(sent) if sent else None,
         words=word_result(finished) if kept.experiment.kind == "words" else None,
         dollars=mean(dollars) if dollars else None,
-        starts_pretrained=found.arm.pretraining is not None,
-        pretraining=_pretraining(folder, kept, found.arm),
         remark=_remark(kept, found, shares_cores=shares_cores),
     )
-
-
-def _pretraining(folder: Path, kept: Kept, arm: Arm) -> RunRecord | None:
-    """The run that learnt the language model of an arm, if it has one, and that has finished."""
-    learnt = pretraining_folder(kept.experiment, arm, folder)
-    if learnt is None or not (learnt / RECORD).exists():
-        return None
-    found, _ = read_all(read_run, [learnt])
-    return next((run for run in found if run.state == "finished"), None)
 
 
 def _work(kept: Kept, found: _Found) -> list[Any]:

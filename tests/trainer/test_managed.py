@@ -142,12 +142,12 @@ def test_a_machine_that_is_no_container_is_told_so(tmp_path: Path) -> None:
 
 
 def test_channels_have_the_files_of_options(tmp_path: Path) -> None:
-    for name in ("data/dataset.h5", "from/config.json", "from/model.safetensors", "old-data/old.h5", "code/x.zip"):
+    for name in ("data/dataset.h5", "embeddings/vectors.bin", "code/x.zip"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
-    found = read_options({"model": "pretrained", "sagemaker_program": '"x"'}, tmp_path, tmp_path / "out")
-    assert (found.start_from, found.old_data) == (str(tmp_path / "from"), str(tmp_path / "old-data" / "old.h5"))
+    found = read_options({"model": "lstm", "sagemaker_program": '"x"'}, tmp_path, tmp_path / "out")
+    assert found.embeddings == str(tmp_path / "embeddings" / "vectors.bin")
     assert found.data == tmp_path / "data" / "dataset.h5"
     assert (found.resume, found.force, found.trust_network) == (True, False, True)
 

@@ -11,7 +11,6 @@ from tests.trainer.conftest import Launch
 from trainer.classification.task import Classification
 from trainer.embeddings.char_task import CharacterEmbedding
 from trainer.embeddings.skipgram_task import SkipGramEmbedding
-from trainer.pretraining.task import Language
 from trainer.registry import AUTO, CLASSIFIERS, MODELS
 from trainer.task import task_class
 
@@ -29,11 +28,7 @@ def trained(launch: Launch, output: Path, ranks: int, *options: str) -> dict[str
 def test_every_model_belongs_to_one_kind_of_task() -> None:
     of_texts = dict.fromkeys((AUTO, *CLASSIFIERS), Classification)
     of_words = {"skipgram": SkipGramEmbedding, "char-lstm": CharacterEmbedding}
-    assert {name: task_class(name) for name in MODELS} == {
-        **of_texts,
-        **of_words,
-        "awd-lstm": Language,
-    }
+    assert {name: task_class(name) for name in MODELS} == {**of_texts, **of_words}
 
 
 @pytest.mark.soak

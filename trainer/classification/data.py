@@ -8,27 +8,23 @@ only when rows come from a file.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from common.display import plural
 from common.errors import DataError, TrainingError
 from common.private_folders import make_users_folder
 from corpus.layout import LEAST_ROWS, MOST_WORDS, SPLITS, RowBlock
 from corpus.rules import VALIDATION_SHARE
-from corpus.text import DIGEST_BYTES, FIRST_WORD
-from trainer.classification.encoder_files import EncoderFiles
+from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.rows import Labels, RaggedRows, Rows, TextRows
@@ -46,25 +42,6 @@ class StartVectors(NamedTuple):
     """(n,)"""
     vectors: npt.NDArray[np.float32]
     """(n, size)"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartWeights:
-    """What a classifier has of the model from which it starts."""
-
-    settings: Mapping[str, Any]
-    """The options of a run that its layers are built by."""
-    state: Mapping[str, Tensor]
-    """Weights by the names of the classifier, of the words of TextData; those that it lacks begin at random."""
-    near: int
-    """The words, the first ones, that have a vector of the LSTM's (--vocabulary)."""
-    about: Mapping[str, Any]
-    """For the classifier's `about`: in `pretrained` or `continued` where the model comes from, what it learnt from, and
-    in `test_rows_apart` true where it is known that it has not learnt from the test rows, else None."""
-    note: str
-    """A sentence for the user."""
-    encoder: EncoderFiles | None = None
-    """Of a classifier that starts from an encoder: what it is built from besides its settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,16 +67,6 @@ class TextData:
     """The names of more than two classes, by label; empty where there are two."""
     start: StartVectors | None = None
     """On the first rank of a run that begins with vectors that were learnt before; the other ranks' are replaced."""
-    weights: StartWeights | None = None
-    """Of a run that begins with a model; the words, and the ids of rows, are then those of the model."""
-
-    @property
-    def start_digest(self) -> str:
-        """What stands for the model from which a run begins, and what it is joined with; empty without one."""
-        if self.weights is None:
-            return ""
-        content = json.dumps([self.vocabulary, self.classes, self.weights.about], sort_keys=True)
-        return blake2b(content.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ from trainer.classification.program_model import read_program_model
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
 from trainer.output import archive
 from trainer.output.archive import DamagedError
-from trainer.output.run_files import CONFIG, MODEL, OLD_MODEL, PROGRAM, TOKENIZER_FILES
+from trainer.output.run_files import CONFIG, MODEL, OLD_MODEL, PROGRAM
 from trainer.output.stored_files import local_folder
 
 _OF_PROGRAM = (Path(PROGRAM).suffix, ".ftz")
@@ -37,7 +37,7 @@ def load_model(address: Path | str) -> TrainedModel:
         with readable(found) as path:
             return read_program_model(path, found) if found.endswith(_OF_PROGRAM) else _read_model_file(path, found)
     folder = found.rpartition("/")[0]
-    with local_folder(folder, (*READ, *TOKENIZER_FILES), read_config) as path:
+    with local_folder(folder, READ, read_config) as path:
         return read_model_folder(path, folder)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from trainer.classification.program_export import UNKNOWN_WORD
 from trainer.classification.trained_model import TrainedModel
 from trainer.output.run_files import ONNX, PROGRAM, VOCABULARY
-from trainer.registry import ENCODER
 
 _CLASSES_NAMED = 8
 """More classes are counted in the title, and named below it."""
@@ -59,15 +58,6 @@ Its output `probabilities`, float32 (rows, {classes}), has the calibrated probab
 """
 
 
-_ENCODER = """\
-## For Hugging Face's library
-
-The folder is one of that library, too: `AutoModelForSequenceClassification.from_pretrained("FOLDER")` and
-`AutoTokenizer.from_pretrained("FOLDER")` read it. Give it the words that this model reads, with a space between. Its
-logits are those before the temperature. For an ONNX file take that library's exporter; Shoal writes none.
-"""
-
-
 _PROGRAM = f"""\
 ## {PROGRAM}
 
@@ -97,8 +87,6 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
         ("stopwords", f"{len(model.stopwords):,} words are left out"),
         ("length of a text", "all of it" if model.row_length is None else f"{length}; what follows is not read"),
         ("data", f"dataset `{model.about.get('dataset', 'unknown')}`"),
-        *_pretrained(model.about.get("pretrained")),
-        *_continued(model.about.get("continued")),
         ("epochs", f"{model.about.get('epoch', 'unknown')}"),
         ("written by", f"Shoal {config['shoal']}; digest `{config['digest']}`"),
     ]
@@ -117,62 +105,9 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
         if ONNX in files
         else "",
         _PROGRAM if PROGRAM in files else "",
-        _ENCODER if model.name == ENCODER else "",
         _limits(model),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _pretrained(pretrained: Any) -> list[tuple[str, str]]:
-    """From which language model it was made, and what that had learnt from."""
-    if not isinstance(pretrained, dict):
-        return []
-    if "encoder" in pretrained:
-        sizes = ", ".join(f"{name} {pretrained.get(name, 'unknown')}" for name in ("layers", "hidden"))
-        return [
-            (
-                "pretrained",
-                f"as an encoder of Hugging Face's library, {pretrained.get('address', 'unknown')} "
-                f"({pretrained['encoder']}: {sizes}); whether it has learnt from the test rows below is not known",
-            )
-        ]
-    known = {name: pretrained.get(name, "unknown") for name in ("address", "dataset", "tokens", "test_perplexity")}
-    counted = f"{known['tokens']:,}" if type(known["tokens"]) is int else known["tokens"]
-    perplexity = known["test_perplexity"]
-    rounded = f"{perplexity:.1f}" if type(perplexity) is float else perplexity
-    return [
-        (
-            "pretrained",
-            f"as a language model, {known['address']}, on {counted} tokens of the training rows of dataset "
-            f"`{known['dataset']}`; perplexity {rounded} on its test rows" + _apart(pretrained),
-        )
-    ]
-
-
-def _continued(lineage: Any) -> list[tuple[str, str]]:
-    """Which classifiers it was before, and what these had learnt from."""
-    found = []
-    for step in lineage if isinstance(lineage, list) else []:
-        known = {name: step.get(name, "unknown") for name in ("address", "dataset", "epochs")}
-        tested = step.get("test", {}).get(_ACCURACY)
-        again = ""
-        if "old_data" in step:
-            again = f"; {step['old_rows']:,} of the training rows of dataset `{step['old_data']}` were learnt again"
-        found.append(
-            (
-                "continued",
-                f"from the classifier {known['address']}, after {known['epochs']} epochs on dataset "
-                f"`{known['dataset']}`"
-                + (f", with an accuracy of {tested:.4f} on its test rows" if type(tested) is float else "")
-                + again
-                + _apart(step),
-            )
-        )
-    return found
-
-
-def _apart(step: Mapping[str, Any]) -> str:
-    return "" if step.get("test_rows_apart") else "; whether it has learnt from the test rows below is not known"
 
 
 def _measures(tested: Mapping[str, Any]) -> str:

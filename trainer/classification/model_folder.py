@@ -6,8 +6,6 @@
 - `measures.json`: the `epoch`, from 1, and the measures on the `test` rows
 - `README.md`: the model card; nothing reads it
 - `model.onnx`, `model.bin`: only where an export was asked for them, for other programs
-- `tokenizer.json`, `tokenizer_config.json`: of an encoder, whose folder Hugging Face's library reads, too; in
-  `config.json` there is then also what that library has there
 
 `config.json` is written last, also to S3. A folder without it is one that was not written to its end. Do not look at a
 file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side.
@@ -25,12 +23,9 @@ from common.errors import DataError, TrainingError
 from common.files import indented_json
 from common.json_values import parse_json_object
 from common.version import VERSION
-from trainer.classification.encoder_files import read_encoder_files
 from trainer.classification.model_card import model_card
-from trainer.classification.models.encoder import Encoder
 from trainer.classification.program_export import write_program_model
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
-from trainer.encoder_address import require_library
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import (
     CARD,
@@ -38,13 +33,12 @@ from trainer.output.run_files import (
     MEASURES,
     ONNX,
     PROGRAM,
-    TOKENIZER_FILES,
     VOCABULARY,
     WEIGHTS,
     whole_folder,
 )
 from trainer.output.stored_files import check_config, require_stored, stored, with_digest
-from trainer.registry import ENCODER, LANGUAGE_MODELS, WORD_MODELS
+from trainer.registry import WORD_MODELS
 
 FORMAT = 2
 """Format 1 has no temperature and no threshold."""
@@ -52,7 +46,7 @@ _KNOWN = (1, FORMAT)
 READ = (WEIGHTS, VOCABULARY, MEASURES)
 """The files of every model that are read besides `config.json`."""
 _MOST_CONFIG_BYTES = 16 << 20
-_ORIGIN = ("dataset", "rating_steps", "rating_fraction", "pretrained", "continued")
+_ORIGIN = ("dataset", "rating_steps", "rating_fraction")
 """What `config.json` has of a model's `about`; `measures.json` has the rest."""
 
 
@@ -77,9 +71,8 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False, fastte
                 write_onnx(new / ONNX, model)
             if fasttext:
                 write_program_model(new / PROGRAM, model)
-            library = _library_config(new, model)
             files = {path.name: stored(path) for path in sorted(new.iterdir())}
-            config = _config(model, files, library)
+            config = _config(model, files)
             (new / CARD).write_text(model_card(model, config), "utf-8")
             (new / CONFIG).write_bytes(indented_json(config))
     except (OSError, SafetensorError) as error:
@@ -104,7 +97,7 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
                 f"`shoal evaluate` take it, and `shoal train --embeddings {shown}` starts a classifier from its vectors"
             )
         if config.get("format") in _KNOWN:
-            check_config(config, _files_of(config))
+            check_config(config, READ)
             return config
     except OSError as error:
         raise TrainingError(f"cannot read {shown}/{CONFIG}: {error.strerror}") from error
@@ -125,13 +118,7 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
     Raises TrainingError if it cannot be read, is not whole, or is not of this version of Shoal.
     """
     config = read_config(folder / CONFIG, shown)
-    if config.get("model") in LANGUAGE_MODELS:
-        raise TrainingError(
-            f"{shown} is a language model, and labels no texts; `shoal train --from {shown}` makes a classifier of it"
-        )
-    if config.get("model") == ENCODER:
-        require_library()
-    for name in _files_of(config):
+    for name in READ:
         require_stored(folder / name, f"{shown}/{name}", config)
     try:
         content = {
@@ -143,8 +130,7 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
         with safe_open(folder / WEIGHTS, framework="pt") as stored:
             names = stored.keys()
             numbers = sum(prod(stored.get_slice(name).get_shape()) for name in names)
-            parts = {"files": read_encoder_files(str(folder))} if config.get("model") == ENCODER else {}
-            model = unfilled(content, numbers, parts)
+            model = unfilled(content, numbers)
             return fill(model, {name: stored.get_tensor(name) for name in names})
     except OSError as error:
         raise TrainingError(f"cannot read {shown}: {error.strerror or error}") from error
@@ -155,26 +141,8 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
         raise TrainingError(f"{shown} is not a model written by `shoal train`, or a damaged one: {reason}") from error
 
 
-def _files_of(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The files that are read besides this `config.json`."""
-    return (*READ, *TOKENIZER_FILES) if config.get("model") == ENCODER else READ
-
-
-def _library_config(folder: Path, model: TrainedModel) -> dict[str, Any]:
-    """What a library besides Shoal's is to find in `config.json`, whose other files are written; nothing for most
-    models."""
-    if not isinstance(model.classifier, Encoder):
-        return {}
-    config = model.classifier.save(folder)
-    if len(model.class_names) == model.loss.outputs:
-        config["id2label"] = {str(label): name for label, name in enumerate(model.class_names)}
-        config["label2id"] = {name: label for label, name in enumerate(model.class_names)}
-    return config
-
-
-def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]], library: Mapping[str, Any]) -> dict[str, Any]:
+def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     config = {
-        **library,
         "format": FORMAT,
         "shoal": VERSION,
         "model": model.name,

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from common.errors import TrainingError
 from corpus.text import UNKNOWN
 from trainer.classification.trained_model import TrainedModel
-from trainer.registry import ENCODER
 
 TOKENS, LENGTHS, PROBABILITIES = "tokens", "lengths", "probabilities"
 """The names of the file's inputs and of its output."""
@@ -34,13 +33,8 @@ class _Probabilities(nn.Module):
 
 
 def write_onnx(path: Path, model: TrainedModel) -> None:
-    """Write the model, for any number of rows of any width. Raises TrainingError if it is an encoder, whose pieces are
-    not looked up in the format, or too large for it."""
-    if model.name == ENCODER:
-        raise TrainingError(
-            "an encoder has no ONNX file of Shoal's; leave out --onnx, and export the model's folder by Hugging Face's "
-            "library"
-        )
+    """Write the model, for any number of rows of any width. Raises TrainingError if it is too large for the
+    format."""
     size = sum(tensor.nbytes for tensor in model.classifier.state_dict().values())
     if size > _MOST_BYTES:
         raise TrainingError(

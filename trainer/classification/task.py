@@ -21,12 +21,8 @@ from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.pretrained import Pretrained
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.classification.selection import block_scores, folds
-from trainer.classification.start_classifier import start_from_classifier
-from trainer.classification.start_encoder import start_from_encoder
-from trainer.classification.start_language import start_from_language_model
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
 from trainer.classification.trained_model import TrainedModel
 from trainer.classification.word_dropout import WordDropout
@@ -36,20 +32,10 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.language.model import END
-from trainer.options.classifier_options import FINE_TUNING, UNFREEZING, sgd_batch
+from trainer.options.classifier_options import sgd_batch
 from trainer.order import IntArray
-from trainer.output.archive import DamagedError
 from trainer.output.run_files import MODEL
-from trainer.start_model import Kind, find_start_model
 from trainer.task import TEST, BlockScore, Task, Traits
-
-_STARTS = {
-    Kind.LANGUAGE: start_from_language_model,
-    Kind.CLASSIFIER: start_from_classifier,
-    Kind.ENCODER: start_from_encoder,
-}
-"""What loads each kind of model that --from names."""
 
 
 class Classification(Task[TextData]):
@@ -60,29 +46,12 @@ class Classification(Task[TextData]):
         data = load_data(
             config.data, learnt=config.rows_to_learn, rows_in=config.rows_in, cache=config.cache, memory=memory
         ).read_to(config.row_length)
-        if config.start_from is not None:
-            data = _STARTS[find_start_model(config.start_from).kind](config, data)
         return replace(data, training=place_rows(data.training, ranks.device, rows_in=config.rows_in))
 
     @staticmethod
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         if config.batch_follows_texts:
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
-        if data.weights is not None:
-            first = ranks.broadcast(data.start_digest)
-            with ranks.agreement():
-                if data.start_digest != first:
-                    raise TrainingError(
-                        f"{config.start_from} is another model than the first rank's, or it has other --old-data; give "
-                        "every node the same files"
-                    )
-            config = replace(config, **data.weights.settings)
-            if config.model in FINE_TUNING:
-                batch, epochs = FINE_TUNING[config.model]
-                if not config.requested_batch(ranks.world_size):
-                    config = replace(config, global_batch=batch)
-                config = replace(config, epochs=config.epochs or epochs)
-            return config, data, [data.weights.note]
         if config.embeddings is None:
             return config, data, []
         size, notes = config.embedding, []
@@ -98,15 +67,10 @@ class Classification(Task[TextData]):
         self._config, self._ranks, self._data = config, ranks, data
         self._loss = _loss(config, data)
         self._notes: list[str] = []
-        parts = {"files": data.weights.encoder} if data.weights and data.weights.encoder else {}
-        self.model: Classifier = models.build(config.model, {**self._settings(), **parts}).to(ranks.device)
+        self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
         self.model.read_vocabulary(data.vocabulary)
-        if data.weights:
-            self.model.start(data.weights.state)
         if data.start:
             set_start_vectors(self.model.word_vectors, data.start)
-        if isinstance(self.model, Pretrained):
-            self.rate_groups = self.model.rate_groups()
         self.tables, self.sparse_tables = self.model.tables, self.model.sparse_tables
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
@@ -121,13 +85,6 @@ class Classification(Task[TextData]):
             if share
             else None
         )
-
-    def state(self) -> dict[str, Any]:
-        return {"start": self._data.start_digest} if self._data.weights else {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        if state.get("start", "") != self._data.start_digest:  # ids would mean other words
-            raise DamagedError("it began with another model at --from, or other --old-data")
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return text_gradients(
@@ -145,17 +102,7 @@ class Classification(Task[TextData]):
         return self._data.training.lengths[rows]
 
     def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:
-        found = tuple(self._data.training.ids(rows, len(table)) for table in self.tables)
-        return tuple(np.union1d(each, [END]) for each in found) if isinstance(self.model, Pretrained) else found
-
-    def frozen_groups(self, done: float) -> int:
-        if not isinstance(self.model, Pretrained):
-            return 0
-        most, weights = len(self.rate_groups) - 1, self._data.weights
-        if weights and "continued" in weights.about:
-            done = 1.0
-        self.model.frozen = most if self._config.freeze else max(0, most - int(done / UNFREEZING * (most + 1)))
-        return self.model.frozen
+        return tuple(self._data.training.ids(rows, len(table)) for table in self.tables)
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         if part == TEST and not self._calibrate(split, stop):
@@ -250,7 +197,6 @@ class Classification(Task[TextData]):
                 "test": dict(tested),
                 "rating_steps": data.rating_steps,
                 "rating_fraction": data.rating_fraction,
-                **(data.weights.about if data.weights else {}),
             },
         )
         write_model(output / MODEL, model)
@@ -261,9 +207,8 @@ class Classification(Task[TextData]):
         return self.model.reads_whole_texts and isinstance(self._data.training, RaggedRows)
 
     def _settings(self) -> dict[str, Any]:
-        words, weights = len(self._data.vocabulary) + FIRST_WORD, self._data.weights
-        config = replace(self._config, vocabulary=weights.near) if weights else self._config
-        return config.model_settings(config.model, words=words, outputs=self._loss.outputs)
+        words = len(self._data.vocabulary) + FIRST_WORD
+        return self._config.model_settings(self._config.model, words=words, outputs=self._loss.outputs)
 
 
 def _loss(config: TrainConfig, data: TextData) -> Loss:

@@ -20,7 +20,6 @@ from trainer.classification import models
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
 from trainer.options.classifier_options import ClassifierOptions
-from trainer.options.language_options import LanguageOptions
 from trainer.output import archive
 from trainer.output.archive import DamagedError
 from trainer.registry import CLASSIFIERS
@@ -37,11 +36,6 @@ _FIELDS = {
     "classes": list,
     "about": dict,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LayerOptions(ClassifierOptions, LanguageOptions):
-    """The options of which a model file keeps some."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +71,11 @@ class TrainedModel:
         return self.classes or _TWO
 
 
-def unfilled(content: Mapping[str, Any], numbers: int, parts: Mapping[str, Any] | None = None) -> TrainedModel:
+def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     """The model that the plain values of a file describe, with weights that are still to be filled.
 
-    `parts`: what `models.build` needs besides the settings. `numbers` are those that the file's weights have: nothing
-    is built that has more. Raises DamagedError, DataError and TrainingError, ValueError and TypeError for content that
-    is not of a model.
+    `numbers` are those that the file's weights have: nothing is built that has more. Raises DamagedError, DataError and
+    TrainingError, ValueError and TypeError for content that is not of a model.
     """
     for name, kind in _FIELDS.items():
         if name not in content or not isinstance(content[name], kind):
@@ -105,13 +98,12 @@ def unfilled(content: Mapping[str, Any], numbers: int, parts: Mapping[str, Any] 
         raise DamagedError("the number of its words or its outputs is not that of its settings")
     if (len(classes) or 2) != loss.classes:
         raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
-    built_of = {**settings, **(parts or {})}
-    if numbers != models.weights(content["name"], built_of):
+    if numbers != models.weights(content["name"], settings):
         raise DamagedError("the number of its weights is not that of its settings")
     return TrainedModel(
         name=content["name"],
         settings=settings,
-        classifier=models.build(content["name"], built_of),
+        classifier=models.build(content["name"], settings),
         loss=loss,
         ids=word_ids(vocabulary),
         stopwords=frozenset(stopwords),
@@ -136,11 +128,11 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     if name not in CLASSIFIERS:
         raise DamagedError(f"its model is {name}, but must be one of {', '.join(CLASSIFIERS)}")
     given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
-    require_fields(_LayerOptions, given)
+    require_fields(ClassifierOptions, given)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
         raise DamagedError("its words or its outputs are not numbers")
-    if _LayerOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
+    if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are not those of a model")
     return settings
 

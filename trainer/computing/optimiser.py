@@ -55,20 +55,16 @@ class Optimiser:
         config: OptimisationOptions,
         *,
         sparse_tables: Sequence[Tensor] = (),
-        groups: Sequence[tuple[Sequence[Tensor], float]] = (),
     ) -> None:
-        """`groups`: those of a task's `rate_groups`, if it has some."""
         self._parameters: list[Tensor] = list(model.parameters())
         self._config, self._learns = config, True
-        of_tables, self._sparse = (
+        self._tables, self._sparse = (
             [number for number, each in enumerate(self._parameters) if any(each is table for table in which)]
             for which in (tables, sparse_tables)
         )
         self._dense = [number for number in range(len(self._parameters)) if number not in self._sparse]
-        others = [number for number in self._dense if number not in of_tables]
-        self._groups: list[tuple[list[int], float]] = [(of_tables, config.word_rate), (others, 1.0)]
-        if groups:
-            self._groups = [(self._numbers(group), share) for group, share in groups]
+        others = [number for number in self._dense if number not in self._tables]
+        self._groups = (self._tables, config.word_rate), (others, 1.0)
         kind = config.optimiser
         everywhere = [*self._dense, *self._sparse]
         self._first = self._moments({"adam": everywhere, "adagrad": [], "sgd": self._dense}[kind])
@@ -82,26 +78,21 @@ class Optimiser:
             if kind != "sgd"
         }
 
-    def _numbers(self, group: Sequence[Tensor]) -> list[int]:
-        return [number for number, each in enumerate(self._parameters) if any(each is other for other in group)]
-
     def rehearsal(self, copied: nn.Module) -> "Optimiser":
         """An optimiser for a copy of the model that shares its sparse tables: it does the same work as this one, but
         changes the copied parameters alone."""
         shared = [self._parameters[number] for number in self._sparse]
         own = list(copied.parameters())
-        groups = [([own[number] for number in numbers], share) for numbers, share in self._groups]
-        found = Optimiser(copied, (), self._config, sparse_tables=shared, groups=groups)
+        found = Optimiser(copied, [own[number] for number in self._tables], self._config, sparse_tables=shared)
         found._first.update({number: self._first[number] for number in self._sparse if number in self._first})
         found._second.update({number: self._second[number] for number in self._sparse if number in self._second})
         found._learns = False
         return found
 
     @torch.no_grad()
-    def step(self, rate: float, *, frozen: int = 0) -> None:
-        """Change the parameters by their gradients at a learning rate, each group at its share of that; the last
-        `frozen` groups stand still."""
-        for numbers, share in self._groups[: len(self._groups) - frozen]:
+    def step(self, rate: float) -> None:
+        """Change the parameters by their gradients at a learning rate, the tables at their share of that."""
+        for numbers, share in self._groups:
             if numbers:
                 self._step_dense(numbers, share * rate)
         for number in self._sparse:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from corpus.text import FIRST_WORD
 from trainer.options.section import ABOVE_0, SHARE, Bound, Section, from_1_to, option
-from trainer.registry import ENCODER, MODELS
+from trainer.registry import MODELS
 
 _WIDEST, _DEEPEST = 8192, 64
 """The largest models. A model file with a false claim must not fill the memory, and nobody trains a larger model on
@@ -23,13 +23,6 @@ _SGD_BATCH, _SGD_BATCH_OF_SHORT_TEXTS, _SHORT_TEXTS = 64, 192, 20
 """Rows of a step of fastText's model by SGD: few, because SGD learns less of a larger batch; and more of texts that
 have fewer than so many words on average, of which it learns as much, and 64 would take longer to begin than to
 compute. `python -m benchmarks fasttext quality` compares the accuracy with that of a step after each row."""
-
-FINE_TUNING = {"pretrained": (64, 5), ENCODER: (32, 3)}
-"""Rows of a step, and epochs, of a classifier on a language model or an encoder where the user names none; of an
-encoder those of Devlin et al. 2019, appendix A.3."""
-UNFREEZING = 0.2
-"""The share of its steps after which all layers learn: in ULMFiT each layer more has an epoch of its own, in which a
-small language model, whose states alone tell little, learns next to nothing (docs/training.md)."""
 
 
 def char_lengths(text: str) -> range:
@@ -76,30 +69,6 @@ class ClassifierOptions(Section):
         "read to their end",
         default=400,
         must=from_1_to(_LONGEST_ROW),
-    )
-    start_from: str | None = option(
-        "start from a model: a language model that shoal pretrain has made is fine-tuned, as ULMFiT does, layer by "
-        "layer, the lower ones more slowly; a classifier goes on learning, with the words and classes that are new to "
-        "it added to its own. Its folder, or that of its run, or a .bin of the fastText program, a path or s3://... "
-        "Or hf: and a Transformer encoder of Hugging Face's library, such as hf:bert-base-uncased: a folder, or a name "
-        "on the hub; that needs shoal[encoders], and --local",
-        default=None,
-        aliases=("--from",),
-        metavar="DIR_OR_S3",
-        advanced=False,
-    )
-    old_data: str | None = option(
-        "with --from a classifier: a dataset that it has learnt from, of which some training rows are learnt again "
-        "beside the new ones, so that it forgets less; rows that equal a validation or test row of the new dataset are "
-        "left out",
-        default=None,
-        metavar="DATASET",
-    )
-    old_share: float = option("with --old-data: its rows for each new one, at most", default=0.5, must=ABOVE_0)
-    freeze: bool = option(
-        "with --from a language model, or a classifier on one: learn the last two layers alone, and leave those of the "
-        "language model as they are",
-        default=False,
     )
     hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
     layers: int = option("LSTM layers", default=1, must=from_1_to(_DEEPEST))

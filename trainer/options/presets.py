@@ -19,24 +19,6 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "word_dropout": 0.0,
     },
     "both": {"vocabulary": 30_000},
-    "pretrained": {
-        "vocabulary": 30_000,
-        "learning_rate": 8e-3,
-        "word_rate": 1.0,
-        "rate_scaling": "none",
-        "schedule": "linear",
-        "warm_up": 0.1,
-        "dropout": 0.3,
-        "embedding_dropout": 0.2,
-        "word_dropout": 0.1,
-    },
-    "encoder": {
-        "learning_rate": 2e-5,
-        "rate_scaling": "none",
-        "schedule": "linear",
-        "warm_up": 0.1,
-        "word_dropout": 0.0,
-    },
     "skipgram": {
         "optimiser": "sgd",
         "learning_rate": 10.0,
@@ -54,18 +36,6 @@ MODEL_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "schedule": "linear",
         "embedding": 100,
         "hidden": 128,
-    },
-    "awd-lstm": {
-        "vocabulary": 30_000,
-        "learning_rate": 3e-3,
-        "word_rate": 1.0,
-        "rate_scaling": "none",
-        "embedding": 256,
-        "hidden": 512,
-        "layers": 2,
-        "dropout": 0.2,
-        "embedding_dropout": 0.2,
-        "word_dropout": 0.05,
     },
 }
 """Defaults by model, where they are not those of the options. docs/training.md has the measurements."""
@@ -99,18 +69,6 @@ Adagrad's falls for each word by how often it has occurred."""
 
 WITHOUT_END: Mapping[str, Any] = {"schedule": "constant"}
 """Defaults of a run on such text that has no `--words` or `--epochs` either: its rate has nothing to fall by."""
-
-CONTINUED: Mapping[str, Mapping[str, Any]] = {
-    "lstm": {"learning_rate": 2e-3},
-    "both": {"learning_rate": 2e-3},
-    "pretrained": {"learning_rate": 2e-3},
-}
-"""Defaults by model of a classifier that goes on learning. fastText's model learns less of new texts at a lower rate
-than from scratch, and forgets as much (docs/training.md)."""
-
-OF_A_PROGRAM: Mapping[str, Any] = {"learning_rate": 0.03}
-"""Defaults of a run that goes on with a file of fastText's program, whose outputs are far larger than those of Shoal's
-model: at the rate of a start from scratch it unlearns as much as it learns (docs/training.md)."""
 
 WITH_EMBEDDINGS: Mapping[str, Mapping[str, Any]] = {"lstm": {"word_rate": 0.02}}
 """Defaults by model of a run with --embeddings. The LSTM soon forgets what its vectors knew if they move as fast as
@@ -183,30 +141,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "loss": "bce",
         "positive_weight": 1.0,
     },
-    "small": {"model": "awd-lstm", "epochs": 6, "samples": 2048},
-    "medium": {
-        "model": "awd-lstm",
-        "epochs": 10,
-        "embedding": 400,
-        "hidden": 1152,
-        "layers": 3,
-        "dropout": 0.3,
-        "embedding_dropout": 0.4,
-        "weight_drop": 0.3,
-    },
-    "large": {
-        "model": "awd-lstm",
-        "epochs": 1,
-        "global_batch": 512,
-        "embedding": 512,
-        "hidden": 2048,
-        "layers": 3,
-        "bptt": 128,
-        "dropout": 0.05,
-        "embedding_dropout": 0.0,
-        "word_dropout": 0.0,
-        "weight_drop": 0.0,
-    },
     "sgns": {"model": "skipgram", **_OF_PAIRS},
     "sgns-char": {
         "model": "char-lstm",
@@ -231,23 +165,7 @@ GLOBAL_BATCH = 256
 OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
 """Settings that a resumed run keeps unless they are given. A preset does not change them."""
 
-OF_THE_START = (
-    "embedding",
-    "hidden",
-    "layers",
-    "direction",
-    "output_weights",
-    "pooling",
-    "ngrams",
-    "char_ngrams",
-    "buckets",
-)
-"""Settings that a classifier has of the model from which it starts."""
-
 SYSTEMS: Mapping[str, str] = {
-    "small": "a language model sized for a CPU",
-    "medium": "the layers of AWD-LSTM, for a GPU",
-    "large": "wider layers with little dropout, for several GPUs and much text",
     "reference": "the reference system (2 x 32 LSTM, SGD)",
     "fasttext": "the fastText program (SGD, bigrams)",
     "gluon": "Gluon's fastText (Adam, single words)",

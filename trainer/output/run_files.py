@@ -36,10 +36,8 @@ CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM = (
     "model.onnx",
     "model.bin",
 )
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
-MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM, *TOKENIZER_FILES)
-"""The file names of a model's folder. Only an export writes those of other programs, only an encoder has a tokenizer.
-"""
+MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM)
+"""The file names of a model's folder. Only an export writes those of other programs."""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
 """The file names of such a folder with word embeddings. Only a character model writes the last one."""

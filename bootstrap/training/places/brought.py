@@ -1,6 +1,5 @@
 """Brings the files of this machine that a training names to where its ranks find them: into a folder of its run."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from trainer.config import TrainConfig
 from trainer.embeddings.vectors import vectors_file
-from trainer.start_model import files_here
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -22,11 +20,9 @@ _ANSWERS = {".questions": ".answers"}
 
 def in_bucket(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
     """The configuration with the addresses of its files after `upload`."""
-    start, old, vectors = files_here(config.start_from), config.old_data, _vectors(config)
+    vectors = _vectors(config)
     return replace(
         config,
-        start_from=_start(start, folder) if start else config.start_from,
-        old_data=old and _address(old, folder),
         embeddings=vectors and _address(vectors, folder),
         similarity=tuple(_address(each, folder) for each in config.similarity),
         analogy=tuple(_address(each, folder) for each in config.analogy),
@@ -34,11 +30,9 @@ def in_bucket(config: TrainConfig, folder: s3.S3Path) -> TrainConfig:
 
 
 def upload(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bars: Bars) -> None:
-    """Upload the configuration's files to the folder: a model from which it starts, and sets of words."""
-    if start := files_here(config.start_from):
-        objects.upload(client, start, folder, bars)
-    single = [each for each in (config.old_data, _vectors(config)) if each is not None]
-    for address in (*config.similarity, *config.analogy, *single):
+    """Upload the configuration's files to the folder: word embeddings from which it starts, and sets of words."""
+    vectors = _vectors(config)
+    for address in (*config.similarity, *config.analogy, *([] if vectors is None else [vectors])):
         if is_s3(address):
             continue
         path = Path(address)
@@ -49,11 +43,6 @@ def upload(client: "S3Client", config: TrainConfig, folder: s3.S3Path, bars: Bar
 def _vectors(config: TrainConfig) -> str | None:
     found = config.embeddings
     return vectors_file(found) if found is not None and not is_s3(found) else found
-
-
-def _start(files: Sequence[Path], folder: s3.S3Path) -> str:
-    """Where ranks find the model from which they start: a file, or the files of a folder."""
-    return _address(str(files[0]), folder) if len(files) == 1 else str(folder).rstrip("/")
 
 
 def _address(address: str, folder: s3.S3Path) -> str:

@@ -74,10 +74,9 @@ class InBucket(Place):
 
     def _require_readable(self, config: TrainConfig) -> None:
         """Raise ShoalError for a file of this configuration that is not there, or that its ranks may not read."""
-        starts = (config.start_from or "", config.old_data or "", config.embeddings or "")
         if config.embeddings is not None and not is_s3(config.embeddings):
             vectors_size(config.embeddings)  # vectors that are not there are told before anything costs money
-        for address in filter(is_s3, (*config.similarity, *config.analogy, *starts)):
+        for address in filter(is_s3, (*config.similarity, *config.analogy, config.embeddings or "")):
             self.deployment.readable(
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )

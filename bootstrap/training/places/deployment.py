@@ -31,7 +31,6 @@ from experiments.forecast.rates import Node
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
-from trainer.registry import ENCODER
 
 
 class OnDeployment(InBucket):
@@ -94,11 +93,6 @@ class OnDeployment(InBucket):
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> DeploymentRun:
         """Upload what is here."""
-        if config.model == ENCODER:
-            raise ShoalError(
-                "an encoder goes with --local: the nodes of a deployment do not get the library transformers; train "
-                "here"
-            )
         prepared = source.prepare(self, config, bars)
         self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))

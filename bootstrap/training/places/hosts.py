@@ -39,7 +39,6 @@ from experiments.records.summaries import read_summary
 from trainer.config import TrainConfig
 from trainer.output.run_files import RECORD, SUMMARY
 from trainer.rank_processes import failure_in
-from trainer.registry import ENCODER
 
 _GROUP = "hosts"
 """What the agents of hosts call theirs, of which a folder or a bucket has one."""
@@ -78,15 +77,11 @@ class OnHosts(Place):
         """Make datasets of texts here."""
         if config.similarity or config.analogy:
             raise ShoalError("sets of words are files here, which hosts do not have; train with --local")
-        if config.model == ENCODER:
-            raise ShoalError("an encoder goes with --local: hosts do not get the library transformers; train here")
-        starts = {"--from": config.start_from, "--old-data": config.old_data, "--embeddings": config.embeddings}
-        for name, address in starts.items():
-            if address is not None and not is_s3(address):
-                raise ShoalError(
-                    f"{name} names {address}, which hosts do not have; copy it to S3, where they can read it, or train "
-                    "with --local"
-                )
+        if config.embeddings is not None and not is_s3(config.embeddings):
+            raise ShoalError(
+                f"--embeddings names {config.embeddings}, which hosts do not have; copy it to S3, where they can read "
+                "it, or train with --local"
+            )
         prepared = source.prepare(self, config, bars)
         if prepared.readers or prepared.here is None:
             raise ShoalError("a stream cannot be learnt with --hosts; use --local or --deployment")

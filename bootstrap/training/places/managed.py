@@ -44,7 +44,6 @@ from infra import catalog, topology
 from trainer.config import TrainConfig
 from trainer.managed import DATA
 from trainer.output.run_files import SUMMARY
-from trainer.registry import ENCODER
 
 _LOOK_SECONDS = 2.0
 _NOT_GIVEN = (*FILES, "resume", "force")
@@ -86,8 +85,6 @@ class OnManaged(InBucket):
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
         """Upload what is here."""
-        if config.model == ENCODER:
-            raise ShoalError("an encoder goes with --local: SageMaker's image lacks the library transformers")
         self._require_readable(config)
         prepared = source.prepare(self, config, bars)
         run = self._unfinished(bars) if config.resume else self._new_name()

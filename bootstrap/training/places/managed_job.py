@@ -24,7 +24,7 @@ from infra.managed_spec import PREFIX
 from trainer.managed import DATA
 
 ENDED = ("Completed", "Failed", "Stopped")
-FILES = ("start_from", "old_data", "embeddings", "similarity", "analogy")
+FILES = ("embeddings", "similarity", "analogy")
 """Options whose files a job has as input channels."""
 
 

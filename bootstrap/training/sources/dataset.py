@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,13 @@ from corpus.dataset import Dataset, open_dataset
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range, size_of
 from corpus.rules import VALIDATION_SHARE
-from corpus.text import FIRST_WORD
 from experiments.forecast.gpu_rates import GpuModel, LstmClassifier, lstm_operations
-from experiments.forecast.language import LanguageModel, language_epochs
-from experiments.forecast.preprocessing import WORD_BYTES
 from experiments.forecast.training import TrainingWork
 from experiments.plans.prices import DatasetSize
 from trainer.config import TrainConfig
 from trainer.embeddings.vectors import vectors_size
 from trainer.options.classifier_options import sgd_batch
 from trainer.order import steps_per_epoch
-from trainer.registry import MODELS
 
 _READ_AHEAD = 1 << 20
 
@@ -49,7 +44,7 @@ class DatasetSource(Source):
         if self.address is None:
             return None
         with opened_dataset(self.address) as dataset:
-            return DatasetSize(len(dataset.train), len(dataset.test), _row_words(dataset), dataset.settings.words)
+            return DatasetSize(len(dataset.train), len(dataset.test), _row_words(dataset))
 
 
 class PreparedDataset(Prepared):
@@ -71,17 +66,12 @@ class PreparedDataset(Prepared):
 
     def work(self, config: TrainConfig, ranks: int) -> TrainingWork:
         """By its rows. Raises DataError for one that cannot be used."""
-        if MODELS[config.model].learns == "language":
-            return self._language_work(config)
         size = size_of(self.address)
         with opened_dataset(self.address) as dataset:
             every, test = len(dataset.train), len(dataset.test)
             batch = sgd_batch(mean_words(dataset)) if config.batch_follows_texts else config.batch_for(ranks)
         validation = max(1, int(every * VALIDATION_SHARE))
         rows = config.rows_to_learn(every - validation)
-        if config.old_data is not None:
-            with opened_dataset(config.old_data) as old:
-                rows += min(len(old.train), round(config.old_share * rows))
         return TrainingWork(
             rows=rows,
             validation=validation,
@@ -93,18 +83,9 @@ class PreparedDataset(Prepared):
             row_bytes=size / (every + test),
         )
 
-    def _language_work(self, config: TrainConfig) -> TrainingWork:
-        on_gpus = self.here is None
-        with opened_dataset(self.address) as dataset:
-            tokens = tokens_to_learn(dataset, config)
-            batch = config.requested_batch(1) or MODELS[config.model].rows_of_a_step[on_gpus]
-            return language_model(dataset, config).work(tokens, language_epochs(config), batch, WORD_BYTES)
-
     def model_on_gpus(self, config: TrainConfig) -> GpuModel:
         """That of its texts. Raises DataError for a dataset that cannot be used."""
         with opened_dataset(self.address) as dataset:
-            if MODELS[config.model].learns == "language":
-                return language_model(dataset, config)
             words = min(_row_words(dataset), config.row_length)
         size = config.embedding
         if size is None:
@@ -135,15 +116,3 @@ def mean_words(dataset: Dataset) -> float:
 def _row_words(dataset: Dataset) -> float:
     """Words of a row on average, or at most, where the mean would have to be read."""
     return mean_words(dataset) if dataset.settings.ragged else float(dataset.settings.row_length)
-
-
-def language_model(dataset: Dataset, config: TrainConfig) -> LanguageModel:
-    """The language model of a configuration on the texts of a dataset."""
-    found = LanguageModel.of(config, dataset.settings.words, text_words=mean_words(dataset))
-    return replace(found, ids=min(found.ids, FIRST_WORD + len(dataset.vocabulary)))
-
-
-def tokens_to_learn(dataset: Dataset, config: TrainConfig) -> int:
-    """The tokens of the training rows that are learnt from, with the end of each text."""
-    size = DatasetSize(len(dataset.train), len(dataset.test))
-    return round(size.trained(config) * (1 + mean_words(dataset)))

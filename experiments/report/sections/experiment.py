@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from experiments.records.comparing import described
 from experiments.report.figures import Column, Figure, Plot, Section, Value, measure_columns, time_unit
-from experiments.report.sections.learning_curve import learning_curves
 from experiments.report.sections.scaling import IDEAL, scaling_plots
 from experiments.report.specs import SHARES, Spec, bars, coloured, name, number, rows_of
 from experiments.results.arm_results import ArmResult, ExperimentResult
@@ -22,7 +21,7 @@ _WORD_COLUMNS = (
 
 def experiment(found: ExperimentResult) -> Section:
     """The section of an experiment."""
-    figures = [_arms(found), *learning_curves(found), _times(found), *_speed_ups(found), *_bounds(found)]
+    figures = [_arms(found), _times(found), *_speed_ups(found), *_bounds(found)]
     target = f" Its target is {found.target}." if found.target else ""
     baseline = f" Speed-ups are to {' or '.join(found.baseline)}." if found.baseline else ""
     runs = f" Each arm runs {found.repeats} times, in turns." if found.repeats > 1 else ""

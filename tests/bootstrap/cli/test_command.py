@@ -274,7 +274,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["shoal", "pre"], ["preprocess", "predict", "pretrain"]),
+        (["shoal", "pre"], ["preprocess", "predict"]),
         (["shoal", "train", "--learn"], ["--learning-rate"]),
         (["shoal", "plan", "starte"], ["starter"]),
         (["shoal", "train", "--output", "--resu"], ["--resume"]),

@@ -13,7 +13,6 @@ from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CutConnection, Denied, Throttled
 from shoal import Model
-from tests.trainer.classification import made_encoder
 from tests.trainer.classification.made_models import random_model, write_old_file
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
@@ -66,16 +65,6 @@ def test_a_model_of_an_earlier_version_becomes_a_folder(
     assert sorted(sizes) == FILES
     assert told == {"model": str(tmp_path / "new"), "bytes": sum(sizes.values())}
     assert Model(tmp_path / "new").predict(TEXTS) == Model(run).predict(TEXTS)
-
-
-def test_an_encoder_is_read_from_s3_with_its_tokenizer(aws: EmbeddedAws, tmp_path: Path) -> None:
-    words = ("good", "bad")
-    classifier = made_encoder.build(made_encoder.bert(tmp_path / "encoder", words), words)
-    write_model(tmp_path / "model", made_encoder.trained(classifier, words))
-    there = f"s3://{BUCKET}/encoder"
-    assert main(["export", "--model", str(tmp_path / "model"), "--output", there]) == 0
-    assert keys(there) == sorted([*FILES, "tokenizer.json", "tokenizer_config.json"])
-    assert Model(there).predict(TEXTS) == Model(tmp_path / "model").predict(TEXTS)
 
 
 def test_a_file_of_an_earlier_version_is_read_from_s3(aws: EmbeddedAws, tmp_path: Path, run: Path) -> None:

@@ -14,7 +14,6 @@ from experiments.plans.experiment_files import ExperimentFile
 from experiments.plans.parts import Experiment
 from experiments.plans.prices import require_price
 from experiments.results.arm_results import read_experiment
-from experiments.results.learning_curve import learning_curve
 from infra import topology
 from tests.bootstrap.training.conftest import node_bucket  # noqa: F401
 from tests.bootstrap.training.on_nodes import DATASET, boot
@@ -55,30 +54,3 @@ def test_each_arm_runs_on_the_deployment_of_its_topology(tmp_path: Path) -> None
     assert len(arm.runs[0].starts) == 2
     names = boto3.Session().client("s3").list_objects_v2(Bucket="fleet-data", Prefix="runs/", Delimiter="/")
     assert len(names["CommonPrefixes"]) == 1
-
-
-@pytest.mark.soak
-@pytest.mark.usefixtures("node_bucket")
-def test_nodes_learn_a_language_model_and_then_start_from_it(tmp_path: Path) -> None:
-    fleet = Fleet().add("one", "g5.xlarge", 1, boot=boot(None))
-    experiment = Experiment.model_validate(
-        {
-            "about": "x",
-            "kind": "training",
-            "repeats": 1,
-            "pretraining": {"epochs": 1, "embedding": 8, "hidden": 8, "layers": 1, "global_batch": 4, "bptt": 5},
-            "settings": {"epochs": 1, "train_rows": 40, "threads": 1},
-            "arms": [{"name": "here", "topology": "demo", "pretraining": {}}],
-        }
-    )
-    where = Deployments({"demo": (topology.load("demo", TOPOLOGIES), fleet.deployment)})
-    maker = Trainings(experiment, where, DatasetSource(DATASET))
-    plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), maker, output=tmp_path, names=())
-    (_, learnt), (_, classifier) = plan.prices()
-    assert learnt.dollars is not None
-    assert "pretrained is not known" in classifier.basis
-    with Bars() as bars:
-        assert run_experiment(plan, bars) is None
-    (point,) = learning_curve(read_experiment(tmp_path))
-    assert (point.labels, point.tokens > 0) == (40, True)
-    assert point.pretraining_dollars is not None

@@ -30,7 +30,7 @@ def written(folder: Path, text: str) -> str:
 
 def test_there_are_the_experiments_of_the_documents() -> None:
     assert set(names()) == {
-        *("learning-curve", "losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
+        *("losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
         *("same-gpus-over-nodes", "strong-scaling", "weak-scaling", "fasttext-adam-sgd"),
         *("embeddings-50", "embeddings-200", "embeddings-characters", "embeddings-ways"),
     }

@@ -24,15 +24,12 @@ WORDS = tuple(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
         ("lstm", "mse", "mean", 1),
         ("lstm", "bce", "mean+words", 1),
         ("both", "cross-entropy", "mean+max+words", 1),
-        ("pretrained", "bce", "mean", 2),
     ],
 )
 def test_a_file_gives_the_probabilities_of_the_model(
     tmp_path: Path, name: str, kind: str, pooling: str, layers: int
 ) -> None:
     options = {"layers": layers, "embedding": 8, "hidden": 5, "buckets": 50, "vocabulary": 20 if layers == 2 else 100}
-    if name == "pretrained":
-        options |= {"model": name, "direction": "both", "output_weights": "tied", "start_from": "a language model"}
     model = random_model(WORDS, name=name, kind=kind, pooling=pooling, **options)
     model = replace(model, loss=replace(model.loss, temperature=1.7))
     write_onnx(tmp_path / "model.onnx", model)

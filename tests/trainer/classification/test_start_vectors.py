@@ -1,4 +1,4 @@
-"""A classifier may start from pretrained word embeddings, which only the beginning of a run reads."""
+"""A classifier may start from word embeddings that were learnt before, which only the beginning of a run reads."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_words_get_their_vectors_by_their_name_from_a_file_or_a_folder(dataset: 
     assert sentence.startswith("2 of 60 words start with the vectors in v; they are ")
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name not in ("pretrained", "encoder")])
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_they_keep_what_sets_them_apart_and_are_as_long_as_random_ones(name: str) -> None:
     config = configured({**PLACES, "model": name, "embedding": 20, "buckets": 50})
     torch.manual_seed(0)

@@ -19,9 +19,6 @@ TWO = Traits(ratio=0.125, rated=True, words=200.0)
 PLACES = {"data": Path("d"), "output": Path("o")}
 Worth = Callable[[Mapping[str, Any]], float]
 
-SEARCHED_FOR = tuple(name for name in CLASSIFIERS if name not in ("pretrained", "encoder"))
-"""A search has no language model to start from."""
-
 
 def trial(settings: Mapping[str, Any], worth: float) -> Trial:
     return Trial(settings=settings, folds=[[BlockScore(worth, worth, -worth)] * 4], seconds=1.0)
@@ -79,7 +76,7 @@ def test_options_that_were_given_are_not_changed() -> None:
     assert (fasttext.epochs, fasttext.word_dropout, fasttext.optimiser) == (3, 0.0, "adagrad")
 
 
-@pytest.mark.parametrize("model", SEARCHED_FOR)
+@pytest.mark.parametrize("model", CLASSIFIERS)
 def test_a_candidate_has_the_configuration_of_its_options_as_they_are_typed(model: str) -> None:
     config = configured({**PLACES, "model": AUTO, "metric": "f1-macro", "minutes": 2.0})
     assert configured_candidate(config, {"model": model, "epochs": 5}) == configured(
@@ -88,7 +85,7 @@ def test_a_candidate_has_the_configuration_of_its_options_as_they_are_typed(mode
 
 
 def test_what_is_searched_are_the_options_in_which_models_or_candidates_differ() -> None:
-    defaults = {name for model in SEARCHED_FOR for name in MODEL_DEFAULTS[model]}
+    defaults = {name for model in CLASSIFIERS for name in MODEL_DEFAULTS[model]}
     tried = {name for each in searched(TWO, lambda _: 0.5) for name in each}
     assert set(SEARCHED) == (defaults | tried) - {"model", "char_ngrams"}
 

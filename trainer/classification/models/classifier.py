@@ -1,7 +1,7 @@
 """The interface of a model that classifies texts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -35,10 +35,6 @@ class Classifier(nn.Module, ABC):
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
         """Learn the words of ids, from FIRST_WORD on, if the model needs them; before its first texts."""
-
-    def start(self, state: Mapping[str, Tensor]) -> None:
-        """Begin with weights that were learnt before; those that are not among them stay as they are."""
-        self.load_state_dict({**self.state_dict(), **state})
 
     def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
         """(rows, outputs) for `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.
