@@ -33,6 +33,6 @@ def run_on_small_disk(folder: Path, kilobytes: int, script: str) -> "subprocess.
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )

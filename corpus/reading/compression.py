@@ -49,8 +49,7 @@ class _Gzip:
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         block = self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
-        # The decoder may still hold output after it took all input, but only if this block is full.
-        self.needs_input = not self._decoder.unconsumed_tail and len(block) < max_length
+        self.needs_input = not self._decoder.unconsumed_tail
         return block
 
 
@@ -98,10 +97,11 @@ def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
 def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     make = COMPRESSIONS[suffix]
     decoder = make()
-    begun = False
+    begun = is_full = False
     data = b""
     while True:
-        if decoder.needs_input and not data:
+        # After a full block a decoder may hold more, also where it says that it needs input.
+        if decoder.needs_input and not data and not is_full:
             data = file.read(_PACKED_BYTES)
             if not data:
                 if begun:
@@ -117,6 +117,7 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
         except Exception as error:  # each library has its own error
             raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error
         data = b""
+        is_full = len(block) == BLOCK_BYTES and not decoder.eof
         if block:
             yield block
         if decoder.eof:

@@ -1,7 +1,6 @@
 """Raw texts on an S3 that throttles, cuts connections and changes become the right dataset, or a sentence."""
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CutConnection, S3Error, Throttled
+from tests.reviews import json_lines
 
-LINES = b"".join(
-    json.dumps({"text": f"text {n} of many, each of which has some more words", "label": n % 2}).encode() + b"\n"
-    for n in range(100_000)
+LINES = json_lines(
+    *({"text": f"text {n} of many, each of which has some more words", "label": n % 2} for n in range(40_000))
 )
 
 

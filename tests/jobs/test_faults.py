@@ -3,12 +3,9 @@ written under a final name."""
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,8 @@ from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
 from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from jobs.steps import Plan
+from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
+from tests.waiting import until
 
 pytestmark = pytest.mark.soak
 
@@ -62,15 +61,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     return Undisturbed(inputs=inputs, digest=result.digest, counts=result.counts, folder=Path(plan.work))
 
 
-def until(happened: Callable[[], Any], running: "subprocess.Popen[bytes]") -> None:
-    """Wait for something that happens while a process runs."""
-    deadline = time.monotonic() + 60
-    while not happened():
-        assert running.poll() is None, "it ended before"
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def kill(running: "subprocess.Popen[bytes]", mark: str) -> None:
     """End a process, and what it started, as a machine that is lost ends them."""
     running.kill()
@@ -100,7 +90,8 @@ def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(und
     node = StreamingNode(tmp_path / "node")
     distinct = Path(plan.work) / "distinct"
     running = node.start(node.command(plan.steps()[0]))
-    until(lambda: contents(distinct), running)
+    until(lambda: contents(distinct) or running.poll() is not None)
+    assert running.poll() is None, "the job ended before it was killed"
     kill(running, str(tmp_path / "node"))
     left = contents(distinct)
     assert left
@@ -108,35 +99,6 @@ def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(und
     assert not Path(plan.steps()[0].done_file).exists()
     assert list(node.run(plan)) == STEPS
     undisturbed.check(plan)
-
-
-def test_a_merge_that_is_killed_midway_leaves_nothing_and_no_step_before_it_is_done_again(
-    undisturbed, tmp_path
-) -> None:
-    work = tmp_path / undisturbed.folder.name
-    shutil.copytree(undisturbed.folder, work)
-    plan = planned(undisturbed.inputs, str(tmp_path), tasks=2)
-    assert plan.work == str(work)
-    Path(plan.summary).unlink()
-    node = StreamingNode(tmp_path / "node")
-    running = node.start(_in_folder(node.command(plan.steps()[-1]), undisturbed.folder, work))
-    until(lambda: list(work.glob("shoal-merging-*")), running)
-    kill(running, str(tmp_path / "node"))
-    assert not (tmp_path / "data" / "dataset.h5").exists()
-    assert not Path(plan.summary).exists()
-    assert list(node.run(plan)) == ["merge"]
-    undisturbed.check(plan)
-    assert not list(work.glob("shoal-merging-*"))
-    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["counts.json", "dataset.h5"]
-
-
-def _in_folder(command: list[str], old: Path, new: Path) -> list[str]:
-    return [word.replace(str(old), str(new)) for word in command]
-
-
-def can_mount() -> bool:
-    command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
-    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
 
 
 ON_A_SMALL_DISK = """
@@ -162,21 +124,11 @@ print(json.dumps((ended, made(plan).digest)))
 """
 
 
-@pytest.mark.skipif(
-    not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
-)
+@NEEDS_A_SMALL_DISK
 def test_a_disk_that_fills_ends_the_work_and_with_more_room_it_goes_on(undisturbed, tmp_path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    script = f'mount -t tmpfs -o size=10m none {disk} && exec {sys.executable} -c "$CODE" {disk} "$@"'
-    given = (str(tmp_path / "node"), *undisturbed.inputs.files)
-    done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *given],
-        env={**os.environ, "CODE": ON_A_SMALL_DISK, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    (tmp_path / "steps.py").write_text(ON_A_SMALL_DISK)
+    command = [sys.executable, "steps.py", str(tmp_path / "small"), str(tmp_path / "node"), *undisturbed.inputs.files]
+    done = run_on_small_disk(tmp_path, 10_240, " ".join(command))
     assert done.returncode == 0, done.stderr
     ended, digest = json.loads(done.stdout)
     failed = [STEPS.index(step) for step, _ in ended[:-1]]

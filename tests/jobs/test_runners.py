@@ -1,18 +1,16 @@
 """The jobs on Hadoop Streaming and on a real Spark, by the very arguments that an EMR cluster gets."""
 
 import gzip
-import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
 import pytest
 
 from benchmarks.real_reviews import REVIEWS
@@ -22,14 +20,13 @@ from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
 from corpus.dataset_settings import Settings
 from corpus.reading.sources import Inputs, ReadingOptions
-from corpus.text import EXTRA_STOPWORDS, load_stopwords
+from corpus.text import load_stopwords
 from embedded.faults.kinds import AttemptFaults
 from jobs.steps import JobStep, Plan
 from tests import oracle
+from tests.jobs.piles import NLTK, assert_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
-
-NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
 
 
 def package(name: str) -> Path:
@@ -68,8 +65,8 @@ class Spark:
         }
         self._environment.pop("PYTHONPATH", None)
         self._said = folder / "said.txt"
-        self.told: dict[str, JobProgress] = {}
-        """How far each job was told to be at last, by its name."""
+        self.progress: dict[str, JobProgress] = {}
+        """The last progress of each job, by its name."""
 
     def arguments(self, step: JobStep, reducers: int) -> list[str]:
         """Those of a cluster, but for the places of the master, of Python and of mrjob."""
@@ -87,7 +84,7 @@ class Spark:
         for step in plan.steps():
             command = self.arguments(step, reducers) if isinstance(step, JobStep) else self._node.command(step)
             if isinstance(step, JobStep):
-                self.told[step.name] = self._followed(command)
+                self.progress[step.name] = self._followed(command)
             else:
                 assert self._node.start(command).wait() == 0, self._node.said.read_text()
 
@@ -103,101 +100,66 @@ class Spark:
         return output.progress
 
 
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Real ones where they are at hand."""
-    if REVIEWS:
-        return REVIEWS
-    path = tmp_path_factory.mktemp("reviews") / "generated.json.gz"
-    write_reviews(path.with_suffix(""), texts=5_000)
-    path.write_bytes(gzip.compress(path.with_suffix("").read_bytes()))
-    return [path]
+Case = tuple[Inputs, Settings, Any]
+"""Files, settings, and the oracle's dataset of them."""
 
 
-@pytest.fixture(scope="module")
-def expected(reviews: list[Path]) -> Any:
-    return oracle.dataset([gzip.decompress(path.read_bytes()) for path in reviews], NLTK)
+def reviews_case(folder: Path) -> Case:
+    """Real reviews where they are at hand; the stopwords are a file that lies elsewhere."""
+    files = REVIEWS
+    if not files:
+        write_reviews(folder / "generated.json", texts=5_000)
+        files = [folder / "generated.json.gz"]
+        files[0].write_bytes(gzip.compress((folder / "generated.json").read_bytes()))
+    stopwords = folder / "elsewhere" / "stopwords.txt"
+    stopwords.parent.mkdir()
+    stopwords.write_text("\n".join(sorted(load_stopwords())))
+    expected = oracle.dataset([gzip.decompress(path.read_bytes()) for path in files], NLTK)
+    return Inputs(files=tuple(map(str, files))), Settings(stopwords=str(stopwords)), expected
 
 
-def assert_equal(plan: Plan, expected: Any) -> None:
-    arrays, vocabulary, counts = expected
-    with h5py.File(Path(plan.output) / "dataset.h5") as file:
-        for path, array in arrays.items():
-            assert np.array_equal(file[path][:], array), path
-            assert file[path].dtype == array.dtype
-        assert list(file["vocabulary"].asstr()[:]) == vocabulary
-    published = json.loads((Path(plan.output) / "counts.json").read_text())
-    reasons = {name: number for name, number in published["malformed_by_reason"].items() if number}
-    assert {**published, "malformed_by_reason": reasons} == counts
-
-
-@pytest.fixture
-def whole_texts(tmp_path: Path) -> tuple[Inputs, Settings, Any]:
-    """Files of more than two classes with many copies of texts, the settings that keep all of them, and the oracle's
-    dataset."""
+def whole_texts_case(folder: Path) -> Case:
+    """Texts of more than two classes, with many copies, all of which are kept."""
     contents = [
         "".join(f"__label__{n % 3}'s The {n % 70} lamps (of {n % 11})!\n" for n in range(count)).encode()
         for count in (3_000, 400)
     ]
     for name, content in zip(("train.txt", "test.txt"), contents, strict=True):
-        (tmp_path / name).write_bytes(content)
+        (folder / name).write_bytes(content)
     classes = ("0's", "1's", "2's", 'the "best"')
     rules = oracle.Rules(labelled=True, classes=classes, ragged=True, words="tokens", duplicates=True)
     files = [oracle.File(content, "fasttext", test=test) for test, content in enumerate(contents)]
+    train, test = ((str(folder / name),) for name in ("train.txt", "test.txt"))
     return (
-        Inputs(
-            files=(str(tmp_path / "train.txt"),),
-            test=(str(tmp_path / "test.txt"),),
-            options=ReadingOptions(classes=classes),
-        ),
+        Inputs(files=train, test=test, options=ReadingOptions(classes=classes)),
         Settings(ragged=True, words="tokens", duplicates=True, stopwords="none"),
         oracle.dataset(files, None, rules=rules, test_input=True),
     )
 
 
-@pytest.mark.soak
-def test_hadoop_streaming_makes_the_oracles_rows_of_whole_texts(
-    whole_texts: tuple[Inputs, Settings, Any], tmp_path: Path
-) -> None:
-    inputs, settings, expected = whole_texts
-    plan = planned(inputs, str(tmp_path), settings=settings, tasks=3)
-    StreamingNode(tmp_path / "node", faults=AttemptFaults(seed=5)).run(plan, reducers=3)
-    assert_equal(plan, expected)
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(
-    shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
-)
-def test_spark_makes_the_oracles_rows_of_whole_texts(whole_texts: tuple[Inputs, Settings, Any], tmp_path: Path) -> None:
-    inputs, settings, expected = whole_texts
-    plan = planned(inputs, str(tmp_path), settings=settings, tasks=3)
-    Spark(tmp_path / "cluster").run(plan, reducers=3)
-    assert_equal(plan, expected)
+CASES = pytest.mark.parametrize("case", [reviews_case, pytest.param(whole_texts_case, marks=pytest.mark.soak)])
 
 
 @pytest.mark.slow
-def test_hadoop_streaming_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
-    plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
+@CASES
+def test_hadoop_streaming_makes_the_oracles_dataset(case: Callable[[Path], Case], tmp_path: Path) -> None:
+    inputs, settings, expected = case(tmp_path)
+    plan = planned(inputs, str(tmp_path), settings=settings, tasks=3)
     StreamingNode(tmp_path / "node", faults=AttemptFaults(seed=5)).run(plan, reducers=3)
-    assert_equal(plan, expected)
+    assert_dataset(Path(plan.output), expected)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
 )
-def test_spark_makes_the_oracles_dataset_with_a_file_of_stopwords_that_lies_elsewhere(
-    reviews: list[Path], expected: Any, tmp_path: Path
-) -> None:
-    stopwords = tmp_path / "elsewhere" / "stopwords.txt"
-    stopwords.parent.mkdir()
-    stopwords.write_text("\n".join(sorted(load_stopwords())))
-    inputs, settings = Inputs(files=tuple(map(str, reviews))), Settings(stopwords=str(stopwords))
+@CASES
+def test_spark_makes_the_oracles_dataset(case: Callable[[Path], Case], tmp_path: Path) -> None:
+    inputs, settings, expected = case(tmp_path)
     plan, spark = planned(inputs, str(tmp_path / "own"), settings=settings, tasks=3), Spark(tmp_path / "cluster")
     spark.run(plan, reducers=3)
-    assert_equal(plan, expected)
-    assert set(spark.told) == {step.name for step in plan.steps() if isinstance(step, JobStep)}
-    for name, told in spark.told.items():
-        assert told.name == f"shoal here: {name}"
-        assert 0 < told.done <= (told.total or 0), told
+    assert_dataset(Path(plan.output), expected)
+    assert set(spark.progress) == {step.name for step in plan.steps() if isinstance(step, JobStep)}
+    for name, progress in spark.progress.items():
+        assert progress.name == f"shoal here: {name}"
+        assert 0 < progress.done <= (progress.total or 0), progress

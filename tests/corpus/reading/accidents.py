@@ -1,4 +1,4 @@
-"""Lines of every format that people have, and the accidents that happen to lines: what `fuzz` reads."""
+"""Lines of every format that people have, and the accidents that happen to lines: what `test_fuzz.py` reads."""
 
 import random
 from collections.abc import Callable
@@ -51,11 +51,10 @@ TOKENS = (*NO_UTF8, *(token.encode() for token in (*LETTERS, *SYNTAX, *NESTED, *
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A format as the readers and as the oracle are told of it, and lines to begin with."""
+    """A format as readers and the oracle know it, and lines to begin with."""
 
     form: Format
     file: oracle.File
-    rules: oracle.Rules
     settings: Settings
     lines: Callable[[random.Random], bytes]
     first: bytes = b""
@@ -93,16 +92,9 @@ def kind(
     **said: object,
 ) -> Kind:
     settings = Settings(**said)  # type: ignore[arg-type]
-    rules = oracle.Rules(
-        rating_range=settings.rating_range,
-        steps=settings.rating_steps,
-        fraction=settings.rating_fraction,
-        labelled=settings.labelled,
-        positive_label=settings.positive_label,
-    )
     shown = {name: getattr(form, name) for name in ("kind", "text", "value", "header", "separator")}
     file = oracle.File(b"", **shown, label=None if label is None else str(label))
-    return Kind(form=form, file=file, rules=rules, settings=settings, lines=lines, first=first, code=label)
+    return Kind(form=form, file=file, settings=settings, lines=lines, first=first, code=label)
 
 
 def columns(kind: str, separator: str, *, text: str, value: str, header: str = "") -> Format:

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import json
 import lzma
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -29,12 +28,6 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 RATED, LABELLED = Settings(), Settings(labelled=True)
 
 
-def reviews(*texts_and_ratings: tuple[object, object]) -> bytes:
-    return b"".join(
-        json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in texts_and_ratings
-    )
-
-
 def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[str, int]], Tally]:
     """All reviews, and a tally of them as it is after its way through records."""
     found = []
@@ -50,14 +43,26 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
     return found, whole
 
 
+def rules_of(chosen: Settings) -> oracle.Rules:
+    """The settings as the oracle is told of them."""
+    return oracle.Rules(
+        rating_range=chosen.rating_range,
+        steps=chosen.rating_steps,
+        fraction=chosen.rating_fraction,
+        labelled=chosen.labelled,
+        positive_label=chosen.positive_label,
+        classes=chosen.classes,
+    )
+
+
 def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
     """What the ranges of one file hold is what the contract says, with every malformed line in its place."""
-    rules = oracle.Rules(labelled=chosen.labelled, positive_label=chosen.positive_label)
+    rules = rules_of(chosen)
     outcomes = list(oracle.outcomes(file, rules))
     sound = [each for _, each in outcomes if not isinstance(each, str)]
     malformed = [(each, number) for number, each in outcomes if isinstance(each, str)]
     found, tally = read(ranges, chosen)
-    assert found == [(text, LABELS.index(value) if chosen.labelled else value) for text, value in sound]
+    assert found == [(text, LABELS.index(value) if isinstance(value, str) else value) for text, value in sound]
     assert tally.counts["lines"] == len(outcomes)
     assert tally.counts["malformed"] == len(malformed)
     for reason in {reason for reason, _ in malformed}:

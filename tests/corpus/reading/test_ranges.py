@@ -22,7 +22,6 @@ import corpus.reading.csv_records
 import corpus.reading.lines
 import corpus.reading.storage
 from common.errors import DataError
-from corpus.dataset_settings import Settings
 from corpus.reading.formats import MAX_LINE_BYTES, Format
 from corpus.reading.ranges import cut_into_tasks, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
@@ -31,18 +30,17 @@ from tests import oracle, oracle_lines
 from tests.corpus.reading.cuts import (
     LABELLED,
     PACKERS,
-    RATED,
     SNAP,
     TWO_FIELDS,
     assert_as_the_oracle,
     pieces,
     read,
-    reviews,
     source,
 )
+from tests.reviews import snap_lines
 
 JSON_LINES = st.one_of(
-    st.builds(lambda text, rating: reviews((text, rating))[:-1], st.text(max_size=6), st.integers(0, 6)),
+    st.builds(lambda text, rating: snap_lines((text, rating))[:-1], st.text(max_size=6), st.integers(0, 6)),
     st.binary(max_size=12),
     st.sampled_from([b"", b" \r", b'{"overall": 5}', b'{"reviewText": "a", "overall": true}', b"\xef\xbb\xbf", b"\0"]),
     st.sampled_from([b'{"reviewText": "a", "x": "b", "overall": "5"}', b'{"reviewText": "a", "x": 1, "overall": 7}']),
@@ -64,50 +62,6 @@ def test_ranges_cut_anywhere_give_every_line_once_and_its_number(
     assert_as_the_oracle([Range(str(tmp_path / "file"), 0, WHOLE, form, None, False)], file)
 
 
-COLUMNS = st.lists(
-    st.sampled_from(["text", "1", "5.0", "9", "neg", "pos", "x\\ny", "\u00e9", "\udcff", " ", "\0", "\r", '"', ""]),
-    max_size=4,
-)
-SEPARATED = [
-    (Format(kind="separated", text=("2",), value="1", separator="\t"), "\t", RATED),
-    (Format(kind="separated", text=("1", "3"), value="2", separator="$LABEL$"), "$LABEL$", LABELLED),
-    (
-        Format(kind="separated", text=("b",), value="a", header=True, separator="\t", columns=("a", "b", "c")),
-        "\t",
-        RATED,
-    ),
-]
-
-
-@given(WHOLE_MARKS, st.lists(COLUMNS, max_size=20), st.sampled_from(SEPARATED), CUTS)
-def test_separated_lines_cut_anywhere_are_read_as_the_contract_says(
-    tmp_path: Path, mark: bytes, rows: list[list[str]], kind: tuple[Format, str, Settings], cuts: list[int]
-) -> None:
-    form, separator, chosen = kind
-    lines = [separator.join(row).encode("utf-8", "surrogateescape") for row in rows]
-    content = mark + b"\n".join([separator.join(form.columns).encode()] * form.header + lines)
-    file = oracle.File(content, "separated", form.text, form.value, form.header, separator)
-    assert_as_the_oracle(pieces(tmp_path / "file", content, cuts, form), file, chosen)
-
-
-@given(st.lists(st.sampled_from([b"__label__1 a", b"__label__2\tb", b"c", b"__label__1 __label__2", b"\xff"])), CUTS)
-def test_fasttext_cut_anywhere_is_read_as_the_contract_says(
-    tmp_path: Path, lines: list[bytes], cuts: list[int]
-) -> None:
-    content = b"\n".join(lines)
-    ranges = pieces(tmp_path / "file", content, cuts, Format(kind="fasttext"))
-    assert_as_the_oracle(ranges, oracle.File(content, "fasttext"), LABELLED)
-
-
-@given(st.lists(st.sampled_from([b"a", b"b c\r", b"", b" ", b"\xff", b"\0"])), CUTS)
-def test_plain_texts_cut_anywhere_have_the_class_of_their_file(
-    tmp_path: Path, lines: list[bytes], cuts: list[int]
-) -> None:
-    content = b"\n".join(lines)
-    ranges = pieces(tmp_path / "file", content, cuts, Format(kind="text"), 1)
-    assert_as_the_oracle(ranges, oracle.File(content, "text", label="1"), LABELLED)
-
-
 POLARITY = Format(kind="csv", text=("2", "3"), value="1")
 HEADED = Format(kind="csv", text=("text",), value="stars", header=True, columns=("stars", "text"))
 CSV_PIECES = st.sampled_from(
@@ -115,7 +69,7 @@ CSV_PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(WHOLE_MARKS, st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([POLARITY, HEADED]))
 def test_any_csv_is_read_as_the_contract_says(tmp_path: Path, mark: bytes, text: str, form: Format) -> None:
     content = mark + (b"stars,text\n" if form.header else b"") + text.encode("utf-8", "surrogateescape")
@@ -150,7 +104,7 @@ def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Pat
 @pytest.mark.parametrize("form", [SNAP, HEADED], ids=["json", "csv"])
 def test_all_members_of_a_compressed_file_are_read(tmp_path: Path, suffix: str, form: Format) -> None:
     first, second = {
-        "json": (b"\xef\xbb\xbf" + reviews(("one", 1)) + b'{"reviewText": "sp', b'lit", "overall": 2}\nx\n'),
+        "json": (b"\xef\xbb\xbf" + snap_lines(("one", 1)) + b'{"reviewText": "sp', b'lit", "overall": 2}\nx\n'),
         "csv": (b'\xef\xbb\xbfstars,text\n1,one\n2,"sp', b'lit"\nx\n'),
     }[form.kind]
     path = tmp_path / f"file{suffix}"
@@ -159,7 +113,7 @@ def test_all_members_of_a_compressed_file_are_read(tmp_path: Path, suffix: str, 
     assert_as_the_oracle([Range(str(path), 0, WHOLE if suffix else path.stat().st_size, form, None, False)], file)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     MARKS,
     st.lists(JSON_LINES | st.integers(0, 200).map(lambda length: b"x" * length), max_size=12),
@@ -185,7 +139,7 @@ def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
         assert_as_the_oracle(ranges, oracle.File(content))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([1, 3, 20]))
 def test_neither_the_size_of_blocks_nor_records_that_are_too_long_change_the_rest_of_csv(
     tmp_path: Path, text: str, block: int
@@ -222,11 +176,14 @@ def unpackable(suffix: str, packed: bytes) -> tuple[bytes, bool]:
 
 @pytest.mark.parametrize("suffix", DECODERS)
 @pytest.mark.parametrize("form", [SNAP, HEADED], ids=["json", "csv"])
+@pytest.mark.parametrize("block", [corpus.reading.compression.BLOCK_BYTES, 50])
 def test_an_archive_cut_anywhere_gives_its_whole_lines_and_is_counted_once(
-    tmp_path: Path, suffix: str, form: Format
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, form: Format, block: int
 ) -> None:
+    monkeypatch.setattr(corpus.reading.compression, "BLOCK_BYTES", block)
+    monkeypatch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
     if form.kind == "json":
-        members = [reviews(*((f"text {n}", 1 + n % 5) for n in range(9))) + b"x\n", reviews(("a", 5))]
+        members = [snap_lines(*((f"text {n}", 1 + n % 5) for n in range(9))) + b"x\n", snap_lines(("a", 5))]
     else:
         members = [b'stars,text\n1,"a\nb"\n7,c\n', b'2,"d""\n\n"\n3,e']
     packed = b"".join(map(PACKERS[suffix], members))
@@ -241,22 +198,11 @@ def test_an_archive_cut_anywhere_gives_its_whole_lines_and_is_counted_once(
 @pytest.mark.parametrize("suffix", DECODERS)
 def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"file{suffix}"
-    path.write_bytes(PACKERS[suffix](reviews(("first", 1))) + b"no archive at all")
+    path.write_bytes(PACKERS[suffix](snap_lines(("first", 1))) + b"no archive at all")
     found, tally = read([Range(str(path), 0, WHOLE, SNAP, None, False)])
     assert found == [("first", 1)]
     assert tally.counts == {"lines": 1}
-    assert tally.damaged_files() == [DamagedFile(file=str(path), lines=1, bytes=len(reviews(("first", 1))))]
-
-
-@pytest.mark.parametrize("suffix", DECODERS)
-def test_a_truncated_archive_gives_all_lines_that_can_be_unpacked(tmp_path: Path, suffix: str) -> None:
-    packed = PACKERS[suffix](reviews(*((f"{n} {n * n} text", 1 + n % 5) for n in range(40_000))))[:-9]
-    (tmp_path / f"file{suffix}").write_bytes(packed)
-    content, is_whole = unpackable(suffix, packed)
-    assert len(content) > 1 << 20
-    assert not is_whole
-    part = Range(str(tmp_path / f"file{suffix}"), 0, WHOLE, SNAP, None, False)
-    assert_as_the_oracle([part], oracle.File(content, broken=True))
+    assert tally.damaged_files() == [DamagedFile(file=str(path), lines=1, bytes=len(snap_lines(("first", 1))))]
 
 
 def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
@@ -269,10 +215,10 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path, suffix: str) -> None:
     def line(length: int) -> bytes:
-        return reviews(("x" * (length - len(reviews(("", 1))) + 1), 1))
+        return snap_lines(("x" * (length - len(snap_lines(("", 1))) + 1), 1))
 
     assert len(line(MAX_LINE_BYTES)) == MAX_LINE_BYTES + 1
-    lines = [reviews(("a", 1)), line(MAX_LINE_BYTES), line(MAX_LINE_BYTES + 1), reviews(("b", 2)), line(9 << 20)]
+    lines = [snap_lines(("a", 1)), line(MAX_LINE_BYTES), line(MAX_LINE_BYTES + 1), snap_lines(("b", 2)), line(9 << 20)]
     content = b"".join(lines)
     path = tmp_path / f"file{suffix}"
     path.write_bytes(PACKERS[suffix](content))
@@ -290,7 +236,7 @@ def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path,
 
 
 def test_a_long_line_across_ranges_is_of_the_range_in_which_it_begins(tmp_path: Path) -> None:
-    content = reviews(("a", 1), ("x" * 3_000_000, 2), ("b", 3))
+    content = snap_lines(("a", 1), ("x" * 3_000_000, 2), ("b", 3))
     ranges = pieces(tmp_path / "file", content, [1 << 20, 2 << 20, 3_000_030, len(content) - 1])
     assert [len(read([part])[0]) for part in ranges] == [2, 0, 0, 1, 0]
     assert_as_the_oracle(ranges, oracle.File(content))
@@ -300,10 +246,10 @@ def test_a_long_line_across_ranges_is_of_the_range_in_which_it_begins(tmp_path: 
 def test_memory_is_bounded_whatever_the_length_of_a_line(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"file{suffix}"
     with gzip.open(path, "wb", compresslevel=1) if suffix else path.open("wb") as file:
-        file.write(reviews(("before", 1)) + b'{"reviewText": "')
+        file.write(snap_lines(("before", 1)) + b'{"reviewText": "')
         for _ in range(200):
             file.write(b"x" * 1_000_000)
-        file.write(b'", "overall": 5}\n' + reviews(("after", 2)))
+        file.write(b'", "overall": 5}\n' + snap_lines(("after", 2)))
     end = WHOLE if suffix else path.stat().st_size
     code = f"""
 import resource
