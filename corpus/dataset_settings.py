@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,8 +30,6 @@ class Settings:
     is made where nothing is chosen is DEFAULT.
     """
 
-    fewest_named: ClassVar[int] = 3
-    """The fewest classes that may have names."""
     row_length: int = _ROW_LENGTH
     """The most words of a row; longer texts are cut at the end. Ragged rows are not cut, and it keeps its default."""
     vocabulary_size: int = 10_000
@@ -109,8 +107,8 @@ class Settings:
                 f"there are {count:,} classes, so the input needs labels, of which none is the positive one",
             ),
             (
-                self.fewest_named <= count <= MOST_CLASSES,
-                f"there are names of {count:,} classes, but must be of {self.fewest_named} to {MOST_CLASSES:,}; of two "
+                3 <= count <= MOST_CLASSES,
+                f"there are names of {count:,} classes, but must be of 3 to {MOST_CLASSES:,}; of two "
                 "only the positive label is named, or none",
             ),
             (
@@ -152,12 +150,6 @@ class Settings:
     def label_dtype(self) -> np.dtype[Any]:
         """The type of a label: 8 bits for up to 256 classes, else 16."""
         return np.dtype(np.uint8 if self.class_count <= 1 << 8 else np.uint16)
-
-
-class AnswerSettings(Settings):
-    """What ratings or labels of files mean beside the answers of a model: also one or two of its classes have names."""
-
-    fewest_named = 1
 
 
 DEFAULT = Settings(ragged=True, words="tokens", stopwords="none", vocabulary_size=2_000_000)

@@ -4,7 +4,7 @@ Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Do not cle
 may be words, but with a space between them they are a break.
 
 `token_hash`, `ngram_buckets` and `char_ngrams` follow fastText's `Dictionary`, so that n-grams share a bucket where
-fastText's do. `line_words` is its own rule of words, which leaves all cleaning to the user.
+fastText's do.
 """
 
 import re
@@ -18,8 +18,6 @@ _CLEANED = re.compile(r"""['.,()!?]|[^'.,()!?;:\0\s"A-Z]+""", re.ASCII)
 
 _FNV_START, _FNV_FACTOR = 0x811C9DC5, 0x01000193
 NGRAM_FACTOR = 116049371
-END_OF_LINE = b"</s>"
-"""The word by which fastText ends each line."""
 
 
 def tokens(text: str) -> list[str]:
@@ -33,13 +31,6 @@ def tokens(text: str) -> list[str]:
 def is_token(text: str) -> bool:
     """Whether a text is one cleaned word."""
     return _CLEANED.fullmatch(text) is not None
-
-
-def line_words(text: str) -> list[bytes]:
-    """The words of a text as fastText reads a line: what ASCII's white space and NUL separate, up to the first
-    END_OF_LINE, which is always the last word."""
-    words = text.encode("utf-8", "surrogatepass").replace(b"\0", b" ").split()
-    return [*words[: words.index(END_OF_LINE)], END_OF_LINE] if END_OF_LINE in words else [*words, END_OF_LINE]
 
 
 def token_hash(word: bytes) -> int:

@@ -8,7 +8,6 @@ from common.cores import cores
 from common.errors import TrainingError
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.loading import load_model as read_model
-from trainer.classification.program_export import program_line
 from trainer.config import TrainConfig, configured, default_model
 
 if TYPE_CHECKING:
@@ -36,24 +35,19 @@ class Model:
 
         Returns:
             N predictions, in the order of the texts. `probabilities` are those of all classes. Of two classes
-                `probability` is that of the positive one, and `label` is 1 (positive) or 0. Of more classes, and those
-                of fastText's program, `label` is the name of the most probable one, and `probability` is its own. A
-                text that keeps no word has the label None.
+                `probability` is that of the positive one, and `label` is 1 (positive) or 0. Of more classes `label` is
+                the name of the most probable one, and `probability` is its own. A text that keeps no word has the
+                label None.
         """
         return Labeller(self._model, threshold, threads=cores())(texts)
-
-    def program_line(self, text: str) -> str:
-        """A text as fastText's program has to get it with the `model.bin` of this model (`shoal export --fasttext`), to
-        answer what `predict` answers: the words that the model reads, each one outside its vocabulary replaced."""
-        return program_line(self._model, text)
 
 
 def load_model(address: Path | str) -> Model:
     """Read a model.
 
     Args:
-        address: The output folder of a training, a model's own folder, a `model.pt` of an earlier version, or a `.bin`
-            of fastText's program: a path or s3://...
+        address: The output folder of a training, a model's own folder, or a `model.pt` of an earlier version: a
+            path or s3://...
 
     Raises:
         TrainingError: There is no model, or one that cannot be read.

@@ -1,4 +1,4 @@
-"""`shoal export`: a trained model to another folder, to S3, to ONNX, to fastText; also one of an earlier version."""
+"""`shoal export`: a trained model to another folder, to S3, to ONNX; also one of an earlier version."""
 
 import click
 
@@ -10,7 +10,7 @@ from bootstrap.prediction.model import open_model
 
 
 @command(
-    short_help="copy a trained model to a folder, S3, ONNX or fastText",
+    short_help="copy a trained model to a folder, S3 or ONNX",
     help="""\
 Write a trained model to a new folder, here or on S3, from where `shoal predict`
 and other programs read it. A model.pt of an earlier version becomes a folder
@@ -24,8 +24,6 @@ Examples:
       for machines that predict elsewhere
   shoal export --model results/model --output exported --onnx
       with model.onnx beside it, for programs without PyTorch
-  shoal export --model results/model --output exported --fasttext
-      with model.bin beside it, for the fastText program
 """,
 )
 @option(
@@ -37,19 +35,14 @@ Examples:
 )
 @option("--output", required=True, type=click.Path(), metavar="DIR_OR_S3", help="the new folder")
 @option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md says what goes in and out")
-@option(
-    "--fasttext",
-    is_flag=True,
-    help="of --model fasttext also write model.bin for the fastText program; README.md says how texts are given to it",
-)
 @json_option
-def run(*, model: str, output: str, onnx: bool, fasttext: bool, as_json: bool) -> int:
+def run(*, model: str, output: str, onnx: bool, as_json: bool) -> int:
     """Run `shoal export`."""
     require_s3(model, output)
     loaded = open_model(model)
     from bootstrap.prediction.export import export_model
 
     with sole_writer(output):
-        size = export_model(loaded, output, onnx=onnx, fasttext=fasttext)
+        size = export_model(loaded, output, onnx=onnx)
     summary({"model": output, "bytes": size}, [("model", output), ("size", f"{size / 1e6:,.1f} MB")], as_json=as_json)
     return 0

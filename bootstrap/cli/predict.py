@@ -44,8 +44,6 @@ Examples:
       fields of other names
   shoal predict --model s3://bucket/model new.csv --keep id --output new.tsv
       a model on S3; a field of the input beside each answer, in a file
-  shoal predict --model fasttext.bin cleaned.txt
-      a model of the fastText program, and texts as it was trained on
 """
 
 
@@ -82,7 +80,7 @@ line; they are counted on standard error.
     required=True,
     type=click.Path(),
     metavar="DIR_OR_S3",
-    help="the output of `shoal train` or `shoal export`, or a .bin of the fastText program; a path or s3://...",
+    help="the output of `shoal train` or `shoal export`; a path or s3://...",
 )
 @click.argument(
     "files",

@@ -16,9 +16,8 @@ from trainer.classification.trained_model import TrainedModel
 from trainer.output.run_files import CONFIG
 
 
-def export_model(model: TrainedModel, output: str, *, onnx: bool, fasttext: bool) -> int:
-    """Write a model to a new folder, a path or s3://...; with `onnx` and `fasttext` also as their files. Returns its
-    bytes.
+def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
+    """Write a model to a new folder, a path or s3://...; with `onnx` also as its file. Returns its bytes.
 
     Raises ShoalError if something is there already, TrainingError or DataError if it cannot be written.
     """
@@ -29,13 +28,13 @@ def export_model(model: TrainedModel, output: str, *, onnx: bool, fasttext: bool
             _require_free(output, next((found["Key"] for found in s3.list_objects(s3.client(), place, 1)), None))
         with TemporaryDirectory(prefix="shoal-model-") as name:
             folder = Path(name) / "model"
-            write_model(folder, model, onnx=onnx, fasttext=fasttext)
+            write_model(folder, model, onnx=onnx)
             return _upload(folder, place)
     folder = Path(output)
     with explain_os_error(ShoalError, f"cannot write {output}", "choose another --output"):
         _require_free(output, next((path.name for path in folder.iterdir()), None) if folder.is_dir() else None)
         folder.parent.mkdir(parents=True, exist_ok=True)
-    write_model(folder, model, onnx=onnx, fasttext=fasttext)
+    write_model(folder, model, onnx=onnx)
     return sum(path.stat().st_size for path in folder.iterdir())
 
 

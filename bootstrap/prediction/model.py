@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from corpus.dataset_settings import AnswerSettings, Settings, in_steps
+from corpus.dataset_settings import Settings, in_steps
 
 if TYPE_CHECKING:
     from trainer.classification.trained_model import TrainedModel
@@ -45,7 +45,7 @@ def rating_settings(
         low, high = (in_steps(rating, steps) for rating in rating_range)
     if positive_from is not None:
         first_positive = in_steps(positive_from, steps)
-    return AnswerSettings(
+    return Settings(
         ragged=bool(model.classes),  # as rows of so many classes have to be
         rating_steps=steps,
         rating_range=(low, high),

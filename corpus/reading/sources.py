@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from common.errors import require_rules
-from corpus.dataset_settings import AnswerSettings, Settings
+from corpus.dataset_settings import Settings
 from corpus.reading.compression import compression
 from corpus.reading.formats import Format, class_name
 
@@ -50,7 +50,7 @@ class ReadingOptions:
     classes: tuple[str, ...] = ()
     """The labels of more than two classes, in the order of their numbers; with fastText's `__label__` or without."""
     others: bool = False
-    """Whether these classes are those of a model, also of two with names, and labels may be of none of them."""
+    """Whether these classes are those of a model, and labels may be of none of them."""
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, in steps."""
     rating_steps: int = 1
@@ -87,17 +87,12 @@ class ReadingOptions:
             ),
         )
         if self.classes:
-            self.settings_type(ragged=True, labelled=True, classes=self.class_names)  # which checks the names
+            Settings(ragged=True, labelled=True, classes=self.class_names)  # which checks the names
 
     @property
     def fields(self) -> tuple[str, ...]:
         """All fields that the options name."""
         return (*self.text, *filter(None, (self.rating, self.label)), *self.keep)
-
-    @property
-    def settings_type(self) -> type[Settings]:
-        """The type of the settings of these labels."""
-        return AnswerSettings if self.others else Settings
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus.text import digest
-from corpus.tokens import char_ngrams, is_token, line_words, ngram_buckets, token_hash, tokens
+from corpus.tokens import char_ngrams, is_token, ngram_buckets, token_hash, tokens
 
 SED = ("s/<br \\/>/ /g", "s/['.,()!?]/ & /g", "s/[;:]/ /g")
 PIECES = st.sampled_from(
@@ -98,22 +98,6 @@ def test_a_word_is_what_cleaning_leaves_as_it_is(text: str) -> None:
 def test_texts_with_the_same_words_have_the_same_digest() -> None:
     assert digest(tokens("Caf\u00e9: open!")) == digest(tokens('caf\u00e9 "open" !'))
     assert digest(tokens("Caf\u00e9")) != digest(tokens("CAF\u00c9"))
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", [b"</s>"]),
-        (" a  B\tc\v\f\r\n", [b"a", b"B", b"c", b"</s>"]),
-        ("a\0b", [b"a", b"b", b"</s>"]),
-        ("a\xa0b\x85c\x1cd", ["a\xa0b\x85c\x1cd".encode(), b"</s>"]),
-        ("a </s> b", [b"a", b"</s>"]),
-        ("a</s> </s>b", [b"a</s>", b"</s>b", b"</s>"]),
-        ("\ud800", [b"\xed\xa0\x80", b"</s>"]),
-    ],
-)
-def test_a_line_is_divided_by_white_space_of_ascii_and_ends_by_a_word(text: str, words: list[bytes]) -> None:
-    assert line_words(text) == words
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group
 from trainer.output.lines import End, Test, parse_line
-from trainer.output.run_files import MODEL_FILES, ONNX, PROGRAM, TOKENIZER_FILES
+from trainer.output.run_files import MODEL_FILES, ONNX
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (
@@ -232,7 +232,7 @@ def test_the_last_epoch_is_kept(alone: Path) -> None:
 
 def test_the_models_folder_stands_alone(alone: Path) -> None:
     folder = alone / "model"
-    assert {path.name for path in folder.iterdir()} == {*MODEL_FILES} - {ONNX, PROGRAM, *TOKENIZER_FILES}
+    assert {path.name for path in folder.iterdir()} == {*MODEL_FILES} - {ONNX}
     config = json.loads((folder / "config.json").read_text())
     assert (folder / "vocabulary.txt").read_text().startswith("gooda\n")
     assert config["stopwords"] == ["the"]

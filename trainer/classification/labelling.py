@@ -4,7 +4,7 @@ Large blocks are fastest: rows of similar length are computed together, and a re
 must not depend on the other texts of its block: padding must not change it. The answers are in the order of the texts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -61,7 +61,7 @@ class Labeller:
         self._model = model
         self._threshold = model.loss.threshold if threshold is None else threshold
         self._letters = expected
-        self._encode: Callable[[Sequence[str]], EncodedRows] = model.encode or _encoder(PlainEncoder, model)
+        self._encode: PlainEncoder | FastEncoder = _encoder(PlainEncoder, model)
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """The prediction for each text, in their order."""

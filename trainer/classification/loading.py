@@ -1,5 +1,4 @@
-"""Finds a trained model by its address and reads it: a model's folder, a run's folder, `model.pt`, or a `.bin` of
-fastText's program, here or on S3.
+"""Finds a trained model by its address and reads it: a model's folder, a run's folder, or `model.pt`, here or on S3.
 
 Do not take what cannot be looked at for absent: a folder without permission is an error of its own.
 """
@@ -13,29 +12,26 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, readable
 from trainer.classification.model_folder import READ, read_config, read_model_folder
-from trainer.classification.program_model import read_program_model
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
 from trainer.output import archive
 from trainer.output.archive import DamagedError
-from trainer.output.run_files import CONFIG, MODEL, OLD_MODEL, PROGRAM
+from trainer.output.run_files import CONFIG, MODEL, OLD_MODEL
 from trainer.output.stored_files import local_folder
 
-_OF_PROGRAM = (Path(PROGRAM).suffix, ".ftz")
-"""Of models of fastText's program; the second one of quantised ones, which are refused with a sentence of their own."""
-_ENDINGS = (Path(OLD_MODEL).suffix, *_OF_PROGRAM)
+_ENDINGS = (Path(OLD_MODEL).suffix,)
 MODEL_FILE_FORMAT = 4
 
 
 def load_model(address: Path | str) -> TrainedModel:
-    """Read the model at an address: a path or s3://..., of a model's folder, of a training's `--output`, of a
-    `model.pt` that an earlier version has written, or of a `.bin` of fastText's program.
+    """Read the model at an address: a path or s3://..., of a model's folder, of a training's `--output`, or
+    of a `model.pt` that an earlier version has written.
 
     Raises TrainingError if there is none, or if this version of Shoal cannot read it; DataError if S3 cannot be read.
     """
     found = _find(str(address))
     if found.endswith(_ENDINGS):
         with readable(found) as path:
-            return read_program_model(path, found) if found.endswith(_OF_PROGRAM) else _read_model_file(path, found)
+            return _read_model_file(path, found)
     folder = found.rpartition("/")[0]
     with local_folder(folder, READ, read_config) as path:
         return read_model_folder(path, folder)

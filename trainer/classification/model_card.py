@@ -6,9 +6,8 @@ It is written from the other files alone, and is for people; nothing reads it.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trainer.classification.program_export import UNKNOWN_WORD
 from trainer.classification.trained_model import TrainedModel
-from trainer.output.run_files import ONNX, PROGRAM, VOCABULARY
+from trainer.output.run_files import ONNX, VOCABULARY
 
 _CLASSES_NAMED = 8
 """More classes are counted in the title, and named below it."""
@@ -58,16 +57,6 @@ Its output `probabilities`, float32 (rows, {classes}), has the calibrated probab
 """
 
 
-_PROGRAM = f"""\
-## {PROGRAM}
-
-For the fastText program, which answers as Shoal does if it gets the words that this model reads, with a space between:
-those of the rule above, without the stopwords of `config.json`, as far as the length above, and each one that is not in
-`{VOCABULARY}` as `{UNKNOWN_WORD}`. From Python, `load_model("FOLDER").program_line(text)` makes such a line. The
-program adds 0.00001 to the probabilities that it reports.
-"""
-
-
 def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
     """The card of a model with this `config.json`."""
     files = config["files"]
@@ -104,7 +93,6 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
         )
         if ONNX in files
         else "",
-        _PROGRAM if PROGRAM in files else "",
         _limits(model),
     ]
     return "\n".join(part for part in parts if part)

@@ -5,7 +5,7 @@
 - `vocabulary.txt`: a word a line, in the order of the ids, which begin with 2
 - `measures.json`: the `epoch`, from 1, and the measures on the `test` rows
 - `README.md`: the model card; nothing reads it
-- `model.onnx`, `model.bin`: only where an export was asked for them, for other programs
+- `model.onnx`: only where an export was asked for it, for other programs
 
 `config.json` is written last, also to S3. A folder without it is one that was not written to its end. Do not look at a
 file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side.
@@ -24,7 +24,6 @@ from common.files import indented_json
 from common.json_values import parse_json_object
 from common.version import VERSION
 from trainer.classification.model_card import model_card
-from trainer.classification.program_export import write_program_model
 from trainer.classification.trained_model import TrainedModel, fill, unfilled
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import (
@@ -32,7 +31,6 @@ from trainer.output.run_files import (
     CONFIG,
     MEASURES,
     ONNX,
-    PROGRAM,
     VOCABULARY,
     WEIGHTS,
     whole_folder,
@@ -50,14 +48,11 @@ _ORIGIN = ("dataset", "rating_steps", "rating_fraction")
 """What `config.json` has of a model's `about`; `measures.json` has the rest."""
 
 
-def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False, fasttext: bool = False) -> None:
-    """Write a model to a folder, in place of an old model's folder; with `onnx` also as an ONNX file, with `fasttext`
-    as a file of fastText's program.
+def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> None:
+    """Write a model to a folder, in place of an old model's folder; with `onnx` also as an ONNX file.
 
     The folder appears whole or not at all. Raises TrainingError if it cannot be written, or holds something else.
     """
-    if model.encode is not None:
-        raise TrainingError("a model of the fastText program is one file, and has no folder; copy the file")
     try:
         with whole_folder(folder) as new:
             state = {name: tensor.cpu().contiguous() for name, tensor in model.classifier.state_dict().items()}
@@ -69,8 +64,6 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False, fastte
                 from trainer.classification.onnx_file import write_onnx
 
                 write_onnx(new / ONNX, model)
-            if fasttext:
-                write_program_model(new / PROGRAM, model)
             files = {path.name: stored(path) for path in sorted(new.iterdir())}
             config = _config(model, files)
             (new / CARD).write_text(model_card(model, config), "utf-8")

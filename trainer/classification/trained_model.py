@@ -61,9 +61,6 @@ class TrainedModel:
     """The rule of words: one of corpus.dataset_settings.WORD_RULES."""
     classes: tuple[str, ...] = ()
     """The names of the classes, by label; empty where there are two, negative and positive."""
-    encode: Callable[[Sequence[str]], Any] | None = None
-    """What gives texts their rows (corpus.encoding.EncodedRows) in place of the rule of words, the vocabulary, the
-    stopwords and the length of a row; only a model of fastText's program has it."""
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -27,16 +27,15 @@ STREAM = "stream.npz"
 """What a run on a stream has made of its first parts, which may be gone later."""
 CHECKPOINT_PATTERN = "step-*.pt"
 """The file names of checkpoints."""
-CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM = (
+CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "measures.json",
     "README.md",
     "model.onnx",
-    "model.bin",
 )
-MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX, PROGRAM)
+MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
 """The file names of a model's folder. Only an export writes those of other programs."""
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)

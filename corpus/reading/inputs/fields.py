@@ -28,7 +28,7 @@ _MOST_NAMED = 32
 
 def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
     """Settings that read ratings or labels as the options say; their threshold between the classes has no meaning."""
-    return options.settings_type(
+    return Settings(
         labelled=labelled,
         positive_label=options.positive_label if labelled else None,
         classes=options.class_names if labelled else (),
