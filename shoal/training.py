@@ -46,8 +46,7 @@ def load_model(address: Path | str) -> Model:
     """Read a model.
 
     Args:
-        address: The output folder of a training, a model's own folder, or a `model.pt` of an earlier version: a
-            path or s3://...
+        address: The output folder of a training, or a model's own folder: a path or s3://...
 
     Raises:
         TrainingError: There is no model, or one that cannot be read.

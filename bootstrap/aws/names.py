@@ -13,7 +13,7 @@ from common.display import printable
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import addresses, parts, topology
-from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, STREAM, SUMMARY, VECTOR_FILES
+from trainer.output.run_files import CHECKPOINTS, MODEL, MODEL_FILES, RECORD, STREAM, SUMMARY, VECTOR_FILES
 
 SETS = "sets/"
 """Where a run has files of the machine that launched it: the sets on which word embeddings are evaluated, and the
@@ -22,7 +22,7 @@ vectors from which a classifier starts."""
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
-    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME, END_NAME, STREAM)))}"
+    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, REQUEST_NAME, END_NAME, STREAM)))}"
     rf"|(node|reader)-[0-9]{{1,6}}(-attempt-[0-9]{{1,6}})?\.log|reader-[0-9]{{1,6}}\.json|{SETS}[A-Za-z0-9=+@-][A-Za-z0-9.=+@_-]{{0,200}}"
     rf"|{MODEL}/({'|'.join(map(re.escape, {*MODEL_FILES, *VECTOR_FILES}))})"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?|{ATTEMPTS}[0-9]{{6}}\.json"

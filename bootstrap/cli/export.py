@@ -1,4 +1,4 @@
-"""`shoal export`: a trained model to another folder, to S3, to ONNX; also one of an earlier version."""
+"""`shoal export`: a trained model to another folder, to S3, to ONNX."""
 
 import click
 
@@ -13,8 +13,7 @@ from bootstrap.prediction.model import open_model
     short_help="copy a trained model to a folder, S3 or ONNX",
     help="""\
 Write a trained model to a new folder, here or on S3, from where `shoal predict`
-and other programs read it. A model.pt of an earlier version becomes a folder
-as training writes it now. The folder appears whole; on S3 its config.json is
+and other programs read it. The folder appears whole; on S3 its config.json is
 written last.
 """,
     epilog="""\
@@ -31,7 +30,7 @@ Examples:
     required=True,
     type=click.Path(),
     metavar="DIR_OR_S3",
-    help="the output of `shoal train`, a model's folder, or a model.pt of an earlier version",
+    help="the output of `shoal train`, or a model's folder",
 )
 @option("--output", required=True, type=click.Path(), metavar="DIR_OR_S3", help="the new folder")
 @option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md says what goes in and out")

@@ -1,4 +1,4 @@
-"""Copies a trained model to a folder or to S3, as training writes it; also one of an earlier version.
+"""Copies a trained model to a folder or to S3, as training writes it.
 
 On S3 there is no folder that could appear whole. So `config.json` is uploaded last, and nothing is uploaded to where
 files are already.

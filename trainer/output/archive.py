@@ -1,4 +1,4 @@
-"""Reading of files of torch (models and checkpoints) that users provide, without trust in their content.
+"""Reading of files of torch (checkpoints) that users provide, without trust in their content.
 
 A file is a zip archive of a pickle and the tensors' bytes, with a checksum for each. Do not trust a file because torch
 loads it: torch reads flipped bits without an error, and makes terabytes of a few bytes if a tensor's strides say so.
@@ -41,9 +41,9 @@ def read(file: BinaryIO) -> dict[str, Any]:
     return content
 
 
-def stored_numbers(tensors: Any) -> int:
-    """The total number of elements of these tensors, each stored with bytes of its own. Raises DamagedError
-    otherwise."""
+def require_finite(tensors: Any) -> None:
+    """Raise DamagedError unless `tensors` is a dictionary of tensors of finite numbers, each stored with bytes of its
+    own."""
     if not isinstance(tensors, dict):
         raise DamagedError("it has no tensors")
     for name, tensor in tensors.items():
@@ -53,13 +53,6 @@ def stored_numbers(tensors: Any) -> int:
             or not tensor.is_contiguous()
         ):
             raise DamagedError(f"its entry {name} is not a tensor, or not stored in one piece")
-    return sum(tensor.numel() for tensor in tensors.values())
-
-
-def require_finite(tensors: Any) -> None:
-    """Raise DamagedError unless `tensors` is a dictionary of stored tensors of finite numbers."""
-    stored_numbers(tensors)
-    for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise DamagedError(f"its tensor {name} has infinite or NaN values")
 

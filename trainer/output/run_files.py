@@ -21,8 +21,6 @@ from common.json_values import parse_json_object
 
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
 LAUNCH = "launch.json"
-OLD_MODEL = "model.pt"
-"""The model of a run of an earlier version."""
 STREAM = "stream.npz"
 """What a run on a stream has made of its first parts, which may be gone later."""
 CHECKPOINT_PATTERN = "step-*.pt"
@@ -62,9 +60,7 @@ def require_free_output(output: Path, *, force: bool) -> None:
 
 def finished_model(output: Path) -> Path | None:
     """The model in a run's folder; None if there is none, or only a part of one."""
-    if (output / MODEL / CONFIG).exists():
-        return output / MODEL
-    return output / OLD_MODEL if (output / OLD_MODEL).exists() else None
+    return output / MODEL if (output / MODEL / CONFIG).exists() else None
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:

@@ -1,6 +1,5 @@
 """`shoal export`: a model to S3 and from there to predictions elsewhere, whole or not at all."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +8,10 @@ import pytest
 
 from bootstrap.cli.main import main
 from corpus.reading import s3
-from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CutConnection, Denied, Throttled
 from shoal import Model
-from tests.trainer.classification.made_models import random_model, write_old_file
+from tests.trainer.classification.made_models import random_model
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
 
@@ -53,25 +51,6 @@ def test_a_model_on_s3_answers_as_the_one_here(address: str, run: Path) -> None:
     here = Model(run).predict(TEXTS)
     for there in (address, f"{address}/", address.removesuffix("/model")):
         assert Model(there).predict(TEXTS) == here
-
-
-def test_a_model_of_an_earlier_version_becomes_a_folder(
-    tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_old_file(tmp_path / "model.pt", random_model())
-    assert main(["export", "--model", str(tmp_path / "model.pt"), "--output", str(tmp_path / "new"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    sizes = {path.name: path.stat().st_size for path in (tmp_path / "new").iterdir()}
-    assert sorted(sizes) == FILES
-    assert told == {"model": str(tmp_path / "new"), "bytes": sum(sizes.values())}
-    assert Model(tmp_path / "new").predict(TEXTS) == Model(run).predict(TEXTS)
-
-
-def test_a_file_of_an_earlier_version_is_read_from_s3(aws: EmbeddedAws, tmp_path: Path, run: Path) -> None:
-    write_old_file(tmp_path / "model.pt", random_model())
-    s3.upload(s3.client(), tmp_path / "model.pt", S3Path(BUCKET, "old/model.pt"))
-    for address in (f"s3://{BUCKET}/old/model.pt", f"s3://{BUCKET}/old"):
-        assert Model(address).predict(TEXTS) == Model(run).predict(TEXTS)
 
 
 def delete(address: str, name: str) -> None:

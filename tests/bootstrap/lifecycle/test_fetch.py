@@ -25,12 +25,12 @@ FOREIGN = (
     f"runs/{GOOD}/train.py",
     f"runs/{GOOD}/tensorboard/events",
     f"runs/{GOOD}/node-x.log",
-    f"runs/{GOOD}/model.pt/x",
+    f"runs/{GOOD}/record.jsonl/x",
     f"runs/{GOOD}/model/x",
     f"runs/{GOOD}/model/config.json/x",
     f"runs/{GOOD}/model/.config.json",
-    f"runs/{GOOD}/MODEL.PT",
-    f"runs/{GOOD}.git/model.pt",
+    f"runs/{GOOD}/RECORD.JSONL",
+    f"runs/{GOOD}.git/record.jsonl",
 )
 HOSTILE = (
     "runs/../escape",
@@ -59,7 +59,7 @@ def s3(aws: EmbeddedAws) -> Any:
     client.put_object(Bucket=BUCKET, Key="datasets/x/dataset.h5", Body=b"x")
     client.create_bucket(Bucket="empty")
     client.create_bucket(Bucket=ATTACKED)
-    for key in (*HOSTILE, *FOREIGN, f"runs/{GOOD}/model.pt", f"runs/{GOOD}/summary.json"):
+    for key in (*HOSTILE, *FOREIGN, f"runs/{GOOD}/record.jsonl", f"runs/{GOOD}/summary.json"):
         client.put_object(Bucket=ATTACKED, Key=key, Body=b"taken over")
     client.put_object(Bucket=ATTACKED, Key=f"runs/{GOOD}/", Body=b"")
     return client
@@ -158,7 +158,7 @@ def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(s3: Any, tmp_pa
     assert len(done.refused) == len(HOSTILE) + len(FOREIGN)
     assert all(sentence.isprintable() for sentence in done.refused)
     assert outside(output) == set()
-    assert files(output) == {f"{GOOD}/model.pt", f"{GOOD}/summary.json", f"{GOOD}/file"}
+    assert files(output) == {f"{GOOD}/record.jsonl", f"{GOOD}/summary.json", f"{GOOD}/file"}
     assert (output / GOOD / "file").read_text() == "mine"
     assert (done.runs, done.copied) == ([GOOD], 2)
 
@@ -166,7 +166,7 @@ def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(s3: Any, tmp_pa
 def test_a_training_writes_only_to_its_output(s3: Any, tmp_path: Path) -> None:
     output = prepared(tmp_path / "output")
     came, refused = objects.download(s3, S3Path(ATTACKED, f"runs/{GOOD}/"), output, check=names.result)
-    assert {path.name for path in came} == {"model.pt", "summary.json"}
+    assert {path.name for path in came} == {"record.jsonl", "summary.json"}
     assert len(refused) == sum(key.startswith(f"runs/{GOOD}/") for key in (*HOSTILE, *FOREIGN))
     assert outside(tmp_path / "output") == set()
 

@@ -1,4 +1,4 @@
-"""Trained models for tests, made without training, and the files of earlier versions."""
+"""Trained models for tests, made without training."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ import torch
 
 from corpus.text import word_ids
 from trainer.classification import models
-from trainer.classification.loading import MODEL_FILE_FORMAT
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.trained_model import TrainedModel
 from trainer.config import TrainConfig
@@ -75,19 +74,3 @@ def random_fasttext(
         words="tokens",
         classes=classes,
     )
-
-
-def write_old_file(path: Path, model: TrainedModel) -> None:
-    """Write `model.pt` as earlier versions did."""
-    content = {
-        "format": MODEL_FILE_FORMAT,
-        "name": model.name,
-        "settings": dict(model.settings),
-        "loss": model.loss.plain(),
-        "state": model.classifier.state_dict(),
-        "vocabulary": list(model.ids),
-        "stopwords": sorted(model.stopwords),
-        "row_length": model.row_length,
-        "about": model.about,
-    }
-    torch.save(content, path)

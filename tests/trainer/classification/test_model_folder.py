@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from common.errors import TrainingError
-from tests.trainer.classification.made_models import random_fasttext, random_model, write_old_file
+from tests.trainer.classification.made_models import random_fasttext, random_model
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
@@ -73,15 +73,6 @@ def test_a_model_of_both_kinds_is_read_as_it_was_written(tmp_path: Path) -> None
     found = load_model(tmp_path)
     assert said(found) == said(both)
     assert (found.name, found.settings) == ("both", both.settings)
-
-
-def test_a_file_of_an_earlier_version_says_the_same(model: TrainedModel, tmp_path: Path) -> None:
-    write_old_file(tmp_path / "model.pt", model)
-    assert said(load_model(tmp_path)) == said(load_model(tmp_path / "model.pt")) == said(model)
-    found = load_model(tmp_path)
-    assert found.about == model.about
-    write_model(tmp_path / "model", found)
-    assert said(load_model(tmp_path)) == said(model)
 
 
 def test_a_folder_of_the_first_format_is_not_calibrated(model: TrainedModel, folder: Path) -> None:
@@ -174,7 +165,7 @@ def test_files_of_two_trainings_are_not_taken_for_one(folder: Path, tmp_path: Pa
 
 def test_where_there_is_no_model_the_places_are_named(tmp_path: Path) -> None:
     for address in (tmp_path, tmp_path / "absent", tmp_path / "absent.pt"):
-        with pytest.raises(TrainingError, match=r"there is no model at .*: neither config\.json, nor model"):
+        with pytest.raises(TrainingError, match=r"there is no model at .*: neither config\.json nor model"):
             load_model(address)
 
 

@@ -85,12 +85,6 @@ def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
     require_free_output(tmp_path, force=True)
 
 
-def test_the_file_of_an_earlier_version_is_a_finished_model_too(tmp_path: Path) -> None:
-    (tmp_path / "model.pt").write_text("")
-    with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"):
-        require_free_output(tmp_path, force=False)
-
-
 def test_a_part_of_a_model_may_be_replaced(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "vocabulary.txt").write_text("good\n")
