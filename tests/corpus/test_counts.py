@@ -60,18 +60,12 @@ def test_counts_are_published_in_one_order_with_zeros() -> None:
 
 
 def test_labels_have_no_ratings() -> None:
-    # The codes of the pair neg and pos.
-    found = final_counts(
-        {**{name: n for name, n in FLAT.items() if not name.startswith("codes")}, **LABELLED},
-        settings=Settings(row_length=4, labelled=True),
-        positive_from=4,
-        frequent_words=WORDS,
-    )
+    codes = {"codes.before.3": 4, "codes.before.4": 5, "codes.after.3": 3, "codes.after.4": 4}  # neg and pos
+    flat = {**{name: n for name, n in FLAT.items() if not name.startswith("codes")}, **codes}
+    chosen = Settings(row_length=4, labelled=True)
+    found = final_counts(flat, settings=chosen, positive_from=4, frequent_words=WORDS)
     assert found["ratings"] == {"before": {}, "after": {}}
     assert found["labels"] == {"before": {"0": 4, "1": 5}, "after": {"0": 3, "1": 4}}
-
-
-LABELLED = {"codes.before.3": 4, "codes.before.4": 5, "codes.after.3": 3, "codes.after.4": 4}
 
 
 def test_twenty_frequent_words_are_published() -> None:
@@ -81,29 +75,29 @@ def test_twenty_frequent_words_are_published() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "sentence"),
+    ("changed", "wrong"),
     [
-        ({"lines": 13}, "lines is 13, but its parts add up to 12"),
-        ({"malformed_by_reason__bad_rating": 1}, "malformed is 2, but its parts add up to 3"),
-        ({"codes__before__1": 5}, "texts is 9, but its parts add up to 10"),
-        ({"codes__after__1": 2}, "distinct is 7, but its parts add up to 6"),
-        ({"codes__before__1": 3, "codes__before__9": 1}, "texts is 9, but its parts add up to 8"),
-        ({"wordless": 2}, "distinct is 7, but its parts add up to 8"),
-        ({"lengths__16": 1}, "train and test are 6 rows, but the lengths are those of 7"),
-        ({"conflicting": 3}, "conflicting is 3, but the other counts allow 0 to 2"),
-        ({"positive_train": 6}, "positive_train is 6, but the other counts allow 0 to 5"),
-        ({"positive_test": 2}, "positive_test is 2, but the other counts allow 0 to 1"),
-        ({"positive_train": 4}, r"positive_train \+ positive_test is 5, but the other counts allow 3 to 4"),
-        ({"positive_train": 1}, r"positive_train \+ positive_test is 2, but the other counts allow 3 to 4"),
-        ({"cut": 0}, "cut is 0, but the other counts allow 1 to 2"),
-        ({"cut": 3}, "cut is 3, but the other counts allow 1 to 2"),
-        ({"tokens": 11}, "tokens is 11, but the other counts allow 12 to 24"),
-        ({"tokens": 25}, "tokens is 25, but the other counts allow 12 to 24"),
-        ({"unknown_tokens": 15}, "unknown_tokens is 15, but the other counts allow 0 to 14"),
+        ({"lines": 13}, "lines is 13, .* 12"),
+        ({"malformed_by_reason__bad_rating": 1}, "malformed is 2, .* 3"),
+        ({"codes__before__1": 5}, "texts is 9, .* 10"),
+        ({"codes__after__1": 2}, "distinct is 7, .* 6"),
+        ({"codes__before__1": 3, "codes__before__9": 1}, "texts is 9, .* 8"),
+        ({"wordless": 2}, "distinct is 7, .* 8"),
+        ({"lengths__16": 1}, "train and test are 6 rows, .* 7"),
+        ({"conflicting": 3}, "conflicting is 3, .* 0 to 2"),
+        ({"positive_train": 6}, "positive_train is 6, .* 0 to 5"),
+        ({"positive_test": 2}, "positive_test is 2, .* 0 to 1"),
+        ({"positive_train": 4}, r"positive_train \+ positive_test is 5, .* 3 to 4"),
+        ({"positive_train": 1}, r"positive_train \+ positive_test is 2, .* 3 to 4"),
+        ({"cut": 0}, "cut is 0, .* 1 to 2"),
+        ({"cut": 3}, "cut is 3, .* 1 to 2"),
+        ({"tokens": 11}, "tokens is 11, .* 12 to 24"),
+        ({"tokens": 25}, "tokens is 25, .* 12 to 24"),
+        ({"unknown_tokens": 15}, "unknown_tokens is 15, .* 0 to 14"),
     ],
 )
-def test_counts_that_contradict_each_other_are_refused(changed: dict[str, int], sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
+def test_counts_that_contradict_each_other_are_refused(changed: dict[str, int], wrong: str) -> None:
+    with pytest.raises(DataError, match=wrong):
         counts(**changed)
 
 

@@ -9,7 +9,7 @@ import pytest
 from common.errors import DataError
 from corpus.dataset import open_dataset
 from corpus.raw_texts import SETTINGS, encode_texts
-from corpus.reading import s3, s3_object
+from corpus.reading import s3
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws
@@ -22,15 +22,9 @@ LINES = json_lines(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def pile(aws: EmbeddedAws) -> None:
-    s3.client().create_bucket(Bucket="pile")
+def objects(pile: EmbeddedAws) -> None:
     s3.client().put_object(Bucket="pile", Key="texts/1.json", Body=LINES)
     s3.client().put_object(Bucket="pile", Key="texts/2.json.gz", Body=gzip.compress(LINES, 1))
-
-
-@pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
 
 
 def encode(understanding: Understanding, output: Path, **how: Any) -> str:
@@ -79,7 +73,6 @@ def test_an_object_that_is_replaced_while_it_is_read_is_a_sentence(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.usefixtures("aws")
 def test_an_object_that_is_removed_while_it_is_read_is_a_sentence(tmp_path: Path) -> None:
     s3.client().put_object(Bucket="pile", Key="going.json", Body=LINES)
 

@@ -16,7 +16,6 @@ from corpus.reading.formats import Format
 from corpus.reading.sources import Source
 from corpus.reading.storage import identity_of
 from corpus.text_request import TextProgress, TextRequest
-from embedded.aws import EmbeddedAws
 
 LINES = (
     b"".join(b"__label__%d text %d of many\n" % (1 + n % 2, n) for n in range(400)) + b"without a label\n__label__1\n"
@@ -72,11 +71,6 @@ def test_progress_that_cannot_be_read_is_refused(text: str) -> None:
         TextProgress.from_json(text)
 
 
-@pytest.fixture(scope="module")
-def pile(aws: EmbeddedAws) -> None:
-    s3.client().create_bucket(Bucket="pile")
-
-
 def asked_for(name: str, content: bytes) -> TextRequest:
     """A request to encode these texts, which are written to S3."""
     s3.client().put_object(Bucket="pile", Key=name, Body=content)
@@ -84,7 +78,8 @@ def asked_for(name: str, content: bytes) -> TextRequest:
     return replace(ASKED, sources=(source,), plain_bytes=len(LINES))
 
 
-def test_what_is_asked_for_is_encoded_and_told(pile: None, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("pile")
+def test_what_a_request_asks_for_is_encoded_and_reported(tmp_path: Path) -> None:
     asked = TextRequest.from_json(asked_for("a.txt.gz", gzip.compress(LINES)).to_json())
     read: list[int] = []
     counts = asked.encode(tmp_path / "there.h5", read.append, place="instance type")
@@ -93,7 +88,8 @@ def test_what_is_asked_for_is_encoded_and_told(pile: None, tmp_path: Path) -> No
     assert (sum(read), counts["lines"], counts["malformed"], counts["empty"]) == (len(LINES), 402, 1, 1)
 
 
-def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(pile: None, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("pile")
+def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(tmp_path: Path) -> None:
     asked = asked_for("a.txt", LINES)
     s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
     with pytest.raises(DataError, match=r"^s3://pile/a.txt was changed since the command began; run the same command"):

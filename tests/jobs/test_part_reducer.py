@@ -1,6 +1,7 @@
 """A mapper's collector and a reducer's part make the same distinct texts for every split and order."""
 
 from collections import Counter
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -18,17 +19,8 @@ from jobs.part_reducer import PartReducer
 STOPWORDS = ["the"]
 COPIES = ("text", "code", "test", "times")
 WORDS = st.sampled_from(["the", "a", "lamp", "don't", "incomprehensibilities", "!"])
-REVIEWS = st.lists(
-    st.tuples(
-        st.lists(st.sampled_from(["the", "a", "lamp", "don't", "incomprehensibilities", "!"]), max_size=4).map(
-            " ".join
-        ),
-        st.integers(1, 5),
-        st.booleans(),
-    ),
-    min_size=1,
-    max_size=30,
-)
+TEXTS = st.lists(WORDS, max_size=4).map(" ".join)
+REVIEWS = st.lists(st.tuples(TEXTS, st.integers(1, 5), st.booleans()), min_size=1, max_size=30)
 
 
 def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lambda values: values) -> PartReducer:
@@ -46,93 +38,75 @@ def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lam
     return part if values else None
 
 
-def expected(reviews: list[tuple[str, int, bool]]) -> dict[bytes, tuple[list[str], Counter, bool]]:
-    """Cleaned words, ratings, and whether it is of a test file, of each distinct text in the first of two parts."""
-    texts: dict[bytes, tuple[list[str], Counter, bool]] = {}
+@dataclass
+class Text:
+    """A distinct text of the first of two parts, as the rules say it."""
+
+    digest: bytes
+    kept: list[str]
+    codes: Counter[int]
+    """The codes of the rows that it makes; where duplicates are left out, of its copies."""
+    copies: Counter[tuple[int, bool]]
+
+
+def plain(reviews: list[tuple[str, int, bool]], chosen: Settings) -> list[Text]:
+    texts: dict[bytes, Text] = {}
     for text, code, test in reviews:
         cleaned = words(text)
         digest = blake2b(" ".join(cleaned).encode(), digest_size=16).digest()
         if cleaned and digest[0] < 128:
-            _, ratings, was_test = texts.get(digest, (cleaned, Counter(), False))
-            texts[digest] = (cleaned, ratings + Counter([code]), was_test or test)
-    return texts
+            kept = [word for word in cleaned if word not in STOPWORDS]
+            found = texts.setdefault(digest, Text(digest, kept, Counter(), Counter()))
+            found.codes[code] += 1
+            found.copies[code, test if chosen.test_input else digest[0] < 64] += 1
+    for found in texts.values():
+        if not chosen.duplicates:
+            code = min(found.codes, key=lambda code: (-found.codes[code], code))
+            found.copies = Counter([(code, any(test for _, test in found.copies))])
+    return [texts[digest] for digest in sorted(texts)]
 
 
 @settings(max_examples=200)
-@given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans())
-def test_a_part_is_what_its_texts_are_however_they_came(reviews, tasks: int, random, test_input: bool) -> None:
-    chosen = Settings(row_length=2, test_input=test_input, test_share=0.25)
-    texts = expected(reviews)
+@given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_a_part_is_what_its_texts_are_however_they_came(
+    reviews, tasks: int, random, test_input: bool, duplicates: bool
+) -> None:
+    chosen = Settings(
+        **({"ragged": True, "duplicates": True} if duplicates else {"row_length": 2}),
+        test_input=test_input,
+        test_share=0.25,
+    )
     part = united([reviews[task::tasks] for task in range(tasks)], chosen, lambda v: random.sample(v, len(v)))
-    if not texts:
-        assert part is None
-        return
-    distinct = part.unite()
-    once = united([reviews], chosen).unite()
-    assert b"".join(pack_arrays(distinct.rows)) == b"".join(pack_arrays(once.rows))
-
-    rows = []
-    listed = distinct.rows["words"].tobytes().decode().split(" ")
-    at = 0
-    for length in distinct.rows["lengths"].tolist():
-        rows.append([listed[number] for number in distinct.rows["ids"][at : at + length].tolist()])
-        at += length
-    kept = {digest: [word for word in found[0] if word != "the"] for digest, found in texts.items()}
-    in_order = [digest for digest in sorted(texts) if kept[digest]]
-    assert rows == [kept[digest][:2] for digest in in_order]
-    in_test = {digest: found[2] if test_input else digest[0] < 64 for digest, found in texts.items()}
-    assert distinct.rows["test"].tolist() == [in_test[digest] for digest in in_order]
-    assert distinct.rows["code"].tolist() == [
-        min(texts[d][1], key=lambda code: (-texts[d][1][code], code)) for d in in_order
-    ]
-    letters = distinct.dictionary.join_words(distinct.words).split()
-    frequencies = dict(zip(letters, distinct.frequencies.tolist(), strict=True))
-    assert frequencies == Counter(w.encode() for d in texts if not in_test[d] for w in kept[d])
-    assert distinct.counts["distinct"] == len(texts)
-    assert distinct.counts["conflicting"] == sum(len(found[1]) > 1 for found in texts.values())
-    assert distinct.counts["wordless"] == len(texts) - len(in_order)
-    assert distinct.rows["text"].tolist() == list(range(len(in_order)))
-    assert set(distinct.rows["times"].tolist()) <= {1}
-
-
-@settings(max_examples=200)
-@given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans())
-def test_every_copy_of_a_text_is_kept_where_duplicates_are(reviews, tasks: int, random, test_input: bool) -> None:
-    chosen = Settings(ragged=True, duplicates=True, test_input=test_input, test_share=0.25)
-    part = united([reviews[task::tasks] for task in range(tasks)], chosen, lambda v: random.sample(v, len(v)))
+    texts = plain(reviews, chosen)
     if part is None:
+        assert texts == []
         return
     distinct = part.unite()
     once = united([reviews], chosen).unite()
     assert b"".join(pack_arrays(distinct.rows)) == b"".join(pack_arrays(once.rows))
 
+    rows = [text for text in texts if text.kept]
     listed = distinct.rows["words"].tobytes().decode().split(" ")
     ends = np.cumsum(distinct.rows["lengths"])
-    texts = [[listed[number] for number in ids] for ids in np.split(distinct.rows["ids"], ends[:-1])]
-    found = Counter()
+    found = [[listed[number] for number in ids] for ids in np.split(distinct.rows["ids"], ends[:-1])]
+    assert found[: len(rows)] == [text.kept[: None if duplicates else 2] for text in rows]
+    copies: Counter[tuple[int, int, int]] = Counter()
     for text, code, test, times in zip(*(distinct.rows[name].tolist() for name in COPIES), strict=True):
-        found[" ".join(texts[text]), code, test] += times
-    in_part = {" ".join(cleaned): digest for digest, (cleaned, _, _) in expected(reviews).items()}
-    copies = [(" ".join(words(text)), code, test) for text, code, test in reviews]
-    copies = [
-        (cleaned, code, test if test_input else in_part[cleaned][0] < 64)
-        for cleaned, code, test in copies
-        if cleaned in in_part
-    ]
-    rows = Counter((" ".join(kept), code, test) for cleaned, code, test in copies if (kept := without(cleaned)))
-    assert found == rows
+        copies[text, code, test] += times
+    assert copies == {(n, *copy): times for n, text in enumerate(rows) for copy, times in text.copies.items()}
+    frequencies: Counter[bytes] = Counter()
+    for text in rows:
+        times = sum(times for (_, test), times in text.copies.items() if not test)
+        frequencies.update({word.encode(): times * text.kept.count(word) for word in text.kept if times})
     letters = distinct.dictionary.join_words(distinct.words).split()
-    assert dict(zip(letters, distinct.frequencies.tolist(), strict=True)) == Counter(
-        word.encode() for cleaned, _, test in copies if not test for word in without(cleaned)
-    )
-    assert distinct.counts["distinct"] == len(copies)
-    assert distinct.counts["conflicting"] == distinct.counts["cut"] == 0
-    assert distinct.counts["wordless"] == len(copies) - rows.total()
-    assert distinct.counts["test"] == sum(times for (_, _, test), times in rows.items() if test)
-
-
-def without(cleaned: str) -> list[str]:
-    return [word for word in cleaned.split() if word not in STOPWORDS]
+    assert dict(zip(letters, distinct.frequencies.tolist(), strict=True)) == frequencies
+    of_all, of_rows = (sum(text.copies.total() for text in each) for each in (texts, rows))
+    assert (distinct.counts["distinct"], distinct.counts["wordless"]) == (of_all, of_all - of_rows)
+    assert distinct.counts["conflicting"] == (0 if duplicates else sum(len(text.codes) > 1 for text in texts))
+    in_test = sum(times for text in rows for (_, test), times in text.copies.items() if test)
+    assert (distinct.counts["test"], distinct.counts["train"]) == (in_test, of_rows - in_test)
+    cut = 0 if duplicates else sum(len(text.kept) > 2 for text in rows)
+    assert distinct.counts["cut"] == cut
 
 
 def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:

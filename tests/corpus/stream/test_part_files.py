@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from corpus.reading import s3, s3_object
+from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES
 from corpus.stream import part_files as files
 from corpus.stream.part_files import reader_of
@@ -28,18 +28,6 @@ from tests.corpus.stream.reading import Clock, begin, lines, parts, read, read_u
 LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
 CONTENT = "".join(f"{line}\n" for line in LINES).encode()
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress}
-
-
-@pytest.fixture(scope="module")
-def pile(aws: EmbeddedAws) -> EmbeddedAws:
-    """The embedded AWS with a bucket."""
-    s3.client().create_bucket(Bucket="pile")
-    return aws
-
-
-@pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
 
 
 def put(key: str, content: bytes) -> str:

@@ -1,22 +1,17 @@
 """Beginnings of review files, and how files with them are understood."""
 
-import json
 from pathlib import Path
 
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
+from tests.reviews import json_lines
 
-
-def lines(*objects: object) -> bytes:
-    return b"".join(json.dumps(each).encode() + b"\n" for each in objects)
-
-
-SNAP_2014 = lines(
+SNAP_2014 = json_lines(
     {"reviewerID": "A1", "reviewText": "a fine lamp", "overall": 5.0, "summary": "Fine"},
     {"reviewerID": "A2", "reviewText": "broke at once", "overall": 1.0, "summary": "Bad"},
 )
-SNAP_2023 = lines(
+SNAP_2023 = json_lines(
     {"rating": 5.0, "title": "Fine", "text": "a fine lamp", "images": [], "verified_purchase": True},
     {"rating": 1.0, "title": "Bad", "text": "broke at once", "images": [], "verified_purchase": False},
 )

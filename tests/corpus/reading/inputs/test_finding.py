@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -30,11 +31,7 @@ def names(folder: Path, *given: str | Path, leave_out: Path | None = None) -> li
 def test_a_folder_is_all_files_below_it_but_for_hidden_ones(tmp_path: Path) -> None:
     write(tmp_path, "b.json", "a/2.json", "a/1.json", ".git/x", "_SUCCESS", "a/.hidden.json", "_old/x.json")
     assert names(tmp_path, tmp_path) == ["b.json", "a/1.json", "a/2.json"]
-
-
-def test_a_hidden_file_that_is_named_is_taken(tmp_path: Path) -> None:
-    write(tmp_path, ".hidden.json")
-    assert names(tmp_path, tmp_path / ".hidden.json") == [".hidden.json"]
+    assert names(tmp_path, tmp_path / "a" / ".hidden.json") == ["a/.hidden.json"]  # as it is named
 
 
 def test_the_results_of_the_run_before_are_no_input(tmp_path: Path) -> None:
@@ -58,15 +55,12 @@ def test_a_pattern_is_what_it_matches_as_in_a_shell(tmp_path: Path) -> None:
 
 
 def test_a_pattern_takes_each_file_once_and_no_results(tmp_path: Path) -> None:
-    write(tmp_path, "a.json", "deep/b.json", "out/dataset.h5")
+    write(tmp_path, "a.json", "deep/b.json", "out/dataset.h5", "a[1].json", "a1.json")
     (tmp_path / "hollow").mkdir()
     for pattern in ("*", "**", "**/*"):
-        assert names(tmp_path, tmp_path / pattern, leave_out=tmp_path / "out") == ["a.json", "deep/b.json"]
-
-
-def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
-    write(tmp_path, "a[1].json", "a1.json")
-    assert names(tmp_path, tmp_path / "a[1].json") == ["a[1].json"]
+        found = names(tmp_path, tmp_path / pattern, leave_out=tmp_path / "out")
+        assert sorted(found) == ["a.json", "a1.json", "a[1].json", "deep/b.json"]
+    assert names(tmp_path, tmp_path / "a[1].json") == ["a[1].json"]  # a file of this name
 
 
 @pytest.mark.parametrize("given", [("",), ("*",), ("a.json", "made/dataset.h5", "made/counts.json")])
@@ -119,80 +113,46 @@ def test_an_empty_file_is_left_out_with_a_warning(tmp_path: Path) -> None:
     assert listing.warnings == (f"{tmp_path.resolve() / 'empty'} is empty and left out",)
 
 
-def absent(folder: Path) -> list[Path]:
-    return [folder / "absent.json"]
-
-
-def below_a_file(folder: Path) -> list[Path]:
-    write(folder, "file")
-    return [folder / "file" / "x.json"]
-
-
-def unmatched(folder: Path) -> list[Path]:
-    return [folder / "*.json"]
-
-
-def hollow(folder: Path) -> list[Path]:
-    write(folder, "hollow/.hidden")
-    return [folder / "hollow"]
-
-
-def empty(folder: Path) -> list[Path]:
-    write(folder, "a", "b", content=b"")
-    return [folder]
-
-
-def pipe(folder: Path) -> list[Path]:
-    os.mkfifo(folder / "pipe")
-    return [folder / "pipe"]
-
-
-def undecodable(folder: Path) -> list[Path]:
+def undecodable(folder: Path) -> str:
     path = Path(os.fsdecode(os.fsencode(folder) + b"/\xff.json"))
     path.write_bytes(b"x")
-    return [path]
+    return path.name
 
 
-def loop(folder: Path) -> list[Path]:
-    (folder / "loop").symlink_to("loop")
-    return [folder / "loop"]
-
-
-def results(folder: Path) -> list[Path]:
-    write(folder, "dataset.h5", "counts.json")
-    return [folder]
-
-
-def twice(folder: Path) -> list[Path]:
-    write(folder, "once")
-    return [folder / "once", folder]
-
-
-def linked(folder: Path) -> list[Path]:
-    write(folder, "once")
-    (folder / "link").symlink_to(folder / "once")
-    return [folder / "once", folder / "link"]
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A folder with what cannot be taken."""
+    write(tmp_path, "file", "hollow/.hidden", "results/dataset.h5", "results/counts.json", "once/once")
+    write(tmp_path, "empty/a", "empty/b", content=b"")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to(tmp_path / "once" / "once")
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("names", "wrong"),
     [
-        (absent, r"absent\.json: no such file"),
-        (below_a_file, r"x\.json: no such file"),
-        (unmatched, r"no file matches .*\*\.json"),
-        (hollow, "the folder .*hollow holds no files"),
-        (empty, "all 2 files of the input are empty"),
-        (pipe, "pipe is not a regular file"),
-        (undecodable, r"\\xff\.json' is not UTF-8; rename"),
-        (loop, "cannot read .*loop: Too many .*; correct that, or leave it out"),
-        (results, "the input holds nothing but the results in .*; give files of reviews"),
-        (twice, "once is given twice"),
-        (linked, "once is given twice"),
+        (["absent.json"], r"absent\.json: no such file"),
+        (["file/x.json"], r"x\.json: no such file"),
+        (["*.json"], r"no file matches .*\*\.json"),
+        (["hollow"], "the folder .*hollow holds no files"),
+        (["empty"], "all 2 files of the input are empty"),
+        (["pipe"], "pipe is not a regular file"),
+        (["loop"], "cannot read .*loop: Too many "),
+        (["results"], "the input holds nothing but the results in "),
+        (["once/once", "once"], "once is given twice"),
+        (["once/once", "link"], "once is given twice"),
     ],
 )
-def test_what_cannot_be_taken_is_said(tmp_path: Path, make, sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
-        find_files(Inputs(files=tuple(map(str, make(tmp_path)))))
+def test_what_cannot_be_taken_is_named(odd: Path, names: list[str], wrong: str) -> None:
+    with pytest.raises(DataError, match=wrong):
+        find_files(Inputs(files=tuple(str(odd / name) for name in names)))
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"\\xff\.json' is not UTF-8"):
+        find_files(Inputs(files=(str(tmp_path / undecodable(tmp_path)),)))
 
 
 def test_a_file_to_learn_from_is_not_one_to_test_with(tmp_path: Path) -> None:
@@ -201,38 +161,36 @@ def test_a_file_to_learn_from_is_not_one_to_test_with(tmp_path: Path) -> None:
         find_files(Inputs(files=(str(tmp_path),), test=(str(tmp_path / "a"),)))
 
 
+READING, CLASSES = ReadingOptions, ("a", "b", "c")
+ONE_CLASS = {"positive": ("b",), "negative": ("c",)}
+
+
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("kind", "options", "wrong"),
     [
-        (lambda: Inputs(), "no input is given"),
-        (lambda: Inputs(test=("a",)), "no input is given"),
-        (lambda: Inputs(positive=("a",)), "go together"),
-        (lambda: Inputs(files=("a",), positive=("b",), negative=("c",)), "one or the other"),
-        (lambda: Inputs(test=("a",), positive=("b",), negative=("c",)), "--test-share"),
-        (lambda: Inputs(positive=("b",), negative=("c",), options=ReadingOptions(label="x")), "leave out the options"),
-        (lambda: ReadingOptions(rating="a", label="b"), "exclude each other"),
-        (lambda: ReadingOptions(rating="a", positive_label="b"), "--positive-label goes with labels"),
-        (lambda: ReadingOptions(rating="a", classes=("a", "b", "c")), "leave out --rating-field"),
-        (
-            lambda: ReadingOptions(positive_label="a", classes=("a", "b", "c")),
-            "leave out --rating-field and --positive",
-        ),
-        (lambda: ReadingOptions(classes=("a", "b")), "there are names of 2 classes"),
-        (lambda: ReadingOptions(classes=("a", "b", "__label__a")), "two classes have the same name"),
-        (lambda: ReadingOptions(classes=("a", "b", "__label__")), "the name of a class is empty"),
-        (
-            lambda: Inputs(positive=("b",), negative=("c",), options=ReadingOptions(classes=("a", "b", "c"))),
-            "leave out the options",
-        ),
-        (lambda: ReadingOptions(kind="json", separator=";"), "--separator goes with --format csv"),
-        (lambda: ReadingOptions(separator=""), "--separator is empty"),
-        (lambda: ReadingOptions(separator="a\nb"), "newline"),
-        (lambda: ReadingOptions(kind="fasttext", text=("a",)), "has no fields"),
+        (Inputs, {}, "no input is given"),
+        (Inputs, {"test": ("a",)}, "no input is given"),
+        (Inputs, {"positive": ("a",)}, "go together"),
+        (Inputs, {"files": ("a",), **ONE_CLASS}, "one or the other"),
+        (Inputs, {"test": ("a",), **ONE_CLASS}, "--test-share"),
+        (Inputs, {**ONE_CLASS, "options": READING(label="x")}, "leave out the options"),
+        (Inputs, {**ONE_CLASS, "options": READING(classes=CLASSES)}, "leave out the options"),
+        (READING, {"rating": "a", "label": "b"}, "exclude each other"),
+        (READING, {"rating": "a", "positive_label": "b"}, "--positive-label goes with labels"),
+        (READING, {"rating": "a", "classes": CLASSES}, "leave out --rating-field"),
+        (READING, {"positive_label": "a", "classes": CLASSES}, "leave out --rating-field and --positive"),
+        (READING, {"classes": ("a", "b")}, "there are names of 2 classes"),
+        (READING, {"classes": ("a", "b", "__label__a")}, "two classes have the same name"),
+        (READING, {"classes": ("a", "b", "__label__")}, "the name of a class is empty"),
+        (READING, {"kind": "json", "separator": ";"}, "--separator goes with --format csv"),
+        (READING, {"separator": ""}, "--separator is empty"),
+        (READING, {"separator": "a\nb"}, "newline"),
+        (READING, {"kind": "fasttext", "text": ("a",)}, "has no fields"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(make, sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
-        make()
+def test_options_that_contradict_each_other_are_refused(kind: type, options: dict[str, Any], wrong: str) -> None:
+    with pytest.raises(DataError, match=wrong):
+        kind(**options)
 
 
 KEYS = (
@@ -242,9 +200,8 @@ KEYS = (
 
 
 @pytest.fixture(scope="module")
-def _s3(aws: EmbeddedAws) -> None:
+def objects(pile: EmbeddedAws) -> None:
     client = boto3.client("s3")
-    client.create_bucket(Bucket=BUCKET)
     for key in KEYS:
         client.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
     client.put_object(Bucket=BUCKET, Key="reviews/", Body=b"")
@@ -255,14 +212,14 @@ def keys(*given: str, leave_out: str | None = None) -> list[str]:
     return [each.address.removeprefix(f"s3://{BUCKET}/") for each in find_files(inputs, leave_out).files]
 
 
-@pytest.mark.usefixtures("_s3")
+@pytest.mark.usefixtures("objects")
 def test_an_object_of_s3_is_that_object(tmp_path: Path) -> None:
     (found,) = find_files(Inputs(files=(f"s3://{BUCKET}/alone.json",))).files
     assert (found.address, found.size) == (f"s3://{BUCKET}/alone.json", len("alone.json"))
     assert found.identity == boto3.client("s3").head_object(Bucket=BUCKET, Key="alone.json")["ETag"].strip('"')
 
 
-@pytest.mark.usefixtures("_s3")
+@pytest.mark.usefixtures("objects")
 @pytest.mark.parametrize("given", ["reviews", "reviews/"])
 def test_a_prefix_of_s3_is_a_folder(given: str) -> None:
     assert keys(given, leave_out=f"s3://{BUCKET}/reviews/made") == [
@@ -272,7 +229,7 @@ def test_a_prefix_of_s3_is_a_folder(given: str) -> None:
     ]
 
 
-@pytest.mark.usefixtures("_s3")
+@pytest.mark.usefixtures("objects")
 def test_a_pattern_of_s3_is_what_it_matches() -> None:
     assert keys("reviews/*.json*") == ["reviews/a.json", "reviews/b.json.gz"]
     assert keys("reviews*/**/[!ab].json") == ["reviews-old/e.json", "reviews/.x/d.json", "reviews/2018/c.json"]
@@ -280,19 +237,19 @@ def test_a_pattern_of_s3_is_what_it_matches() -> None:
     assert keys("odd/a[0-9].json") == ["odd/a1.json"]
 
 
-@pytest.mark.usefixtures("_s3")
+@pytest.mark.usefixtures("objects")
 @pytest.mark.parametrize(
-    ("address", "sentence"),
+    ("address", "wrong"),
     [
-        (f"s3://{BUCKET}/absent", "there is nothing at s3://pile/absent; check the address"),
-        (f"s3://{BUCKET}/rev", "there is nothing at s3://pile/rev; check the address"),
-        (f"s3://{BUCKET}/*.csv", r"there is nothing at s3://pile/\*\.csv; check the pattern"),
+        (f"s3://{BUCKET}/absent", "nothing at s3://pile/absent; check the address"),
+        (f"s3://{BUCKET}/rev", "nothing at s3://pile/rev; check the address"),
+        (f"s3://{BUCKET}/*.csv", r"nothing at s3://pile/\*\.csv; check the pattern"),
         ("s3://nobody-has-it/a", "there is no bucket nobody-has-it"),
         ("s3://", "is not an address of S3"),
     ],
 )
-def test_what_is_not_on_s3_is_said(address: str, sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
+def test_what_is_not_on_s3_is_named(address: str, wrong: str) -> None:
+    with pytest.raises(DataError, match=wrong):
         find_files(Inputs(files=(address,)))
 
 

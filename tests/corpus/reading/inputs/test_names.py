@@ -16,7 +16,8 @@ from corpus.reading.inputs.fields import choose_fields
 from corpus.reading.inputs.names import LABEL_FIELDS, RATINGS, TEXTS
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
-from tests.corpus.reading.inputs.beginnings import lines, understood
+from tests.corpus.reading.inputs.beginnings import understood
+from tests.reviews import json_lines
 
 NONE = ReadingOptions()
 CLOTHING = ("", "Clothing ID", "Age", "Title", "Review Text", "Rating", "Recommended IND", "Positive Feedback Count")
@@ -35,7 +36,7 @@ def records(header: tuple[str, ...], text: str, value: str, count: int = 20) -> 
 
 def written(folder: Path, kind: str, rows: list[dict[str, str]]) -> bytes:
     if kind == "json":
-        return lines(*rows)
+        return json_lines(*rows)
     if kind == "parquet":
         parquet.write_table(pa.Table.from_pylist(rows), folder / "made")
         return (folder / "made").read_bytes()
@@ -152,7 +153,7 @@ def test_a_part_of_a_text_in_a_closer_spelling_is_still_a_part(header: tuple[str
 
 def test_the_same_note_on_many_files_is_one_sentence(tmp_path: Path) -> None:
     for name in "abc":
-        (tmp_path / f"{name}.json").write_bytes(lines({"text": "a", "Text": "b", "stars": 1}))
+        (tmp_path / f"{name}.json").write_bytes(json_lines({"text": "a", "Text": "b", "stars": 1}))
     (note,) = understand_inputs(Inputs(files=(str(tmp_path),))).warnings
     assert note.startswith(f"in {tmp_path / 'a.json'} and 2 more files 'text' and 'Text' may each be the text;")
 
@@ -175,5 +176,5 @@ def test_a_header_that_stays_unclear_is_refused_with_the_candidates(header: str,
 
 
 def test_a_choice_that_is_named_needs_no_note(tmp_path: Path) -> None:
-    content = lines({"text": "a", "Text": "b", "stars": 1, "Rating": 2})
+    content = json_lines({"text": "a", "Text": "b", "stars": 1, "Rating": 2})
     assert understood(tmp_path, "a.json", content, text=("Text",), rating="Rating").warnings == ()

@@ -12,7 +12,8 @@ from common.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
-from tests.corpus.reading.inputs.beginnings import SNAP_2014, json_of, lines, understood, written
+from tests.corpus.reading.inputs.beginnings import SNAP_2014, json_of, understood, written
+from tests.reviews import json_lines
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)) * 40
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF" + bytes(reversed(range(256))) * 40
@@ -111,7 +112,7 @@ def test_semicolons_within_texts_are_no_separators(tmp_path: Path) -> None:
 
 def test_of_reviewtext_and_text_the_former_counts(tmp_path: Path) -> None:
     both = {"reviewText": "a fine lamp", "text": "Lamps, 2nd shelf", "overall": 5}
-    found = understood(tmp_path, "a.json", SNAP_2014 + lines(both))
+    found = understood(tmp_path, "a.json", SNAP_2014 + json_lines(both))
     assert found.sources[0].format == json_of("reviewText", value="overall")
     assert (found.sample.lines, found.sample.malformed) == (3, 0)
     asked = understand_inputs(Inputs(files=(str(tmp_path / "a.json"),), options=ReadingOptions(text=("text",))))

@@ -17,8 +17,9 @@ from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
-from tests.corpus.reading.inputs.beginnings import lines, understood
+from tests.corpus.reading.inputs.beginnings import understood
 from tests.jobs.test_job_settings import parsed
+from tests.reviews import json_lines
 
 
 def settings_of(*options: str) -> Settings:
@@ -158,7 +159,7 @@ def test_a_few_bad_ratings_are_no_other_scale() -> None:
 
 
 def test_words_are_shown_and_may_be_labels(tmp_path: Path) -> None:
-    found = understood(tmp_path, "a.json", lines(*({"text": "a", "rating": each} for each in ("good", "bad"))))
+    found = understood(tmp_path, "a.json", json_lines(*({"text": "a", "rating": each} for each in ("good", "bad"))))
     with pytest.raises(
         ScaleError, match=r"such as 'good' \(1\), 'bad' \(1\); name another field .* if these are labels"
     ):

@@ -18,17 +18,16 @@ from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
-from embedded.aws import EmbeddedAws
 from tests.corpus.reading.inputs.beginnings import (
     AMAZON,
     FASTTEXT,
     SNAP_2014,
     SNAP_2023,
     json_of,
-    lines,
     understood,
     written,
 )
+from tests.reviews import json_lines
 
 TEXTS = b"a fine lamp\nthe strap , too\n"
 
@@ -61,7 +60,7 @@ def test_packed_files_are_read_as_what_they_hold(tmp_path: Path, suffix: str, pa
 
 
 def test_files_of_one_class_need_no_fields(tmp_path: Path) -> None:
-    good, bad = written(tmp_path, "good", TEXTS), written(tmp_path, "bad.json", lines({"text": "broke"}))
+    good, bad = written(tmp_path, "good", TEXTS), written(tmp_path, "bad.json", json_lines({"text": "broke"}))
     found = understand_inputs(Inputs(positive=(good,), negative=(bad,)))
     assert [(source.format, source.code) for source in found.sources] == [
         (Format(kind="text"), 1),
@@ -108,7 +107,7 @@ def test_a_damaged_archive_among_others_is_read_as_they_are(tmp_path: Path) -> N
 
 
 def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    content = gzip.compress(lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
+    content = gzip.compress(json_lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
     found = understood(tmp_path, "a.json.gz", content[: len(content) // 2])
     assert found.sample.malformed == 0
     assert [damage.file for damage in found.sample.tally.damaged_files()] == [str(tmp_path / "a.json.gz")]
@@ -125,7 +124,7 @@ def test_damaged_archives_alone_are_refused_and_all_named(tmp_path: Path) -> Non
 
 
 def test_the_sample_says_what_was_read(tmp_path: Path) -> None:
-    found = understood(tmp_path, "a.json", SNAP_2014 + b"{\n" + lines({"reviewText": "x", "overall": 9}))
+    found = understood(tmp_path, "a.json", SNAP_2014 + b"{\n" + json_lines({"reviewText": "x", "overall": 9}))
     sample = found.sample
     assert (sample.lines, sample.malformed) == (4, 2)
     assert sample.malformed_by_reason == {"not_json": 1, "bad_rating": 1}
@@ -137,23 +136,23 @@ def test_the_sample_says_what_was_read(tmp_path: Path) -> None:
 
 def test_the_words_of_a_text_are_those_of_all_files(tmp_path: Path) -> None:
     for name, text, count in (("a.json", "word", 9_000), ("b.json", "five words are in it", 3_000)):
-        written(tmp_path, name, lines(*({"reviewText": text, "overall": 5} for _ in range(count))))
+        written(tmp_path, name, json_lines(*({"reviewText": text, "overall": 5} for _ in range(count))))
     assert understand_inputs(Inputs(files=(str(tmp_path),))).sample.words("letters") == 2
 
 
 def test_the_words_of_a_text_are_counted_by_the_rule_that_is_asked_for(tmp_path: Path) -> None:
-    sample = understood(tmp_path, "a.json", lines({"reviewText": "10 of 10, it's fine!", "overall": 5})).sample
+    sample = understood(tmp_path, "a.json", json_lines({"reviewText": "10 of 10, it's fine!", "overall": 5})).sample
     assert (sample.words("letters"), sample.words("tokens")) == (3, 9)
 
 
 def test_a_text_is_shown_without_what_a_terminal_takes_for_commands(tmp_path: Path) -> None:
-    found = understood(tmp_path, "a.json", lines({"reviewText": "a \x1b[31mred\x00 lamp", "overall": 5}))
+    found = understood(tmp_path, "a.json", json_lines({"reviewText": "a \x1b[31mred\x00 lamp", "overall": 5}))
     assert found.sample.example == "a ?[31mred? lamp"
 
 
 def test_of_a_large_file_the_rest_is_estimated(tmp_path: Path) -> None:
     count = 60_000
-    content = lines(*({"reviewText": f"a fine lamp {'x' * 100} {n}", "overall": 1 + n % 5} for n in range(count)))
+    content = json_lines(*({"reviewText": f"a fine lamp {'x' * 100} {n}", "overall": 1 + n % 5} for n in range(count)))
     for name, data in (("a.json", content), ("a.json.gz", gzip.compress(content, 1))):
         found = understood(tmp_path, name, data)
         assert found.sample.lines < count
@@ -162,7 +161,7 @@ def test_of_a_large_file_the_rest_is_estimated(tmp_path: Path) -> None:
 
 
 def test_of_what_is_no_review_reading_ends_early(tmp_path: Path) -> None:
-    content = lines({"reviewText": "a", "overall": 5}) + b'{"reviewText": "a", "overall": 7}\n' * 200_000
+    content = json_lines({"reviewText": "a", "overall": 5}) + b'{"reviewText": "a", "overall": 7}\n' * 200_000
     found = understood(tmp_path, "a.json.gz", gzip.compress(content))
     assert found.sample.malformed < 20_000
 
@@ -177,7 +176,7 @@ def test_thousands_of_files_are_understood_by_a_little_of_each(tmp_path: Path) -
 
 
 def test_a_first_line_of_megabytes_is_read_whole(tmp_path: Path) -> None:
-    found = understood(tmp_path, "a.json", lines({"reviewText": "long " * 500_000, "overall": 5}) + SNAP_2014)
+    found = understood(tmp_path, "a.json", json_lines({"reviewText": "long " * 500_000, "overall": 5}) + SNAP_2014)
     assert found.sample.values == {"5": 2, "1": 1}
 
 
@@ -240,7 +239,7 @@ def test_classes_are_read_from_every_kind_of_file(tmp_path: Path, kind: str) -> 
     labels = [3, 1, 2, 3]
     rows = b"".join(b"%d,a title,a text\n" % label for label in labels)
     content = {
-        "json": lines(*({"text": "a text", "label": label} for label in labels)),
+        "json": json_lines(*({"text": "a text", "label": label} for label in labels)),
         "csv": b"label,title,text\n" + rows,
         "plain csv": rows,
         "parquet": parquet_bytes(tmp_path, {"text": ["a text"] * 4, "label": labels}),
@@ -254,15 +253,7 @@ def test_classes_go_with_labels(tmp_path: Path) -> None:
         understood(tmp_path, "a.json", SNAP_2014, classes=("1", "5", "3"))
 
 
-BUCKET = "pile"
-
-
-@pytest.fixture(scope="module")
-def _s3(aws: EmbeddedAws) -> None:
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
-
-
-@pytest.mark.usefixtures("_s3")
+@pytest.mark.usefixtures("pile")
 def test_objects_of_s3_are_understood_as_files_are(tmp_path: Path) -> None:
     contents = {
         "a.json": SNAP_2014,
@@ -271,9 +262,9 @@ def test_objects_of_s3_are_understood_as_files_are(tmp_path: Path) -> None:
         "d.json": SNAP_2014 * 50_000,
     }
     for key, content in contents.items():
-        boto3.client("s3").put_object(Bucket=BUCKET, Key=f"reviews/{key}", Body=content)
+        boto3.client("s3").put_object(Bucket="pile", Key=f"reviews/{key}", Body=content)
         written(tmp_path, key, content)
-    there, here = (understand_inputs(Inputs(files=(place,))) for place in (f"s3://{BUCKET}/reviews/", str(tmp_path)))
+    there, here = (understand_inputs(Inputs(files=(place,))) for place in ("s3://pile/reviews/", str(tmp_path)))
     assert [source.format for source in there.sources] == [source.format for source in here.sources]
     assert (there.rows, there.plain_bytes, there.sample.values) == (here.rows, here.plain_bytes, here.sample.values)
 
