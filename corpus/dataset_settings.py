@@ -11,10 +11,8 @@ from common.errors import DataError, require_rules
 from common.json_values import made
 from corpus.text import FIRST_WORD
 
-WORD_RULES = ("letters", "tokens", "bytes")
-"""The names of the rules by which a text becomes words: 1, 1b and 1c of docs/dataset.md."""
-RULES_OF_JOBS = WORD_RULES[:2]
-"""Those by which `shoal preprocess` makes words; the third is for texts that a model reads whole."""
+WORD_RULES = ("letters", "tokens")
+"""The names of the rules by which a text becomes words: 1 and 1b of docs/dataset.md."""
 MOST_CLASSES = 1 << 16
 
 _ROW_LENGTH = 100

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from corpus.text import BY_RULE, UNKNOWN, encode_words
 
 if TYPE_CHECKING:
-    from corpus.byte_dictionary import ByteDictionary
     from corpus.token_dictionary import TokenDictionary
     from corpus.tokenise import Tokeniser
 
@@ -38,8 +37,8 @@ class PlainEncoder:
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
-        """`row_length` None: rows are whole texts. `words`: the rule of words, "letters" (1), "tokens" (1b) or
-        "bytes" (1c)."""
+        """`row_length` None: rows are whole texts. `words`: the rule of words, "letters" (1) or "tokens"
+        (1b)."""
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
         self._words, _ = BY_RULE[words]
 
@@ -87,11 +86,8 @@ class FastEncoder:
         return self._ids.take(found.ids, mode="clip"), np.diff(found.ends, prepend=0)
 
 
-def _dictionary(words: str, stopwords: Sequence[str]) -> "Tokeniser | TokenDictionary | ByteDictionary":
-    from corpus.byte_dictionary import ByteDictionary  # here, because numba takes long to load
-    from corpus.token_dictionary import TokenDictionary
+def _dictionary(words: str, stopwords: Sequence[str]) -> "Tokeniser | TokenDictionary":
+    from corpus.token_dictionary import TokenDictionary  # here, because numba takes long to load
     from corpus.tokenise import Tokeniser
 
-    if words == "bytes":
-        return ByteDictionary()
     return TokenDictionary(stopwords) if words == "tokens" else Tokeniser(stopwords)

@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DataError, FinalError, explain_full_disk, is_full_disk
-from corpus.byte_dictionary import ByteDictionary
 from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dataset_settings import DEFAULT, Settings
@@ -32,7 +31,7 @@ from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code, require_classes
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
-from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
+from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import identity_of
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
@@ -82,8 +81,7 @@ def encode_texts(
             texts.read(source, tally, report)
         check_input(tally, max_malformed, allow_damaged=allow_damaged)
         texts.require_rows()
-        if any(source.code is None or source.code != UNLABELLED for source in sources):
-            require_classes(texts.learnt, settings, sources)
+        require_classes(texts.learnt, settings, sources)
         read = {**tally.counts, "damaged_files": len(tally.damaged_files())}
         return _write(texts, read, settings, output, place)
 
@@ -157,7 +155,7 @@ class _Texts:
         self.counts: Counter[str] = Counter()
         self.learnt: Counter[int] = Counter()
         """The texts that are not for the test, by their code."""
-        self.dictionary = ByteDictionary() if settings.words == "bytes" else TokenDictionary()
+        self.dictionary = TokenDictionary()
         self.occurrences = np.zeros(settings.vocabulary_size + 1, np.int64)
         """Of each word, by its id in the dictionary, in texts that are not for the test; the last one of all others."""
         self._settings, self._codes = settings, Codes(settings)

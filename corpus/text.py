@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 
 from common.errors import DataError
-from corpus.byte_words import byte_words, is_byte_name
 from corpus.tokens import is_token, tokens
 
 PADDING = 0
@@ -40,7 +39,7 @@ def is_word(text: str) -> bool:
     return _WORD.fullmatch(text) is not None
 
 
-BY_RULE = {"letters": (words, is_word), "tokens": (tokens, is_token), "bytes": (byte_words, is_byte_name)}
+BY_RULE = {"letters": (words, is_word), "tokens": (tokens, is_token)}
 """By the name of a rule of words: the words of a text, and whether a text is one of them."""
 
 

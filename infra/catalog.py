@@ -37,9 +37,6 @@ class Gpu(_Entry):
     memory: float = Field(gt=0, description="GiB of one GPU")
     capability: str = _CAPABILITY
     tflops: float = Field(gt=0, description="10^12 operations a second in 32 bits of one GPU, by NVIDIA's data sheet")
-    half_tflops: float | None = Field(
-        default=None, gt=0, description="those of matrix products in 16 bits; None: it has none that are faster"
-    )
 
 
 class Efa(_Entry):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from common.options import Option
-from corpus.dataset_settings import DEFAULT, FIXED, REFERENCE, RULES_OF_JOBS, Settings, in_steps
+from corpus.dataset_settings import DEFAULT, FIXED, REFERENCE, WORD_RULES, Settings, in_steps
 from corpus.reading.storage import readable
 from corpus.text import STOPWORD_LISTS, load_stopwords
 
@@ -80,7 +80,7 @@ SETTINGS = (
     Option(
         "words",
         f"letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example ({DEFAULT.words})",
-        choices=RULES_OF_JOBS,
+        choices=WORD_RULES,
     ),
     Option(
         "vocabulary_size",

@@ -215,7 +215,6 @@ class Trainer:
         task, order, progress, timer, step = self.task, self.order, self.progress, self.timer, self.steps_done
         size = order.size(progress.step)
         split = self.balancer.split(size)
-        task.begin_step(step, split)
         timer.begin(int(split[self.ranks.rank]))
         rows = order.batch(progress.epoch, progress.step)  # (global batch,)
         own = rows[task.share(rows, split, self.ranks.rank)]  # (share,)
@@ -294,7 +293,6 @@ class Trainer:
         """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
         self.handle_report(self.exchange.drain())
         self.save_due = False
-        self.task.before_checkpoint()
         if self.checkpointer.save(self.steps_done, awaited=self.epoch_goes_on):
             self.task.checkpoint_written()
 

@@ -50,7 +50,7 @@ from trainer.output.run_files import (
 from trainer.rank_processes import OPTIONS, RANKS_NAMED, failure_in
 
 BASE = "SAGEMAKER_BASE_DIR"
-MEASURES = ("accuracy", "macro_f1", "log_loss", "perplexity")
+MEASURES = ("accuracy", "macro_f1", "log_loss")
 """Of a summary, what is printed at the end."""
 DATA = "data"
 """The channel of what is learnt from."""

@@ -56,7 +56,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
         if saved is None:
             config, data, notes_of_task = task.resolve_config(config, ranks, data)
             notes += notes_of_task
-        order = make_order(task, config, ranks, data, saved=saved)
+        order = make_order(config, ranks, data, saved=saved)
         run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop, search=found)
         return run.train(notes)
 
@@ -138,15 +138,13 @@ def load_checkpoint(
     return state, config, notes + resume_notes
 
 
-def make_order(
-    task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, data: DataT, *, saved: dict[str, Any] | None
-) -> BatchOrder:
+def make_order(config: TrainConfig, ranks: Ranks, data: RunData, *, saved: dict[str, Any] | None) -> BatchOrder:
     """The global batches of a run on `data`, of the size that `saved` had; without it, of the requested size.
 
     Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.
     """
     global_batch = saved["global_batch"] if saved else config.batch_for(ranks.world_size)
-    order = task.batch_order(data, global_batch, config.seed)
+    order = BatchOrder(rows=data.sizes[TRAINING], global_batch=global_batch, seed=config.seed)
     with ranks.agreement():
         if ranks.world_size > order.size(0):
             more = "" if saved else f"raise --global-batch to at least {ranks.world_size}, or "

@@ -20,7 +20,7 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.order import BatchOrder, IntArray
+from trainer.order import IntArray
 from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
@@ -151,17 +151,6 @@ class Task(ABC, Generic[DataT]):
     def checkpoint_written(self) -> None:
         """The newest state is in a checkpoint; on the first rank."""
         return
-
-    @staticmethod
-    def batch_order(data: DataT, global_batch: int, seed: int) -> BatchOrder:
-        """The global batches of an epoch."""
-        return BatchOrder(rows=data.sizes[TRAINING], global_batch=global_batch, seed=seed)
-
-    def begin_step(self, step: int, split: IntArray) -> None:
-        """Before a step of the run that the ranks share as `split` (ranks,) says; all ranks call it at once."""
-
-    def before_checkpoint(self) -> None:
-        """Before `state` is asked for on the first rank; all ranks call it at once."""
 
     def share(self, rows: IntArray, split: IntArray, rank: int) -> IntArray:
         """(split[rank],): which of a global batch's rows (n,) a rank computes."""

@@ -173,7 +173,6 @@ def _source(typed: dict[str, Any], options: dict[str, Any], data: str | None, *,
         settings=settings,
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
-        by_jobs=True,
     )
 
 
@@ -184,7 +183,7 @@ def _show_preview(source: "Source", config: TrainConfig, *, as_json: bool) -> No
     from bootstrap.training.sources.texts import TextsSource, settings_of_texts
 
     assert isinstance(source, TextsSource)
-    preview = preview_texts(source.inputs, settings_of_texts(source.settings, source.words), str(config.output))
+    preview = preview_texts(source.inputs, settings_of_texts(source.settings), str(config.output))
     show(content(preview), text(preview), as_json=as_json)
     check_preview(preview, max_malformed=source.max_malformed, allow_damaged=source.allow_damaged)
 

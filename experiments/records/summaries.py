@@ -36,8 +36,6 @@ def _required_fields(content: Mapping[str, Any]) -> Mapping[str, Callable[[Any],
     """The fields that a summary must have, each with its check."""
     if content.get("stopped") is True:
         return _FIELDS
-    if "perplexity" in content:
-        return {**_FIELDS, **_OF_LANGUAGE}
     if "vocabulary" in content:
         return {**_FIELDS, **_OF_WORDS}
     confusion: Any = content.get("confusion")
@@ -92,9 +90,5 @@ _OF_WORDS: Mapping[str, Callable[[Any], bool]] = {
     "vocabulary": _is_count,
     "words_a_row": _is_number,
     "loss": _is_number,
-}
-_OF_LANGUAGE: Mapping[str, Callable[[Any], bool]] = {
-    "vocabulary": _is_count,
-    **dict.fromkeys(("loss", "perplexity", "bits_per_byte", "unknown", "tokens_a_row"), _is_number),
 }
 _ADVICE = "look into the logs beside it for what wrote it, and train again"

@@ -11,10 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus import encoding
-from corpus.byte_dictionary import ByteDictionary
-from corpus.byte_words import NAMES, byte_words, is_byte_name
 from corpus.encoding import EncodedRows, FastEncoder, PlainEncoder
-from corpus.text import UNKNOWN, digest, digests, encode_words, load_stopwords, word_ids, words
+from corpus.text import UNKNOWN, encode_words, load_stopwords, word_ids, words
 from corpus.token_dictionary import TokenDictionary
 from corpus.tokenise import Tokeniser
 from corpus.tokens import tokens
@@ -161,31 +159,6 @@ def test_tokens_that_are_added_are_not_counted_and_clear_forgets_counts() -> Non
     assert dictionary.counts.tolist() == []
 
 
-BYTE_TEXTS = st.lists(st.text(st.characters(), max_size=20), max_size=5)
-
-
-@given(BYTE_TEXTS)
-def test_a_text_as_bytes_has_the_bytes_of_the_plain_form(texts: list[str]) -> None:
-    found = ByteDictionary()(texts)
-    starts = [0, *found.ends.tolist()][: len(texts)]
-    for text, start, end in zip(texts, starts, found.ends.tolist(), strict=True):
-        assert [NAMES[number] for number in found.ids[start:end]] == byte_words(text)
-    assert bytes(found.cleaned) == b"".join(text.encode("utf-8", "surrogatepass") + b" " for text in texts)
-    bounds = list(zip([0, *found.cleaned_ends.tolist()[:-1]], (found.cleaned_ends - 1).tolist(), strict=False))
-    each = digests(found.cleaned.data, bounds)
-    assert len(each) == 16 * len(texts)
-    assert len({text: each[16 * n : 16 * n + 16] for n, text in enumerate(texts)}) == len(set(texts))
-
-
-def test_names_of_bytes_are_those_alone() -> None:
-    known = ByteDictionary()
-    assert known.join_words(known.add(b"<0x41> <0x00>")) == b"<0x41> <0x00>"
-    assert len(set(NAMES)) == len(known) == 256
-    assert all(map(is_byte_name, NAMES))
-    assert not any(map(is_byte_name, ("", "A", "<0x4>", "<0xgg>", "<0x41> ")))
-    assert digest(byte_words("ab")) != digest(byte_words("a b"))
-
-
 def rows(encoded: EncodedRows) -> list[list[int]]:
     return [
         encoded.ids[start : start + length].tolist()
@@ -210,13 +183,13 @@ CLAIMED = st.sampled_from(
         *BREAKS.split(" | "),
     ]
 ) | st.text("abc'")
-PLAIN = {"letters": words, "tokens": tokens, "bytes": byte_words}
+PLAIN = {"letters": words, "tokens": tokens}
 
 
 @settings(max_examples=200)
 @given(
     st.lists(st.lists(TEXTS, max_size=6), max_size=3),
-    st.lists(CLAIMED.filter(bool) | st.sampled_from(NAMES), unique=True, max_size=6),
+    st.lists(CLAIMED.filter(bool), unique=True, max_size=6),
     st.frozensets(CLAIMED.filter(bool), max_size=3),
     st.integers(1, 5) | st.none(),
     st.sampled_from(sorted(PLAIN)),
@@ -227,7 +200,6 @@ def test_any_texts_have_the_rows_of_the_plain_encoder(
     blocks: list[list[str]], vocabulary: list[str], stopwords: frozenset[str], row_length: int | None, rule: str
 ) -> None:
     ids = word_ids(vocabulary)
-    stopwords = frozenset() if rule == "bytes" else stopwords
     plain, fast = (kind(ids, stopwords, row_length, rule) for kind in (PlainEncoder, FastEncoder))
     for texts in blocks:
         expected = [encode_words(PLAIN[rule](text), ids, stopwords, row_length) for text in texts]

@@ -99,13 +99,11 @@ def load_data(
     rows_in: str = "memory",
     cache: Path | None = None,
     memory: int = 0,
-    labels: bool = True,
 ) -> TextData:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
     `learnt`: of so many training rows the number that is learnt from. `rows_in`: `disk`; `auto`, which uses the disk if
     the rows would fill more than half of `memory`, the free bytes of this rank; `memory` or `device` (`place_rows`).
-    `labels`: whether they are learnt from.
     Raises DataError for a file that is no dataset, and TrainingError for a dataset that nothing can be learnt from: an
     empty split, a class without a row, ids beyond the vocabulary.
     """
@@ -131,8 +129,7 @@ def load_data(
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
         rows = training[held_out:]
         rows = some_of(rows, learnt(len(rows)))
-        if labels:
-            _require_classes(dataset, rows.labels)
+        _require_classes(dataset, rows.labels)
         return TextData(
             training=rows,
             validation=training[:held_out],

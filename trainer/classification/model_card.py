@@ -21,7 +21,6 @@ _RULES = {
     "and other letters are not read",
     "tokens": "letters a-z in lower case; each of `'.,()!?` is a word of its own; `\"` is not read; `<br />`, `;`, `:` "
     "and white space separate words, of which all other characters are part",
-    "bytes": "the bytes of a text's UTF-8, as they are",
 }
 """What each rule of words reads."""
 

@@ -7,7 +7,6 @@ it has a vector.
 """
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -47,17 +46,13 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
 
 def describe_start_vectors(address: str, data: TextData, start: StartVectors) -> str:
     """A sentence on how many words start with a vector, for the user."""
-    share = np.isin(sample_tokens(data), start.ids).mean()
+    rows = data.validation
+    sample = rows.whole_batch(np.arange(min(len(rows), _SAMPLE)), torch.device("cpu"))
+    share = np.isin(sample.tokens.numpy(), start.ids).mean()
     return (
         f"{len(start.ids):,} of {plural(len(data.vocabulary), 'word')} start with the vectors in {address}; they are "
         f"{share:.1%} of the words in the validation rows"
     )
-
-
-def sample_tokens(data: TextData) -> npt.NDArray[np.int32]:
-    """(t,): the ids of some validation rows."""
-    rows = data.validation
-    return rows.whole_batch(np.arange(min(len(rows), _SAMPLE)), torch.device("cpu")).tokens.numpy()
 
 
 def set_start_vectors(table: Tensor, start: StartVectors) -> None:

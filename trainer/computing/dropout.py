@@ -70,32 +70,3 @@ class Dropout(nn.Module):
 
     def _mask(self, keys: Tensor, dtype: torch.dtype) -> Tensor:
         return self.pool[keys].to(dtype) * (1.0 / (1.0 - self.share))
-
-
-_SHIFTS = 1 << 16
-
-
-class StepDropout(nn.Module):
-    """Drops values that all rows of a step share, such as weights, and scales the others up."""
-
-    pool: Tensor
-
-    def __init__(self, share: float, size: int) -> None:
-        """Drop `share` of `size` values. One mask is drawn, somewhat longer than the values: a step takes it from a
-        place on that its `shift` names."""
-        super().__init__()
-        self.share = share
-        self.size = size
-        mask = (torch.rand(size + _SHIFTS) >= share).to(torch.uint8) if share else torch.zeros(0, dtype=torch.uint8)
-        self.register_buffer("pool", mask, persistent=False)
-
-    def forward(self, values: Tensor, shift: int | None) -> Tensor:
-        """Drop some of `values` (size,); with None, return them unchanged."""
-        if shift is None or not self.share:
-            return values
-        return values * (self.pool[shift : shift + self.size].to(values.dtype) * (1.0 / (1.0 - self.share)))
-
-
-def step_shift(seed: int, step: int) -> int:
-    """The place in the masks of StepDropout at a step of the run."""
-    return int(hashes(seed, step, np.full(1, 1 << 40))[0] >> np.uint64(20)) % _SHIFTS

@@ -195,9 +195,7 @@ class GradientComputer:
             loss = self._loss_of(self.model, numbers, step, timer) / of
         timer.end_phase(FORWARD)
         asked = [*self._parameters, *self.sparse_tables]
-        # Of layers that stand still there is nothing to differentiate.
-        found = torch.autograd.grad(loss * scale, asked, materialize_grads=bool(getattr(self.model, "frozen", 0)))
-        gradients = found[: len(self._parameters)]
+        gradients = torch.autograd.grad(loss * scale, asked)[: len(self._parameters)]
         means: list[list[Means]] = [[] for _ in self.sparse_tables]
         for table, each in collected:
             place = _place(table, self.sparse_tables)

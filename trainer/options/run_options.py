@@ -87,11 +87,6 @@ class DataOptions(Section):
         default=1.0,
         must=Bound("above 0 and at most 1", lambda share: 0 < share <= 1),
     )
-    train_rows: int | None = option(
-        "learn from so many training rows instead of a share, or from all where there are fewer",
-        default=None,
-        must=AT_LEAST_1,
-    )
     rows_in: str = option(
         "where ranks keep the rows: in memory, in memory and on the computing device (device), or unpacked on the "
         "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
@@ -108,17 +103,9 @@ class DataOptions(Section):
         ),
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.train_rows is not None and self.train_share < 1.0:
-            raise TrainingError(
-                f"--train-rows counts the training rows, and --train-share is {self.train_share:g} of them; leave out "
-                "one of them"
-            )
-
     def rows_to_learn(self, every: int) -> int:
         """Of so many training rows those that are learnt from."""
-        return max(1, round(self.train_share * every)) if self.train_rows is None else min(self.train_rows, every)
+        return max(1, round(self.train_share * every))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,8 @@ from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Reach, Source, Staging
 from common.errors import DataError, ExperimentError, ShoalError
 from common.private_folders import temporary_folder
-from corpus.byte_words import NAMES
 from corpus.dataset import open_dataset
-from corpus.dataset_settings import RULES_OF_JOBS, Settings
+from corpus.dataset_settings import Settings
 from corpus.layout import DATASET_NAME
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.s3 import is_s3
@@ -37,17 +36,13 @@ class TextsSource(Source):
     """What ratings mean, and the share for the test."""
     max_malformed: float
     allow_damaged: bool
-    words: str = "tokens"
-    """The rule of words."""
-    by_jobs: bool = False
-    """Whether a node that preprocesses makes their dataset by the jobs, without duplicates."""
 
     def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> Prepared:
-        """Make their dataset, unless nodes are to read them from S3."""
+        """Make their dataset, unless nodes are to read them from S3. A node that preprocesses makes it by the jobs,
+        without duplicates."""
         addresses = self.inputs.addresses
-        if self.by_jobs and reach.preprocesses:
-            # Words of one byte each are no rule of the jobs: such texts are read in one pass.
-            request = understand_texts(self, config.output, bars, duplicates=self.words not in RULES_OF_JOBS)
+        if reach.preprocesses:
+            request = understand_texts(self, config.output, bars, duplicates=False)
             sources = reach.uploaded(request.sources, dataset_name(request), bars)
             return PreparedTexts(replace(request, sources=sources), addresses)
         local = [address for address in addresses if not is_s3(address)]
@@ -92,7 +87,7 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
     understanding = understand_inputs(texts.inputs, leave_out=str(output))
     for warning in understanding.warnings:
         bars.note(warning)
-    wanted = replace(settings_of_texts(texts.settings, texts.words), duplicates=duplicates)
+    wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
     settings = understanding.settings(wanted) if duplicates else settle(understanding, wanted)
     understanding.check_values(settings, texts.max_malformed)
     return TextRequest(
@@ -148,15 +143,13 @@ def _explained_write_errors(home: Path) -> Iterator[None]:
         raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --cache") from error
 
 
-def settings_of_texts(settings: Settings, words: str = "tokens") -> Settings:
-    """The settings of such a dataset by a rule of words, with what ratings mean, and the share for the test, of
-    `settings`."""
+def settings_of_texts(settings: Settings) -> Settings:
+    """The settings of such a dataset, with what ratings mean, and the share for the test, of `settings`."""
     from corpus.raw_texts import SETTINGS  # numba takes long to load
 
     of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
     known = {name: getattr(settings, name) for name in of_input}
-    size = len(NAMES) if words == "bytes" else SETTINGS.vocabulary_size
-    return replace(SETTINGS, **known, words=words, vocabulary_size=size)
+    return replace(SETTINGS, **known)
 
 
 def _is_dataset(path: Path) -> bool:

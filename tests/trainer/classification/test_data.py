@@ -71,13 +71,9 @@ def test_a_share_of_whole_texts_is_taken_from_all_of_them(tmp_path: Path) -> Non
     assert torch.equal(part.whole_batch(last, CPU).tokens, whole.whole_batch(there, CPU).tokens)
 
 
-def test_a_number_of_rows_is_that_many_or_all() -> None:
-    few = configured({"train_rows": 100, "data": "d", "output": "o"})
-    assert (few.rows_to_learn(5_000), few.rows_to_learn(60)) == (100, 60)
+def test_a_share_of_the_rows_is_one_at_least() -> None:
     share = configured({"train_share": 0.25, "data": "d", "output": "o"})
     assert (share.rows_to_learn(5_000), share.rows_to_learn(1)) == (1_250, 1)
-    with pytest.raises(TrainingError, match="leave out one of them"):
-        configured({"train_rows": 100, "train_share": 0.5, "data": "d", "output": "o"})
 
 
 def test_whole_texts_are_read_to_a_length_and_rows_that_were_cut_to_their_end(dataset: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ reaches the last layers without the LSTM.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -71,7 +71,13 @@ class LSTMClassifier(Classifier):
         return self.embedding.weight
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        return in_groups(self._one_group, tokens, lengths, keys)
+        """On a CPU the rows, the longest first, are computed in groups of similar length."""
+        if tokens.is_cuda or torch.onnx.is_in_onnx_export():
+            return self._one_group(tokens, lengths, keys)
+        groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
+        some_keys = keys.chunk(groups) if keys is not None else [None] * groups
+        each = zip(tokens.chunk(groups), lengths.chunk(groups), some_keys, strict=True)
+        return torch.cat([self._one_group(some[:, : int(long.max())], long, key) for some, long, key in each])
 
     def _one_group(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if self._cuts:
@@ -109,18 +115,6 @@ def spread_padding(tokens: Tensor, lengths: Tensor, words: int) -> Tensor:
     """
     places = torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
     return torch.where(places % tokens.shape[1] < lengths[:, None], tokens, (places % words).to(tokens.dtype))
-
-
-def in_groups(
-    classify: Callable[[Tensor, Tensor, Tensor | None], Tensor], tokens: Tensor, lengths: Tensor, keys: Tensor | None
-) -> Tensor:
-    """What `classify` returns of rows, the longest first: on a CPU computed in groups of similar length."""
-    if tokens.is_cuda or torch.onnx.is_in_onnx_export():
-        return classify(tokens, lengths, keys)
-    groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
-    some_keys = keys.chunk(groups) if keys is not None else [None] * groups
-    each = zip(tokens.chunk(groups), lengths.chunk(groups), some_keys, strict=True)
-    return torch.cat([classify(some[:, : int(long.max())], long, key) for some, long, key in each])
 
 
 def build(settings: Mapping[str, Any]) -> LSTMClassifier:
