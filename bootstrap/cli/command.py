@@ -4,7 +4,7 @@ An option of `several` values takes them separated by spaces, up to the next opt
 Click itself has only repeated options. Options of jobs and trainer are data (common/options.py), which
 `described_options` declares here.
 
-A command with `advanced` options leaves those out of its help, and has files of options (config_options.py).
+A command with `advanced` options leaves those out of its help, and reads files of options (config_options.py).
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from bootstrap.cli.config_options import GIVEN, config_options, note_given, save_given
+from bootstrap.cli.config_options import GIVEN, config_option, note_given
 from common.options import Option as Description
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
@@ -135,12 +135,7 @@ class Command(click.Command):
         self.notes = notes or {}
         self._advanced = sum(getattr(each, "advanced", False) for each in self.params)
         if self._advanced:
-            self.params += [*config_options(), _help_all()]
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; with --save-config, write its options first."""
-        save_given(ctx)
-        return super().invoke(ctx)
+            self.params += [config_option(), _help_all()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line. Raises click.UsageError, which names the option."""

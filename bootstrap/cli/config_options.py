@@ -1,4 +1,4 @@
-"""`--config` and `--save-config`: the options of a command from a YAML file, and as one."""
+"""`--config`: the options of a command from a YAML file."""
 
 import difflib
 from collections.abc import Sequence
@@ -9,37 +9,26 @@ import click
 from click.core import ParameterSource
 
 from common.display import plural
-from common.errors import ShoalError, UsageError
+from common.errors import UsageError
 from infra.topology_error import TopologyError
 
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
 """Where the value of an option that was given comes from: the command line, or the file of --config."""
-_WORDS, _SAVE = "shoal.words", "shoal.save"
-"""In a context: the words that options were given, and the file for them."""
+_WORDS = "shoal.words"
+"""In a context: the words that options were given."""
 
 
-def config_options() -> list[click.Option]:
-    """The options of a command that reads and writes such files."""
-    path = click.Path(path_type=Path)
-    return [
-        click.Option(
-            ["--config"],
-            type=path,
-            metavar="FILE",
-            is_eager=True,
-            expose_value=False,
-            callback=_read,
-            help="read options from a YAML file: names as typed, without dashes; those that are typed come first",
-        ),
-        click.Option(
-            ["--save-config"],
-            type=path,
-            metavar="FILE",
-            expose_value=False,
-            callback=lambda ctx, _, path: ctx.meta.update({_SAVE: path}),
-            help="write the options that were given to such a file, and go on",
-        ),
-    ]
+def config_option() -> click.Option:
+    """The option of a command that reads such a file."""
+    return click.Option(
+        ["--config"],
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_read,
+        help="read options from a YAML file: names as typed, without dashes; those that are typed come first",
+    )
 
 
 def note_given(ctx: click.Context, option: click.Option, value: Any) -> None:
@@ -52,18 +41,6 @@ def note_given(ctx: click.Context, option: click.Option, value: Any) -> None:
 def given_words(ctx: click.Context) -> dict[str, tuple[str, ...]]:
     """The words of the options given, by their names as typed, without dashes; none where an option has no value."""
     return dict(ctx.meta.get(_WORDS, {}))
-
-
-def save_given(ctx: click.Context) -> None:
-    """Write the options that were given, if --save-config asks for it. Raises ShoalError."""
-    if (path := ctx.meta.get(_SAVE)) is None:
-        return
-    from bootstrap.config_file import write_config  # this import loads PyYAML
-
-    try:
-        write_config(path, str(ctx.info_name), given_words(ctx))
-    except OSError as error:
-        raise ShoalError(f"cannot write {path}: {error.strerror}; choose another file by --save-config") from error
 
 
 def _read(ctx: click.Context, _param: click.Parameter, path: Path | None) -> None:

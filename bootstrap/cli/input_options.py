@@ -33,6 +33,7 @@ classes_option = option(
     group=READING,
     several=True,
     metavar="LABEL...",
+    advanced=True,
     help="the labels of more than two classes, in the order of their numbers; with or without __label__",
 )
 """Declares --classes."""

@@ -144,7 +144,13 @@ def launch_options(function: Callable[..., int]) -> Callable[..., int]:
     """Declare what is wanted of a launch on a deployment; the function gets what was given as `wishes`."""
 
     @option("--detach", is_flag=True, group=_WHERE, help="not with --local: end as soon as the nodes have begun")
-    @option("--queue", is_flag=True, group=_WHERE, help="not with --local: wait for the training that uses the nodes")
+    @option(
+        "--queue",
+        is_flag=True,
+        group=_WHERE,
+        advanced=True,
+        help="not with --local: wait for the training that uses the nodes",
+    )
     @option(
         "--keep",
         is_flag=True,

@@ -125,9 +125,7 @@ class ModelOptions(Section):
         choices=tuple(MODELS),
         advanced=False,
     )
-    seed: int = option(
-        "seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0, advanced=False
-    )
+    seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,9 +201,7 @@ class OutputOptions(Section):
         default=False,
         advanced=False,
     )
-    force: bool = option(
-        "train again if --output holds a finished model, which is replaced at the end", default=False, advanced=False
-    )
+    force: bool = option("train again if --output holds a finished model, which is replaced at the end", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
