@@ -303,7 +303,6 @@ class Trainer:
             "config": {**self.config.plain(), "epochs": self.epochs},
             "digest": self.data.digest,
             "global_batch": self.order.global_batch,
-            "launchers": sorted(self.ranks.launchers),
             "progress": {**vars(self.progress), "seconds": self.throughput.seconds},
             "model": self.task.model.state_dict(),
             "optimiser": self.optimiser.state(),

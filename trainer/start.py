@@ -5,9 +5,7 @@ Do not trust that all machines were given the same: ranks with different setting
 and the result would be worthless.
 """
 
-import os
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,7 +35,6 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if it cannot."""
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device):
-        config = with_automatic_resume(config, ranks)
         trainer_class: Callable[..., Trainer] = Trainer
         if config.is_asynchronous:
             secret = parameter_server.common_secret(ranks, trusts_network=config.trust_network)
@@ -59,22 +56,6 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
         order = make_order(config, ranks, data, saved=saved)
         run = trainer_class(config, ranks, data, order, saved=saved, clock=clock, stop=stop, search=found)
         return run.train(notes)
-
-
-def with_automatic_resume(config: TrainConfig, ranks: Ranks) -> TrainConfig:
-    """`config`, with `resume` set if torchrun started the ranks of a run again by itself: then nobody could give
-    --resume.
-
-    This is so if one of the torchrun processes that started these ranks also started those that wrote the newest
-    checkpoint. Torchrun's own count of restarts does not show this: it omits restarts because a machine joined, and
-    counts restarts before the run began. Raises TrainingError on all ranks if one of them cannot read the checkpoint.
-    """
-    again = False
-    with ranks.agreement():
-        if not config.resume and ranks.launchers and os.environ.get("LOCAL_RANK", "0") == "0":
-            newest, _ = checkpoint.newest(config.output / CHECKPOINTS)
-            again = newest is not None and not ranks.launchers.isdisjoint(newest[1]["launchers"])
-    return replace(config, resume=config.resume or any(ranks.gather(again)))
 
 
 def load_data(task: type[Task[DataT]], config: TrainConfig, ranks: Ranks, stop: Callable[[], bool]) -> DataT:

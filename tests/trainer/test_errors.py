@@ -288,19 +288,6 @@ def test_a_run_that_goes_on_keeps_its_steps(said, unfinished: tuple[object, ...]
     assert (told["global_batch"], told["epochs"], told["steps"]) == (100, 4, 4 * 19)
 
 
-def test_a_run_that_its_torchrun_starts_again_goes_on_and_one_that_another_starts_does_not(
-    said, monkeypatch: pytest.MonkeyPatch, unfinished: tuple[object, ...], tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_another/attempt_1/0/error.json")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")  # as it was refused before
-    refused(said, "checkpoints of a run that has not ended; continue with --resume, or", *unfinished)
-    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")  # as a machine joined
-    assert said(*unfinished) == (0, "")
-    starts = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines() if '"start"' in line]
-    assert [start["from_step"] for start in starts] == [0, 38]
-
-
 def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_path: Path) -> None:
     status, _ = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--global-batch", "5000")
     assert status == 0

@@ -1,17 +1,13 @@
 """A run that is killed again and again, and goes on at other numbers of ranks, learns what an undisturbed one does."""
 
 import json
-import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
-
-from trainer.config import RANK_ENVIRONMENT
 
 KILLS = 20
 EPOCHS, STEPS = 8, 30
@@ -79,27 +75,3 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     assert step_losses(killed) == pytest.approx(step_losses(undisturbed), rel=2e-3)
     rows_seen = [json.loads((output / "summary.json").read_text())["rows_seen"] for output in (undisturbed, killed)]
     assert rows_seen == [EPOCHS * 1900] * 2
-
-
-@pytest.mark.soak
-def test_under_torchrun_a_lost_rank_costs_the_steps_since_the_last_checkpoint(dataset: Path, tmp_path: Path) -> None:
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1"]
-    arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING, "--slow", "0:8", "1:8"]
-    running = subprocess.Popen(
-        [sys.executable, *torchrun, *map(str, arguments)],
-        env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    record = tmp_path / "record.jsonl"
-    while running.poll() is None and not (record.exists() and record.read_text().count('"kind": "checkpoint"') > 3):
-        time.sleep(0.05)
-    second = next(child for child in psutil.Process(running.pid).children() if child.environ().get("RANK") == "1")
-    second.kill()
-    output, _ = running.communicate(timeout=120)
-    assert running.returncode == 0, output
-    beginnings = [json.loads(line)["from_step"] for line in record.read_text().splitlines() if '"start"' in line]
-    assert len(beginnings) == 2
-    assert 0 < beginnings[1] <= max(step_losses(tmp_path))
-    assert sorted(step_losses(tmp_path)) == list(range(1, EPOCHS * STEPS + 1))

@@ -6,7 +6,6 @@ step is done inside `agreement()`: after it all ranks continue, or none does.
 
 import os
 import platform
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -27,10 +26,6 @@ from trainer.config import NEEDS_GPU
 from trainer.distributed import collectives, failures
 from trainer.rank_errors import LostError
 
-_ERROR_FILE = re.compile(r"(.+)/attempt_\d+/\d+/error\.json")
-"""The error file of a rank, in the log folder of its torchrun (torch/distributed/elastic/multiprocessing/api.py,
-`DefaultLogsSpecs`)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
@@ -45,8 +40,6 @@ class Ranks:
     """The threads that compute on a CPU; on a GPU only the main thread."""
     loading_group: dist.ProcessGroup | None = None
     """A second group of all ranks, with a time-out as long as reading a dataset may take."""
-    launchers: frozenset[str] = frozenset()
-    """The torchrun processes that started the ranks, one per machine; empty for a rank started without torchrun."""
 
     @property
     def is_first(self) -> bool:
@@ -144,14 +137,12 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
         loading_group = dist.new_group(backend="gloo", timeout=collectives.LOADING_TIMEOUT)
     try:
         ranks = Ranks(rank=rank, world_size=size, device=device, threads=Threads(1), loading_group=loading_group)
-        machines, launchers = zip(*ranks.gather((_machine(), _launcher())), strict=True)
-        here = machines.count(machines[rank])
+        here = ranks.gather(_machine()).count(_machine())
         torch.set_num_threads(1)
         yield replace(
             ranks,
             local_size=here,
             threads=Threads(1 if device.type == "cuda" else threads or max(1, cores() // here)),
-            launchers=frozenset(filter(None, launchers)),
         )
         failed = False
     finally:
@@ -170,18 +161,7 @@ def _rendezvous(rank: int) -> Any:
         place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         sentence = collectives.rendezvous_message(failures.rank_name(rank), place, error)
         raise (LostError(sentence, "", "") if failures.previous_failure() else TrainingError(sentence)) from error
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return store  # a new one for each start
-    # Torchrun keeps its store over restarts: ranks would read the addresses of the ranks before them.
-    restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return dist.PrefixStore(f"start-{restart}", store)  # type: ignore[attr-defined]
-
-
-def _launcher() -> str | None:
-    """The torchrun process that started this rank, identified by its log folder, whose name is random; None without
-    torchrun."""
-    found = _ERROR_FILE.fullmatch(os.environ.get("TORCHELASTIC_ERROR_FILE", ""))
-    return found[1] if found else None
+    return store
 
 
 def _machine() -> str:

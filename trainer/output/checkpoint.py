@@ -33,7 +33,6 @@ _KINDS = {
     "config": dict,
     "digest": str,
     "global_batch": int,
-    "launchers": list,
     "progress": dict,
     "model": dict,
     "optimiser": dict,
@@ -139,8 +138,6 @@ def require_state(state: dict[str, Any]) -> None:
     known = {entry.name for entry in fields(TrainConfig)}
     if not state["config"].keys() <= known or state["global_batch"] < 1:
         raise DamagedError("it was made with options that are unknown")
-    if not all(isinstance(launcher, str) for launcher in state["launchers"]):
-        raise DamagedError("it holds no launchers")
     numbers = ("epochs", "global_batch", "rank_batch")
     require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
     require_fields(RunProgress, state["progress"])

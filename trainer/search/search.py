@@ -142,7 +142,6 @@ class Search:
             "config": self._config.plain(),
             "digest": self._data.digest,
             "global_batch": self._config.batch_for(self._ranks.world_size),
-            "launchers": sorted(self._ranks.launchers),
             "progress": vars(RunProgress()),
             "model": {},
             "optimiser": {},

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
 
 from common.errors import DataError, TrainingError
 from trainer.computing.threads import Threads
@@ -78,55 +77,6 @@ def test_ranks_share_the_cores_that_they_may_use_unless_told_how_many_threads():
         for rank in range(2)
     ]
     assert [rank.communicate()[0].split() for rank in ranks] == [["1", "6", "2", "12", "5", "1"]] * 2
-
-
-def started(torchrun: DefaultLogsSpecs, restarts: int, rank: int) -> str:
-    """What a torchrun process tells a rank of its logs."""
-    envs = {local: {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": str(restarts)} for local in range(2)}
-    torchrun.reify(envs)
-    return envs[rank]["TORCHELASTIC_ERROR_FILE"]
-
-
-def test_ranks_know_the_torchrun_that_started_them_from_any_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    one, other = (DefaultLogsSpecs(log_dir=str(tmp_path)) for _ in range(2))
-    found = []
-    for error_file in (
-        started(one, 0, 0),
-        started(one, 0, 1),
-        started(one, 2, 1),
-        started(other, 0, 0),
-        "",
-        "x",
-        "/a/b",
-    ):
-        monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", error_file)
-        found.append(ranks._launcher())
-    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE")
-    assert ranks._launcher() is None
-    first, second, again, another, *without = found
-    assert first == second == again
-    assert first is not None
-    assert Path(first).parent == tmp_path
-    assert another not in (first, None)
-    assert set(without) == {None}
-
-
-@pytest.mark.parametrize(("shared", "apart"), [("True", True), ("False", False)])
-def test_ranks_meet_though_torchrun_started_those_of_one_machine_more_often_unless_its_store_is_kept(
-    monkeypatch: pytest.MonkeyPatch, shared: str, apart: bool
-) -> None:
-    store = dist.HashStore()
-    monkeypatch.setattr(dist, "rendezvous", lambda *_, **__: iter([(store, 0, 1)]))
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", shared)
-    met = []
-    for restarts in ("0", "1"):
-        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
-        met.append(ranks._rendezvous(0))
-    met[0].set("here", "first")
-    assert met[1].check(["here"]) != apart
 
 
 @pytest.mark.parametrize("error", [TrainingError("no disk"), DataError("no disk")])

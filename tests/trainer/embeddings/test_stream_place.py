@@ -45,7 +45,7 @@ def settings_of(tmp_path: Path) -> StreamSettings:
 def save(output: Path, task: Mapping[str, Any], step: int) -> None:
     """A checkpoint with a task's state, as the loop writes it, and nothing else that is worth a look."""
     empty: dict[str, Any] = {name: {} for name in ("config", "progress", "model", "optimiser", "search")}
-    head = {"format": checkpoint.FORMAT, "digest": "", "global_batch": 1, "launchers": []}
+    head = {"format": checkpoint.FORMAT, "digest": "", "global_batch": 1}
     output.mkdir(exist_ok=True)
     checkpoint.save(output / "checkpoints", {**head, **empty, "task": dict(task)}, steps=step)
 

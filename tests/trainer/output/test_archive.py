@@ -123,7 +123,6 @@ def saved() -> dict[str, Any]:
         "config": {"seed": 0},
         "digest": "a" * 32,
         "global_batch": 8,
-        "launchers": ["one", "another"],
         "progress": {"epoch": 1, "step": 2, "rows_seen": 9, "seconds": 1.5, "loss_sum": 0.5, "validation": None},
         "model": classifier.state_dict(),
         "optimiser": adam.state(),
@@ -149,12 +148,11 @@ def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
     [
         *(
             (lambda state, name=name: state.pop(name), f"it holds no {name}")
-            for name in ("config", "digest", "global_batch", "launchers", "progress", "model", "optimiser")
+            for name in ("config", "digest", "global_batch", "progress", "model", "optimiser")
         ),
         (lambda state: state.update(format=checkpoint.FORMAT + 1), "it is not of format"),
         (lambda state: state.update(global_batch="8"), "it holds no global_batch"),
         (lambda state: state.update(global_batch=0), "options that are unknown"),
-        (lambda state: state.update(launchers=[[]]), "it holds no launchers"),
         (lambda state: state["config"].update(colour="red"), "options that are unknown"),
         (lambda state: state["config"].update(rank_batch="8"), "rank_batch is not of type"),
         (lambda state: state["progress"].update(epoch="1"), "epoch is not of type int"),

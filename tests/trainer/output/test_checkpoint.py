@@ -20,7 +20,6 @@ def state(number: int) -> dict[str, Any]:
         "config": {"seed": 0},
         "digest": "a",
         "global_batch": 1,
-        "launchers": [],
         "progress": {"step": number},
         "model": {"weights": torch.full((1000,), float(number))},
         "optimiser": {},
