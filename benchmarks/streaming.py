@@ -1,9 +1,12 @@
 """The pipeline as a cluster runs it: every step by the arguments that EMR gets, on the embedded Hadoop Streaming.
 
+    python -m benchmarks streaming [--runs 3]
+
 Its rate predicts clusters: a task costs here what it costs there, but Hadoop's own work is done by Python and `sort`.
 Do not use the wall time of more vCPUs than this machine has cores.
 """
 
+import argparse
 import os
 import resource
 import subprocess
@@ -12,9 +15,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.generated import write_reviews
+from benchmarks.record import Log
 from bootstrap.preprocessing.step_arguments import WorkerResources, command_arguments, streaming_arguments
 from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.s3 import is_s3
@@ -27,9 +32,7 @@ from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
 
-WHAT = "1 GB of generated reviews to a dataset by the steps of a cluster, each on Hadoop Streaming as it is played here"
-FIGURES = ("MB", "MB / CPU s", "MB / s")
-
+_FIGURES = ("MB", "MB / CPU s", "MB / s")
 _SIZE = 10**9
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -115,8 +118,18 @@ def made(plan: Plan) -> MergeResult:
     return read_merge_result(plan.summary)
 
 
-def measure(run: int) -> dict[str, dict[str, float]]:
-    """One run: the figures of the whole and of each step."""
+def main(arguments: Sequence[str]) -> None:
+    """Measure 1 GB of generated reviews, and print the table: the whole, and each step."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks streaming", description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=3, help="repeats (default: %(default)s)")
+    log = Log("streaming")
+    runs = [_measure(run) for run in range(parser.parse_args(arguments).runs)]
+    rows = [[case, *(f"{median(run[case][figure] for run in runs):.3g}" for figure in _FIGURES)] for case in runs[0]]
+    log.table(["case", *_FIGURES], rows)
+    log.keep({"runs": runs})
+
+
+def _measure(run: int) -> dict[str, dict[str, float]]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_reviews(folder / "reviews.json", _SIZE, seed=run)
@@ -125,7 +138,7 @@ def measure(run: int) -> dict[str, dict[str, float]]:
     whole = Cost(cpu=sum(cost.cpu for cost in costs.values()), wall=sum(cost.wall for cost in costs.values()))
     size = _SIZE / 1e6
     return {
-        case: dict(zip(FIGURES, (size, size / cost.cpu, size / cost.wall), strict=True))
+        case: dict(zip(_FIGURES, (size, size / cost.cpu, size / cost.wall), strict=True))
         for case, cost in {"all steps": whole, **costs}.items()
     }
 

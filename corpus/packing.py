@@ -3,7 +3,7 @@
 Any HDF5 library can read them. HDF5 itself handles one chunk at a time under one lock, and uses zlib's default
 strategy, which looks for repeated strings. Ids of words have none, and the search takes most of the time. Here zlib
 looks for runs only (the padding of short rows), which is faster and makes a smaller file. The comparison is in
-benchmarks/results/preprocessing.md, "HDF5".
+benchmarks/results/preprocessing.md, "The file".
 """
 
 import zlib

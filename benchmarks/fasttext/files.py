@@ -1,4 +1,4 @@
-"""Generated texts (benchmarks/gpu/texts.py) as files: CSV as Yelp polarity's, or plain texts, a line each.
+"""Generated texts (benchmarks/gpu/texts.py) as a CSV file, as Yelp polarity's.
 
 Do not join words one by one: all words of a block are gathered from one array of bytes, in which shorter words end with
 zeros, and the zeros are left out.
@@ -12,9 +12,6 @@ import numpy as np
 
 from benchmarks.gpu.texts import WORDS, draw_texts, spelled
 
-BYTES_A_TEXT = 645
-"""Of plain texts, on average."""
-
 
 def write_csv(path: Path, count: int, *, seed: int) -> None:
     """Write `count` texts with their labels, which are 1 and 2."""
@@ -22,13 +19,6 @@ def write_csv(path: Path, count: int, *, seed: int) -> None:
         for lines, labels in _lines(count, seed):
             quoted = (b'"%d","%s"\n' % (label + 1, line) for line, label in zip(lines, labels, strict=True))
             file.write(b"".join(quoted))
-
-
-def write_plain(path: Path, count: int, *, seed: int) -> None:
-    """Write `count` texts; about BYTES_A_TEXT each."""
-    with path.open("wb") as file:
-        for lines, _ in _lines(count, seed):
-            file.write(b"\n".join([*lines, b""]))
 
 
 def _lines(count: int, seed: int) -> Iterator[tuple[list[bytes], list[int]]]:

@@ -38,11 +38,8 @@ PARTS = {
     "words": GpuPart("words", "words a second of skip-gram, and what a step of it takes", 110),
     "yelp": GpuPart("yelp", "ten epochs of fastText's model on 560,000 texts of Yelp's length", 150),
     "nccl": GpuPart("nccl", "one run from beginning to end, with NCCL on one rank", 60),
-    "evaluation": GpuPart("evaluation", "rows evaluated a second", 60),
-    "layouts": GpuPart("layouts", "rows padded, in groups of similar length, and packed", 60),
     "ideas": GpuPart("ideas", "ideas that may be worth building, beside the present way", 100),
     "pair": GpuPart("pair", "two ranks on one GPU: their exchange, the parameter server, drift and balance", 150),
-    "memory": GpuPart("memory", "what a run reports and does when the GPU's memory is full", 120),
 }
 """In the order in which they run: those that show most in little time come first."""
 _SECONDS, _LEAST_SECONDS = 570, 20

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import fasttext, record
-from benchmarks.fasttext import both, predict, program, quality, tables, yelp
-from benchmarks.fasttext.files import BYTES_A_TEXT, write_csv, write_plain
+from benchmarks.fasttext import both, program, quality, yelp
+from benchmarks.fasttext.files import write_csv
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
 from bootstrap.prediction.texts import find_text_files, read_text_files
@@ -102,9 +102,8 @@ def test_generated_texts_are_as_long_as_reviews_and_mostly_tell_their_label() ->
     assert np.array_equal(make_text_rows(3000).tokens, rows.tokens)
 
 
-def test_files_have_the_generated_texts_and_labels(tmp_path: Path) -> None:
+def test_a_file_has_the_generated_texts_and_labels(tmp_path: Path) -> None:
     write_csv(tmp_path / "texts.csv", 300, seed=1)
-    write_plain(tmp_path / "texts.txt", 300, seed=1)
     (block,) = draw_texts(300, seed=1)
     texts, start = [], 0
     for length in block.lengths.tolist():
@@ -114,8 +113,6 @@ def test_files_have_the_generated_texts_and_labels(tmp_path: Path) -> None:
     (batch,) = join_batches(read_text_files(files, Tally()))
     assert batch.texts == texts
     assert [code - 1 for code in batch.codes] == block.labels.tolist()
-    assert (tmp_path / "texts.txt").read_text().splitlines() == texts
-    assert 0.8 < len("\n".join(texts)) / (300 * BYTES_A_TEXT) < 1.2
 
 
 def test_the_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Path) -> None:
@@ -127,20 +124,6 @@ def test_the_program_learns_and_its_epochs_cost_less_than_the_call(tmp_path: Pat
     found = program.classify(trained.model, PILE.learnt)
     assert found["accuracy"] > 0.95
     assert found["predict_cpu"] > 0
-
-
-@pytest.mark.parametrize("optimiser", tables.OPTIMISERS)
-def test_a_step_is_timed_with_every_optimiser(optimiser: str) -> None:
-    assert tables.steps_a_cpu_second(10_000, optimiser, dimensions=2, steps=1) > 0
-
-
-def test_every_batch_touches_as_many_rows_of_any_table() -> None:
-    for rows in (10_000, 5_000_000):
-        batches = tables._texts(rows, 3).tokens.reshape(3, -1)
-        touched = [len(np.unique(batch)) for batch in batches]
-        assert min(touched) > 3000
-        assert max(touched) <= 4000
-        assert batches.max() < rows
 
 
 def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,12 +210,3 @@ def test_texts_of_yelps_kind_are_read_and_trained(records: Path) -> None:
     assert sizes == sorted(sizes)
     (run,) = kept["training"][case]
     assert (run["rows"], run["epochs"]) == (380, 1)
-
-
-@pytest.mark.soak
-def test_both_programs_predict(records: Path) -> None:
-    pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
-    predict.main(["--texts", "500", "--gb", "0.001", "--runs", "1"])
-    kept = json.loads((records / "fasttext-predict.json").read_text())
-    assert all(usage["cpu"] > 0 for of in kept["one core"].values() for case in of.values() for usage in case)
-    assert len(kept["large"]) == 2

@@ -14,13 +14,9 @@ import torch
 from benchmarks import record
 from benchmarks.gpu import (
     checks,
-    evaluation,
-    full_memory,
     goal,
     ideas,
     kernels,
-    layouts,
-    memory,
     nccl,
     pair,
     rates,
@@ -32,7 +28,6 @@ from benchmarks.gpu import (
 from benchmarks.gpu.part import SETTINGS, Outcome
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from trainer import loop
-from trainer.computing import dropout
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -80,8 +75,6 @@ def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
     ("part", "sizes"),
     [
         pytest.param(checks, checks.Sizes(rows=64), marks=pytest.mark.soak),
-        (evaluation, evaluation.Sizes(rows=200, runs=1)),
-        (layouts, layouts.Sizes(batches=(20,), repeats=1)),
         (ideas, ideas.Sizes(batches=(20,), rows=100, repeats=1)),
         (rates, rates.Sizes(rows=200, batches=(20,), runs=1)),
         (nccl, nccl.Sizes(rows=2000, global_batch=100, epochs=1)),
@@ -100,7 +93,7 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
     for module in (texts, checks):
         monkeypatch.setattr(module, "WORDS", 5000)
     monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
-    if part in (evaluation, layouts, rates):  # where one model shows what two do
+    if part is rates:  # where one model shows what two do
         monkeypatch.delitem(SETTINGS, "reference")
     found = part.measure(CPU, sizes)
     assert not found.failed, found.said
@@ -131,13 +124,6 @@ def test_a_pair_that_differs_or_shares_badly_is_told() -> None:
     assert pair._problems("balance", {**well, "rows_of_ranks": [4, 4]}, runs) == ["the slowed rank had 4 of 8 rows"]
 
 
-@pytest.mark.soak
-def test_a_run_without_memory_says_so_wherever_that_is() -> None:
-    found = memory.measure(CPU, memory.Sizes(seconds=3600, case_seconds=600))
-    assert not found.failed
-    assert [case["status"] for case in found.figures["cases"]] == [1] * len(full_memory.CASES)
-
-
 def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.MonkeyPatch) -> None:
     class Over:
         """A timer whose time is over when the run measures its rank's own rate, as soon as this machine may be."""
@@ -155,15 +141,6 @@ def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.Mo
     assert stretch["summary"]["stopped"]
     assert stretch["epochs"] < goal.EPOCHS
     assert stretch["projected"] > goal.EPOCHS * 5000 / stretch["rate"]
-
-
-def test_gradients_of_groups_are_those_of_the_whole_batch() -> None:
-    some, found = make_rows(30, CPU).batch(np.arange(30), CPU, keys=dropout.keys(0, 0, np.arange(30))), []
-    for groups in (1, 4):
-        model = checks.new_model("default", CPU, torch.float64)
-        layouts._grouped(model, some, some.lengths.tolist(), groups)
-        found.append(torch.cat([each.grad.flatten() for each in model.parameters()]))
-    assert torch.allclose(*found, atol=1e-12)
 
 
 def test_a_check_that_finds_no_number_does_not_hold() -> None:
@@ -298,7 +275,7 @@ def test_without_torch_too_there_is_one_sentence_and_no_failure() -> None:
 def test_help_needs_no_package() -> None:
     done = run_without(ABSENT + " torch numpy", RUN.format(argument="--help"))
     assert done.returncode == 0, done.stderr
-    assert "hdf5, streaming, balance, balance_any, quality" in done.stdout
+    assert "balance, balance_any, quality, training" in done.stdout
 
 
 TINY = """
@@ -308,7 +285,6 @@ stand_ins.install()
 import torch
 from benchmarks.gpu.run import PARTS
 modules = {part.module: import_module(f"benchmarks.gpu.{part.module}") for part in PARTS.values()}
-import benchmarks.gpu.full_memory
 from trainer import loop
 loop.measure_initial_rates = loop.measure_own_rates = lambda *_, **__: [1000.0]
 print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=1000, global_batch=100, epochs=1)).said)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,12 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import record
+
+
+def run_none(arguments: Sequence[str]) -> None:
+    log = record.Log("none")
+    log.table(["case"], [[each] for each in arguments])
+    log.keep({"arguments": list(arguments)})
 
 
 @pytest.fixture
@@ -19,16 +26,15 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(command, "KEPT", folder)
     monkeypatch.setattr(record.Log, "folder", record.OWN)
     monkeypatch.setattr(record, "_PACKAGES", ())
-    none = SimpleNamespace(WHAT="nothing", FIGURES=("s",), measure=lambda run: {"case": {"s": float(run)}})
-    monkeypatch.setitem(sys.modules, "benchmarks.none", none)
-    monkeypatch.setattr(command, "TABLES", ("none",))
+    monkeypatch.setitem(sys.modules, "benchmarks.none", SimpleNamespace(main=run_none))
+    monkeypatch.setattr(command, "PROGRAMS", ("none",))
     return folder
 
 
 def test_a_run_leaves_the_kept_records_alone(kept: Path) -> None:
     command.main(["none", "--runs", "2"])
     assert not kept.exists()
-    assert len(json.loads(Path("results/benchmarks/none.json").read_text())["runs"]) == 2
+    assert json.loads(Path("results/benchmarks/none.json").read_text())["arguments"] == ["--runs", "2"]
     assert "| case" in Path("results/benchmarks/none.log").read_text()
 
 

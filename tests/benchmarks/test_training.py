@@ -1,14 +1,8 @@
 """The benchmarks of training: ideal times, rows, and models of peers."""
 
-from importlib import import_module
-
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.balance import ideal_seconds
-from benchmarks.peers.bidirectional import _turned
 from benchmarks.ranks import run_on_ranks
 from benchmarks.rows import VOCABULARY, write_rows
 from trainer.classification.data import load_data
@@ -28,28 +22,6 @@ def test_plain_torch_is_started_by_ranks_and_says_its_rate(tmp_path) -> None:
     asked = {"embedding": 4, "hidden": 4, "layers": 1, "pooling": "last", "precision": "float32", "epochs": 1}
     asked |= {"data": str(tmp_path / "rows.h5"), "global_batch": 256, "packed": False, "threads": 1}
     assert run_on_ranks(2, "benchmarks.peers.plain_torch", asked)["rate"] > 0
-
-
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=5))
-def test_texts_are_turned_without_their_padding(lengths: list[int]) -> None:
-    texts = [torch.arange(1, length + 1) for length in lengths]
-    padded = torch.nn.utils.rnn.pad_sequence(texts)  # (width, rows)
-    turned = _turned(padded[:, :, None], torch.tensor(lengths))[:, :, 0]
-    expected = torch.nn.utils.rnn.pad_sequence([text.flip(0) for text in texts])
-    assert torch.equal(turned, expected)
-
-
-@pytest.mark.parametrize("module", ["attention", "pairs", "bidirectional"])
-def test_a_peer_judges_a_text_alike_alone_and_in_a_batch(module: str) -> None:
-    settings = {"words": 50, "embedding": 8, "hidden": 8, "layers": 1, "pooling": "mean+max+words", "outputs": 2}
-    torch.manual_seed(0)
-    model = import_module(f"benchmarks.peers.{module}").build({**settings, "dropout": 0.5, "embedding_dropout": 0.5})
-    lengths = torch.tensor([9, 7, 7, 2, 1])
-    tokens = torch.randint(1, 50, (5, 12)) * (torch.arange(12) < lengths[:, None])
-    together = model(tokens.int(), lengths)
-    for text, length in enumerate(lengths.tolist()):
-        alone = model(tokens[text : text + 1, :length].int(), lengths[text : text + 1])
-        assert torch.allclose(together[text], alone[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [18, 19, 20, 21, 1000])
