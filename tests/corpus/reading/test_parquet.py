@@ -98,9 +98,8 @@ def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_pa
     place = column.dictionary_page_offset + column.total_compressed_size // 2
     content[place : place + 40] = b"\xff" * 40
     path.write_bytes(content)
-    form = Format(kind="parquet", text=("title", "text"), value="rating")
     at_once, by_group = (
-        read([Range(str(path), *pair, form, None, False) for pair in pairs])
+        read([Range(str(path), *pair, PARQUET, None, False) for pair in pairs])
         for pairs in ([(0, 3)], [(0, 1), (1, 2), (2, 3)])
     )
     assert at_once[0] == by_group[0]

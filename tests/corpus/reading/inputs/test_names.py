@@ -97,45 +97,28 @@ def test_any_header_is_understood_or_refused_in_a_sentence(header: list[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("header", "text", "value", "notes"),
+    ("header", "chosen", "named"),
     [
+        ("text,reviews.text,stars", ("text", "stars"), "'text' and 'reviews.text' may each be the text; 'text'"),
         (
-            ("text", "reviews.text", "stars"),
-            "text",
-            "stars",
-            ["'text' and 'reviews.text' may each be the text; 'text' is taken, and another by --text-field"],
+            "Review Text,rating,Rating,Sentiment",
+            ("Review Text", "rating"),
+            "'rating' and 'Rating' and 'Sentiment' may each be the rating or label; 'rating' is",
         ),
         (
-            ("Review Text", "rating", "Rating", "Sentiment"),
-            "Review Text",
-            "rating",
-            [
-                "'rating' and 'Rating' and 'Sentiment' may each be the rating or label; 'rating' is taken, and another "
-                "by --rating-field or --label-field"
-            ],
+            "product.rating,reviews.rating,reviews.text",
+            ("reviews.text", "reviews.rating"),
+            "'reviews.rating' and 'product.rating' may each be the rating or label; 'reviews.rating' is",
         ),
-        (
-            ("product.rating", "reviews.rating", "reviews.text"),
-            "reviews.text",
-            "reviews.rating",
-            [
-                "'reviews.rating' and 'product.rating' may each be the rating or label; 'reviews.rating' is taken, and "
-                "another by --rating-field or --label-field"
-            ],
-        ),
-        (("product.title", "reviews.content", "stars"), "reviews.content", "stars", []),
-        (("reviewText", "text", "overall"), "reviewText", "overall", []),
+        ("product.title,reviews.content,stars", ("reviews.content", "stars"), None),
+        ("reviewText,text,overall", ("reviewText", "overall"), None),
     ],
 )
-def test_of_several_the_closest_is_taken_and_all_are_named(
-    tmp_path: Path, header: tuple[str, ...], text: str, value: str, notes: list[str]
-) -> None:
-    content = written(tmp_path, "json", records(header, text, value))
-    (tmp_path / "b.json").write_bytes(content)
-    found = understood(tmp_path, "a.json", content)
-    form = found.sources[0].format
-    assert (form.text, form.value) == ((text,), value)
-    assert list(found.warnings) == [f"in {tmp_path / 'a.json'} {note}" for note in notes]
+def test_of_several_the_closest_is_taken_and_all_are_named(header: str, chosen: tuple[str, str], named: str) -> None:
+    found = choose_fields("a.json", dict.fromkeys(header.split(","), "x"), NONE, None)
+    assert (found.text, found.value) == ((chosen[0],), chosen[1])
+    assert len(found.notes) == (named is not None)
+    assert all(named in str(note) for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -159,19 +142,19 @@ def test_the_same_note_on_many_files_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "sentence"),
+    ("header", "wrong"),
     [
         ("Review Text,reviewtext,Stars", r"the text \(Review Text or reviewtext\); name it by --text-field"),
         ("Review Text,Stars,Sentiment", r"the rating or label \(Stars or Sentiment\); name it by --rating-field or"),
         ("a.text,b.text,Stars", r"the text \(a\.text or b\.text\); name it by --text-field"),
-        ("Review Text,Score", r"the rating or label; name it by --rating-field .* Review Text \(a lamp\), Score \(1\)"),
-        ("Opinion,Stars", r"which field of a\.csv is the text; name it by --text-field"),
-        ("x,y", r"the columns of a\.csv are not clear; give their numbers"),
+        ("Review Text,Score", r"the rating or label; .* Review Text \(a lamp\), Score \(1\)"),
+        ("Opinion,Stars", r"which field of a\.csv is the text"),
+        ("x,y", r"the columns of a\.csv are not clear"),
     ],
 )
-def test_a_header_that_stays_unclear_is_refused_with_the_candidates(header: str, sentence: str) -> None:
+def test_a_header_that_stays_unclear_is_refused_with_the_candidates(header: str, wrong: str) -> None:
     row = ",".join(["a lamp", "1", "2"][: header.count(",") + 1])
-    with pytest.raises(DataError, match=sentence):
+    with pytest.raises(DataError, match=wrong):
         detect_format("a.csv", f"{header}\n{row}\n".encode() * 2, True, NONE)
 
 

@@ -83,10 +83,10 @@ def test_half_stars_are_kept_as_their_number_of_halves() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--positive-from", "3.5"), "3.5 cannot be a rating of a dataset: give --half-stars, too"),
-        (("--positive-from", "3.3", "--half-stars"), "3.3 cannot be a rating of a dataset: ratings are whole"),
-        (("--half-stars", "--positive-from", "5.5"), "start at 5.5, which leaves one class within 1 to 5"),
-        (("--half-stars", "--rating-range", "0", "200"), "range is 0 to 200, but must rise, within 0 to 127.5"),
+        (("--positive-from", "3.5"), "3.5 cannot be a rating .* give --half-stars"),
+        (("--positive-from", "3.3", "--half-stars"), "3.3 cannot be a rating"),
+        (("--half-stars", "--positive-from", "5.5"), "5.5, which leaves one class"),
+        (("--half-stars", "--rating-range", "0", "200"), "range is 0 to 200, .* 127.5"),
     ],
 )
 def test_scales_that_make_no_sense_are_refused(options: tuple[str, ...], sentence: str) -> None:
@@ -119,6 +119,8 @@ def suggested(*values: object, settings: Settings | None = None) -> tuple[str, .
         (("100.5/200", "150/200"), ""),
         ((-2, 2), ""),
         ((1, 1_000), ""),
+        ((f"4/{'9' * 400}",), ""),
+        ((f"4/{'9' * 5_000}",), ""),
         ((3.3, 4.7), ""),
         (("good", "bad"), ""),
     ],
@@ -145,13 +147,6 @@ def test_only_what_was_not_asked_for_already_is_said(asked: dict[str, Any], valu
     assert " ".join(suggested(*values, settings=Settings(**asked))) == options
 
 
-@pytest.mark.parametrize("digits", [400, 5_000])
-def test_a_rating_out_of_endless_digits_is_on_no_scale(digits: int) -> None:
-    with pytest.raises(ScaleError) as caught:
-        check_scale(Counter({f"4/{'9' * digits}": 10}), Settings(), 0.05)
-    assert caught.value.options == ()
-
-
 def test_a_few_bad_ratings_are_no_other_scale() -> None:
     check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
     with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
@@ -160,9 +155,7 @@ def test_a_few_bad_ratings_are_no_other_scale() -> None:
 
 def test_words_are_shown_and_may_be_labels(tmp_path: Path) -> None:
     found = understood(tmp_path, "a.json", json_lines(*({"text": "a", "rating": each} for each in ("good", "bad"))))
-    with pytest.raises(
-        ScaleError, match=r"such as 'good' \(1\), 'bad' \(1\); name another field .* if these are labels"
-    ):
+    with pytest.raises(ScaleError, match=r"such as 'good' \(1\), 'bad' \(1\); .* if these are labels"):
         found.check_values(Settings(), 0.05)
 
 
