@@ -30,9 +30,9 @@ def written(folder: Path, text: str) -> str:
 
 def test_there_are_the_experiments_of_the_documents() -> None:
     assert set(names()) == {
-        *("losses", "lstm-and-fasttext", "mixed-gpus", "network-size", "preprocessing"),
+        *("losses", "mixed-gpus", "network-size", "preprocessing"),
         *("same-gpus-over-nodes", "strong-scaling", "weak-scaling", "fasttext-adam-sgd"),
-        *("embeddings-50", "embeddings-200", "embeddings-characters", "embeddings-ways"),
+        *("embeddings-50", "embeddings-200", "embeddings-characters"),
     }
 
 
