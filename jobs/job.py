@@ -4,7 +4,6 @@ The counter is for progress bars only. Do not use it for results, because a retr
 """
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 if sys.version_info >= (3, 12):
@@ -16,7 +15,6 @@ from mrjob.protocol import BytesProtocol
 from common.options import argparse_argument
 from corpus.dataset_settings import Settings
 from jobs.job_settings import INPUT_SETTINGS, SETTINGS, read_job_settings
-from jobs.records import Record
 
 COUNTER = ("shoal", "bytes")
 
@@ -54,14 +52,3 @@ class PreprocessingJob(MRJob):
         if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
             self.increment_counter(*COUNTER, self._unreported)
             self._unreported = 0
-
-
-class ReducingJob(PreprocessingJob):
-    """A job whose mapper emits the records of the job before unchanged."""
-
-    def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
-        self.report_bytes(len(value))
-        yield key, value
-
-    def mapper_final(self) -> None:
-        self.report_bytes(0, at_once=True)

@@ -15,12 +15,19 @@ from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent, most_frequent_ids
 from jobs.arrays import unpack_arrays
 from jobs.entry_points import run_as_script
-from jobs.job import ReducingJob
+from jobs.job import PreprocessingJob
 from jobs.records import Record
 
 
-class CountWords(ReducingJob):
+class CountWords(PreprocessingJob):
     """Map: emit unchanged. Reduce: add up a bucket of words, keep the most frequent of all buckets."""
+
+    def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
+        self.report_bytes(len(value))
+        yield key, value
+
+    def mapper_final(self) -> None:
+        self.report_bytes(0, at_once=True)
 
     def reducer_init(self) -> None:
         self.size = self.settings().vocabulary_size
