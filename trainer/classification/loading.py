@@ -4,7 +4,10 @@ Do not take what cannot be looked at for absent: a folder without permission is 
 """
 
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from common.errors import TrainingError
 from corpus.reading import s3
@@ -13,17 +16,16 @@ from corpus.reading.storage import join
 from trainer.classification.model_folder import READ, read_config, read_model_folder
 from trainer.classification.trained_model import TrainedModel
 from trainer.output.run_files import CONFIG, MODEL
-from trainer.output.stored_files import local_folder
+from trainer.output.stored_files import require_size
 
 
 def load_model(address: Path | str) -> TrainedModel:
-    """Read the model at an address: a path or s3://..., of a model's folder, or of a training's
-    `--output`.
+    """Read the model at an address: a path or s3://..., of a model's folder, or of a training's `--output`.
 
     Raises TrainingError if there is none, or if this version of Shoal cannot read it; DataError if S3 cannot be read.
     """
     folder = _find(str(address))
-    with local_folder(folder, READ, read_config) as path:
+    with _local_folder(folder) as path:
         return read_model_folder(path, folder)
 
 
@@ -43,6 +45,27 @@ def _find(address: str) -> str:
         f"there is no model at {address}: neither {CONFIG} nor {MODEL}/{CONFIG}; `shoal train` writes one when it has "
         "finished"
     )
+
+
+@contextmanager
+def _local_folder(address: str) -> Iterator[Path]:
+    """A path to a model's folder; for S3 a copy, which is deleted afterwards. Raises DataError and TrainingError."""
+    if not is_s3(address):
+        yield Path(address)
+        return
+    client = s3.client()
+    with TemporaryDirectory(prefix="shoal-model-") as name:
+        folder = Path(name)
+        there = join(address, CONFIG)
+        with s3.explained_errors(there, "read"):
+            s3.download(client, s3.place_of(there), folder / CONFIG)
+        config = read_config(folder / CONFIG, address)
+        for file in READ:
+            there = join(address, file)
+            with s3.explained_errors(there, "read"):
+                require_size(there, s3.head(client, s3.place_of(there))["ContentLength"], config)
+                s3.download(client, s3.place_of(there), folder / file)
+        yield folder
 
 
 def _is_file(address: str) -> bool:

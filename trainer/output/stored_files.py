@@ -1,17 +1,12 @@
 """What `config.json` says of a model's folder: the size and digest of each other file, and its own digest."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from common.errors import TrainingError
-from corpus.reading import s3
-from corpus.reading.s3 import is_s3
-from corpus.reading.storage import join
 from trainer.output.archive import DamagedError
 from trainer.output.run_files import CONFIG
 
@@ -69,31 +64,6 @@ def require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
         raise TrainingError(
             f"{shown} is not the file that {CONFIG} names, or is damaged; copy or export the model again"
         )
-
-
-@contextmanager
-def local_folder(
-    address: str, names: Sequence[str], read_config: Callable[[Path, str], Mapping[str, Any]]
-) -> Iterator[Path]:
-    """A path to a model's folder; for S3 a copy of `config.json` and of those files of `names` that it has, which is
-    deleted afterwards. `read_config` checks a copied `config.json`, of the folder's address. Raises DataError and
-    TrainingError."""
-    if not is_s3(address):
-        yield Path(address)
-        return
-    client = s3.client()
-    with TemporaryDirectory(prefix="shoal-model-") as name:
-        folder = Path(name)
-        there = join(address, CONFIG)
-        with s3.explained_errors(there, "read"):
-            s3.download(client, s3.place_of(there), folder / CONFIG)
-        config = read_config(folder / CONFIG, address)
-        for file in (each for each in names if each in config["files"]):
-            there = join(address, file)
-            with s3.explained_errors(there, "read"):
-                require_size(there, s3.head(client, s3.place_of(there))["ContentLength"], config)
-                s3.download(client, s3.place_of(there), folder / file)
-        yield folder
 
 
 def _digest(config: Mapping[str, Any]) -> str:
