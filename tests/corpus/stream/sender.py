@@ -1,4 +1,4 @@
-"""A sender of lines over a socket, which runs in a thread, and goes wrong as it is told to."""
+"""A sender of lines over a socket, which runs in a thread, and goes wrong on request."""
 
 import socket
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Sender:
     def __init__(
         self, lines: Sequence[bytes], *, cuts: Sequence[int] = (), resumes: bool = True, stays: bool = False
     ) -> None:
-        self.told: list[str] = []
+        self.received: list[str] = []
         """What readers have said."""
         self.sent = 0
         """Bytes of all connections."""
@@ -53,7 +53,7 @@ class Sender:
                 break
             self._open.append(connection)
             asked = connection.makefile("r")
-            self.told.append(asked.readline())
+            self.received.append(asked.readline())
             listeners.append(Thread(target=self._listen, args=(asked,)))
             listeners[-1].start()
             with suppress(OSError):
@@ -66,10 +66,10 @@ class Sender:
     def _listen(self, asked: "socket.SocketIO") -> None:
         with suppress(OSError):
             for line in asked:
-                self.told.append(line)
+                self.received.append(line)
 
     def _send(self, connection: socket.socket) -> None:
-        begin = int(self.told[-1].split()[1]) if self._resumes else self._passed
+        begin = int(self.received[-1].split()[1]) if self._resumes else self._passed
         content = b"".join(line + b"\n" for line in self._lines[begin:])
         cut = self._cuts.pop(0) if self._cuts else None
         for start in range(0, len(content[:cut]), 1 << 16):

@@ -5,7 +5,6 @@ import errno
 import gzip
 import lzma
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -52,13 +51,15 @@ def interrupt(stream: Path, after: int) -> None:
 
 @pytest.mark.parametrize("name", ["plain.txt", *(f"packed.txt{ending}" for ending in PACK)])
 @pytest.mark.parametrize("after", [0, 1, 50])
-def test_a_file_of_each_kind_is_read_once_also_after_a_crash(tmp_path: Path, name: str, after: int) -> None:
+def test_a_file_of_each_kind_is_read_once_also_after_a_crash(
+    tmp_path: Path, stream: Path, name: str, after: int
+) -> None:
     path = tmp_path / name
     path.write_bytes(PACK.get(path.suffix, bytes)(CONTENT))
-    interrupt(begin(tmp_path / "stream", path), after)
-    read(tmp_path / "stream")
-    assert lines(tmp_path / "stream") == LINES
-    assert parts(tmp_path / "stream")[-1].after.offsets == {str(path): len(CONTENT)}
+    interrupt(begin(stream, path), after)
+    read(stream)
+    assert lines(stream) == LINES
+    assert parts(stream)[-1].after.offsets == {str(path): len(CONTENT)}
 
 
 @pytest.mark.parametrize("lines_read", [1, 2_047, 2_048, 4_095, 4_096])
@@ -74,22 +75,22 @@ def test_a_compressed_file_goes_on_behind_what_was_read_also_at_the_end_of_a_blo
     assert found == made[lines_read:]
 
 
-def test_the_files_of_a_folder_are_read_by_name_without_hidden_ones(tmp_path: Path) -> None:
+def test_the_files_of_a_folder_are_read_by_name_without_hidden_ones(tmp_path: Path, stream: Path) -> None:
     texts = tmp_path / "texts"
     (texts / "b").mkdir(parents=True)
     for name, content in (("c", b"last"), ("b/b", b"middle\n"), ("a.gz", gzip.compress(b"first")), (".d", b"hidden\n")):
         (texts / name).write_bytes(content)
-    status = read(begin(tmp_path / "stream", texts))
-    assert lines(tmp_path / "stream") == ["first", "middle", "last"]
+    status = read(begin(stream, texts))
+    assert lines(stream) == ["first", "middle", "last"]
     assert (status.lines, status.words, status.bytes) == (3, 3, 16)
-    assert sorted(parts(tmp_path / "stream")[0].after.ended) == [str(texts / "a.gz")]
+    assert sorted(parts(stream)[0].after.ended) == [str(texts / "a.gz")]
 
 
-def test_sources_are_read_in_their_order_and_a_file_that_two_of_them_name_once(tmp_path: Path) -> None:
+def test_sources_are_read_in_their_order_and_a_file_that_two_of_them_name_once(tmp_path: Path, stream: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_text(f"{name}\n")
-    read(begin(tmp_path / "stream", tmp_path / "b", tmp_path / "a", tmp_path / "[ab]"))
-    assert lines(tmp_path / "stream") == ["b", "a"]
+    read(begin(stream, tmp_path / "b", tmp_path / "a", tmp_path / "[ab]"))
+    assert lines(stream) == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -103,12 +104,12 @@ def test_sources_are_read_in_their_order_and_a_file_that_two_of_them_name_once(t
         (b"\xef\xbb\xbf", []),
     ],
 )
-def test_marks_and_ends_of_lines_are_no_words(tmp_path: Path, content: bytes, kept: list[str]) -> None:
+def test_marks_and_ends_of_lines_are_no_words(tmp_path: Path, stream: Path, content: bytes, kept: list[str]) -> None:
     (tmp_path / "texts").write_bytes(content)
-    status = read(begin(tmp_path / "stream", tmp_path / "texts"))
-    assert lines(tmp_path / "stream") == kept
+    status = read(begin(stream, tmp_path / "texts"))
+    assert lines(stream) == kept
     assert status.bytes == len(content)
-    assert read(tmp_path / "stream").words == len(kept)
+    assert read(stream).words == len(kept)
 
 
 @given(names=st.lists(st.text(), max_size=20), readers=st.integers(1, 9))
@@ -117,41 +118,46 @@ def test_each_file_has_one_reader_that_its_name_alone_decides(names: list[str], 
     assert all(0 <= reader_of(name, readers) < readers for name in names)
 
 
-def test_readers_share_the_files_for_ever_in_the_same_way(tmp_path: Path) -> None:
+def test_readers_share_the_files_for_ever_in_the_same_way(tmp_path: Path, stream: Path) -> None:
     assert [reader_of(f"/texts/{name}", 3) for name in range(9)] == [2, 1, 2, 0, 2, 0, 0, 0, 0]
     (tmp_path / "texts").mkdir()
     for number in range(20):
         (tmp_path / "texts" / str(number)).write_text(f"line {number}\n")
-    begin(tmp_path / "stream", tmp_path / "texts", readers=3)
+    begin(stream, tmp_path / "texts", readers=3)
     for reader in range(3):
-        read(tmp_path / "stream", reader=reader, readers=3)
-    found = [line for reader in range(3) for line in lines(tmp_path / "stream", reader)]
+        read(stream, reader=reader, readers=3)
+    found = [line for reader in range(3) for line in lines(stream, reader)]
     assert sorted(found) == sorted(f"line {number}" for number in range(20))
 
 
-def grow(tmp_path: Path, steps: list[Callable[[], object]], expected: list[str]) -> None:
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    return tmp_path / "stream"
+
+
+def grow(stream: Path, steps: list[Callable[[], object]], expected: list[str]) -> None:
     """Read a growing folder, in which a step is done whenever everything was read, until all is in parts."""
     waiting = iter(steps)
-    heard = 0.0
+    last = 0.0
 
     def holds(now: float) -> bool:
-        nonlocal heard
-        if now - heard > files.LOOK_SECONDS + 1:
-            heard = now
+        nonlocal last
+        if now - last > files.LOOK_SECONDS + 1:
+            last = now
             step = next(waiting, None)
             if step is None:
-                return lines(tmp_path / "stream") == expected or now > 1_000
+                return lines(stream) == expected or now > 1_000
             step()
         return False
 
-    read_until(tmp_path / "stream", holds)
-    assert lines(tmp_path / "stream") == expected
+    read_until(stream, holds)
+    assert lines(stream) == expected
 
 
-def test_a_folder_that_grows_is_read_as_it_grows(tmp_path: Path) -> None:
+def test_a_folder_that_grows_is_read_as_it_grows(tmp_path: Path, stream: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
-    begin(tmp_path / "stream", texts, follow=True, quiet_seconds=20.0)
+    begin(stream, texts, follow=True, quiet_seconds=20.0)
 
     def write(name: str, content: bytes) -> Callable[[], object]:
         return lambda: (texts / name).write_bytes(content)
@@ -166,82 +172,82 @@ def test_a_folder_that_grows_is_read_as_it_grows(tmp_path: Path) -> None:
         write("a.gz", gzip.compress(b"new")),
         append("b", b"ee\n"),
     ]
-    grow(tmp_path, steps, ["one", "two", "new", "three"])
+    grow(stream, steps, ["one", "two", "new", "three"])
     # A reader that is started again, too, takes what was added, and only that.
-    grow(tmp_path, [append("b", b"four\n"), write("c", b"five\n")], ["one", "two", "new", "three", "four", "five"])
+    grow(stream, [append("b", b"four\n"), write("c", b"five\n")], ["one", "two", "new", "three", "four", "five"])
 
 
-def test_a_single_file_grows_too(tmp_path: Path) -> None:
+def test_a_single_file_grows_too(tmp_path: Path, stream: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\n")
-    begin(tmp_path / "stream", log, follow=True, quiet_seconds=20.0)
-    grow(tmp_path, [lambda: log.open("a").write("two\nthr")], ["one", "two"])
+    begin(stream, log, follow=True, quiet_seconds=20.0)
+    grow(stream, [lambda: log.open("a").write("two\nthr")], ["one", "two"])
 
 
 @pytest.mark.parametrize("cut", [400_000, BLOCK_BYTES, BLOCK_BYTES - 1])
-def test_the_end_of_whole_lines_is_found_far_from_the_end(tmp_path: Path, cut: int) -> None:
+def test_the_end_of_whole_lines_is_found_far_from_the_end(tmp_path: Path, stream: Path, cut: int) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"one\n" + b"x" * cut)
-    begin(tmp_path / "stream", log, follow=True, quiet_seconds=20.0)
-    grow(tmp_path, [lambda: None], ["one"])
-    grow(tmp_path, [lambda: log.open("ab").write(b"\ntwo\n")], ["one", "two"])
+    begin(stream, log, follow=True, quiet_seconds=20.0)
+    grow(stream, [lambda: None], ["one"])
+    grow(stream, [lambda: log.open("ab").write(b"\ntwo\n")], ["one", "two"])
 
 
 @pytest.mark.usefixtures("pile")
-def test_objects_are_read_once_also_after_a_crash(tmp_path: Path) -> None:
+def test_objects_are_read_once_also_after_a_crash(tmp_path: Path, stream: Path) -> None:
     plain, packed = put("some/1.txt", CONTENT), put("some/2.txt.gz", gzip.compress(CONTENT))
     put("some/_hidden", b"hidden\n")
-    begin(tmp_path / "stream", "s3://pile/some")
-    interrupt(tmp_path / "stream", 130)
-    read(tmp_path / "stream")
-    assert lines(tmp_path / "stream") == LINES + LINES
-    last = parts(tmp_path / "stream")[-1].after
+    begin(stream, "s3://pile/some")
+    interrupt(stream, 130)
+    read(stream)
+    assert lines(stream) == LINES + LINES
+    last = parts(stream)[-1].after
     assert last.offsets == {plain: len(CONTENT), packed: len(CONTENT)}
     assert last.identities.keys() == {plain, packed}
 
 
-def test_objects_are_read_across_faults(tmp_path: Path, pile: EmbeddedAws) -> None:
+def test_objects_are_read_across_faults(tmp_path: Path, stream: Path, pile: EmbeddedAws) -> None:
     address = put("faults.txt", CONTENT * 40)
     with pile.faults.during(CutConnection(), S3Error(share=0.1)):
-        read(begin(tmp_path / "stream", address, part_rows=1024))
-    assert lines(tmp_path / "stream") == LINES * 40
+        read(begin(stream, address, part_rows=1024))
+    assert lines(stream) == LINES * 40
 
 
 @pytest.mark.usefixtures("pile")
-def test_a_prefix_that_grows_is_read_as_it_grows(tmp_path: Path) -> None:
-    begin(tmp_path / "stream", "s3://pile/grows/", follow=True, quiet_seconds=20.0)
+def test_a_prefix_that_grows_is_read_as_it_grows(tmp_path: Path, stream: Path) -> None:
+    begin(stream, "s3://pile/grows/", follow=True, quiet_seconds=20.0)
     steps = [
         lambda: put("grows/2", b"one\ntwo"),
         lambda: put("grows/1.gz", gzip.compress(b"three\n")),
         lambda: put("grows/3", b""),
     ]
-    grow(tmp_path, steps, ["one", "two", "three"])
-    grow(tmp_path, [lambda: put("grows/4", b"four")], ["one", "two", "three", "four"])
+    grow(stream, steps, ["one", "two", "three"])
+    grow(stream, [lambda: put("grows/4", b"four")], ["one", "two", "three", "four"])
 
 
 @pytest.mark.usefixtures("pile")
-def test_an_object_that_was_replaced_is_refused(tmp_path: Path) -> None:
+def test_an_object_that_was_replaced_is_refused(tmp_path: Path, stream: Path) -> None:
     put("replaced/1", b"one\n")
-    begin(tmp_path / "stream", "s3://pile/replaced", follow=True, quiet_seconds=1.0)
-    read_until(tmp_path / "stream", lambda _: bool(parts(tmp_path / "stream")))
+    begin(stream, "s3://pile/replaced", follow=True, quiet_seconds=1.0)
+    read_until(stream, lambda _: bool(parts(stream)))
     put("replaced/1", b"two\n")
-    with pytest.raises(
-        DataError, match=r"s3://pile/replaced/1 is another object than the one of which 4 bytes were read"
-    ):
-        read(tmp_path / "stream")
+    with pytest.raises(DataError, match=r"s3://pile/replaced/1 is another object than .* 4 bytes were read"):
+        read(stream)
 
 
 @pytest.mark.usefixtures("pile")
 @pytest.mark.parametrize(
-    ("address", "follow", "why"),
+    ("address", "follow", "wrong"),
     [
-        ("s3://pile/nothing", False, "there are no files at s3://pile/nothing; check the address"),
-        ("s3://no-pile/some", False, "there is no bucket no-pile; check the address"),
-        ("s3://no-pile/some", True, "there is no bucket no-pile; check the address"),
+        ("s3://pile/nothing", False, "there are no files at s3://pile/nothing"),
+        ("s3://no-pile/some", False, "there is no bucket no-pile"),
+        ("s3://no-pile/some", True, "there is no bucket no-pile"),
+        ("/absent", False, "/absent: no such file"),
+        ("/absent", True, "/absent: no such file"),
     ],
 )
-def test_what_is_not_in_s3_is_told(tmp_path: Path, address: str, follow: bool, why: str) -> None:
-    with pytest.raises(DataError, match=why):
+def test_what_is_not_there_is_named(tmp_path: Path, address: str, follow: bool, wrong: str) -> None:
+    with pytest.raises(DataError, match=wrong):
         read(begin(tmp_path / "stream", address, follow=follow))
 
 
@@ -252,16 +258,8 @@ def test_a_disk_that_fails_is_told_with_its_reason(tmp_path: Path, monkeypatch: 
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(files, "open_range", fail)
-    why = f"cannot read {tmp_path / 'some.txt'}: Input/output error; check the disk or network"
-    with pytest.raises(DataError, match=f"^{re.escape(why)}$"):
+    with pytest.raises(DataError, match=rf"cannot read {tmp_path}/some\.txt: Input/output error"):
         read(begin(tmp_path / "stream", tmp_path / "some.txt"))
-
-
-@pytest.mark.parametrize("follow", [False, True])
-def test_what_is_not_there_is_told(tmp_path: Path, follow: bool) -> None:
-    begin(tmp_path / "stream", tmp_path / "absent", follow=follow)
-    with pytest.raises(DataError, match=r"absent: no such file; check the path"):
-        read(tmp_path / "stream")
 
 
 def test_an_empty_folder_has_an_end_only_where_it_does_not_grow(tmp_path: Path) -> None:
@@ -272,53 +270,53 @@ def test_an_empty_folder_has_an_end_only_where_it_does_not_grow(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["texts", "texts.gz"])
-def test_a_file_that_is_shorter_than_its_offset_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_shorter_than_its_offset_is_refused(tmp_path: Path, stream: Path, name: str) -> None:
     pack = PACK.get(Path(name).suffix, bytes)
     path = tmp_path / name
     path.write_bytes(pack(CONTENT))
-    begin(tmp_path / "stream", path)
-    interrupt(tmp_path / "stream", 3)
+    begin(stream, path)
+    interrupt(stream, 3)
     path.write_bytes(pack(b"short\n"))
-    read_so_far = parts(tmp_path / "stream")[-1].after.offsets[str(path)]
+    read_so_far = parts(stream)[-1].after.offsets[str(path)]
     with pytest.raises(DataError, match=f"{name} has 6 bytes, and {read_so_far:,} were read of it; give new files new"):
-        read(tmp_path / "stream")
+        read(stream)
 
 
 @pytest.mark.parametrize("follow", [False, True])
-def test_a_file_that_is_gone_before_it_was_read_to_its_end_is_told(tmp_path: Path, follow: bool) -> None:
+def test_a_file_that_is_gone_before_it_was_read_to_its_end_is_told(tmp_path: Path, stream: Path, follow: bool) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     for name in "ab":
         (texts / name).write_text("five words of a line\n" * 100)
-    begin(tmp_path / "stream", texts, follow=follow)
-    interrupt(tmp_path / "stream", 2)
-    begun = parts(tmp_path / "stream")[-1].after
+    begin(stream, texts, follow=follow)
+    interrupt(stream, 2)
+    begun = parts(stream)[-1].after
     ((there, _),) = begun.begun.items()
     (texts / "a").rename(tmp_path / "elsewhere")
     with pytest.raises(DataError, match=f"{there} is gone, and {begun.offsets[there]:,} bytes were read of it; put it"):
-        read(tmp_path / "stream")
+        read(stream)
     (tmp_path / "elsewhere").rename(texts / "a")
-    read_until(tmp_path / "stream", lambda now: now > 60) if follow else read(tmp_path / "stream")
-    assert lines(tmp_path / "stream") == ["five words of a line"] * 200
+    read_until(stream, lambda now: now > 60) if follow else read(stream)
+    assert lines(stream) == ["five words of a line"] * 200
 
 
-def test_files_of_a_folder_that_grows_may_go_when_they_were_read(tmp_path: Path) -> None:
+def test_files_of_a_folder_that_grows_may_go_when_they_were_read(tmp_path: Path, stream: Path) -> None:
     (tmp_path / "texts").mkdir()
-    begin(tmp_path / "stream", tmp_path / "texts", follow=True, quiet_seconds=20.0)
+    begin(stream, tmp_path / "texts", follow=True, quiet_seconds=20.0)
 
     def write(name: str) -> Callable[[], object]:
         return lambda: (tmp_path / "texts" / name).write_text(f"{name}\n")
 
-    grow(tmp_path, [write("one"), (tmp_path / "texts" / "one").unlink, write("two")], ["one", "two"])
-    grow(tmp_path, [(tmp_path / "texts" / "two").unlink, write("three")], ["one", "two", "three"])
+    grow(stream, [write("one"), (tmp_path / "texts" / "one").unlink, write("two")], ["one", "two"])
+    grow(stream, [(tmp_path / "texts" / "two").unlink, write("three")], ["one", "two", "three"])
 
 
-def test_a_damaged_archive_is_refused_after_all_that_can_be_read(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_refused_after_all_that_can_be_read(tmp_path: Path, stream: Path) -> None:
     path = tmp_path / "texts.gz"
     path.write_bytes(gzip.compress(CONTENT)[:-1_000])
     with pytest.raises(DataError, match=r"texts.gz is damaged: the compressed data end too early; give it whole"):
-        read(begin(tmp_path / "stream", path))
-    found = lines(tmp_path / "stream")
+        read(begin(stream, path))
+    found = lines(stream)
     assert found[:-1] == LINES[: len(found) - 1]
 
 

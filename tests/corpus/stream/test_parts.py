@@ -74,7 +74,7 @@ def test_a_damaged_part_is_refused_wherever_it_is_damaged(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "wrong"),
     [
         ({"tokens": np.zeros((2, 5), np.int32)}, "its rows have not 128 tokens"),
         ({"tokens": np.full((1, ROW_TOKENS), 3, np.int32)}, "it has tokens without words"),
@@ -89,9 +89,9 @@ def test_a_damaged_part_is_refused_wherever_it_is_damaged(tmp_path: Path) -> Non
         ({"after": Position(ended=(1,))}, "ended is not of type|files without names"),  # type: ignore[arg-type]
     ],
 )
-def test_a_part_with_impossible_content_is_refused(tmp_path: Path, changes: dict[str, object], why: str) -> None:
+def test_a_part_with_impossible_content_is_refused(tmp_path: Path, changes: dict[str, object], wrong: str) -> None:
     write_part(tmp_path, replace(PART, **changes))  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=why):
+    with pytest.raises(DataError, match=wrong):
         read_part(part_path(tmp_path, 3))
 
 
@@ -115,8 +115,8 @@ def test_a_position_of_a_reader_that_knows_more_is_refused(tmp_path: Path) -> No
     write_part(tmp_path, PART)
     path = part_path(tmp_path, 3)
     with np.load(path) as arrays:
-        told = json.loads(arrays["head"].tobytes())
-        told["after"]["more"] = 1
-        np.savez(path, **{**arrays, "head": np.frombuffer(json.dumps(told).encode(), np.uint8)})
+        head_of = json.loads(arrays["head"].tobytes())
+        head_of["after"]["more"] = 1
+        np.savez(path, **{**arrays, "head": np.frombuffer(json.dumps(head_of).encode(), np.uint8)})
     with pytest.raises(DataError, match="'more' is not a known field"):
         read_part(path)

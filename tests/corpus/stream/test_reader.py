@@ -19,6 +19,7 @@ from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import Status, read_status
 from tests.corpus.stream.reading import Stopped, begin, filled, lines, parts, read, read_until, tokens, words
 from tests.corpus.stream.sender import Sender
+from tests.waiting import until
 
 LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
 
@@ -29,7 +30,7 @@ def source(tmp_path: Path, found: list[str] | bytes = LINES) -> Path:
     return path
 
 
-def told(stream: Path, name: str) -> Any:
+def content_of(stream: Path, name: str) -> Any:
     return json.loads((stream / "reader-0" / name).read_text())
 
 
@@ -41,8 +42,8 @@ def test_a_source_that_ends_leaves_all_of_its_parts_and_the_totals(tmp_path: Pat
     stream = begin(tmp_path / "stream", source(tmp_path))
     status = read(stream)
     totals = {"lines": 3_000, "words": 3_000 * 7, "bytes": (tmp_path / "texts").stat().st_size, "malformed": 0}
-    assert told(stream, "end.json") == {"parts": len(parts(stream)), **totals}
-    assert told(stream, "status.json") == {
+    assert content_of(stream, "end.json") == {"parts": len(parts(stream)), **totals}
+    assert content_of(stream, "status.json") == {
         **totals,
         "parts": 94,
         "waiting_seconds": 0.0,
@@ -64,7 +65,7 @@ def test_a_reader_that_has_ended_does_nothing_more(tmp_path: Path) -> None:
 
 def test_a_reader_knows_its_stream(tmp_path: Path) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), readers=2)
-    with pytest.raises(DataError, match=r"0/1 is no reader of .*stream; its settings say readers 0/2 to 1/2"):
+    with pytest.raises(DataError, match=r"0/1 is no reader of .*stream; .* 0/2 to 1/2"):
         read(stream)
     with pytest.raises(DataError, match=r"there is no .*stream.json"):
         read(tmp_path / "other")
@@ -89,7 +90,7 @@ def test_an_error_is_left_for_trainers_until_the_next_start(tmp_path: Path) -> N
     path.rename(tmp_path / "away")
     with pytest.raises(DataError) as raised:
         read(stream)
-    assert told(stream, "error.json") == {"sentence": str(raised.value)}
+    assert content_of(stream, "error.json") == {"sentence": str(raised.value)}
     (tmp_path / "away").rename(path)
     read(stream)
     assert not (stream / "reader-0" / "error.json").exists()
@@ -113,9 +114,8 @@ def test_too_much_garbage_is_an_error_with_an_example(tmp_path: Path, bad: int, 
     if not fatal:
         assert read(stream).malformed == bad
         return
-    where = f"line {content.index(bytes([255, 254])) + 1} of {tmp_path / 'texts'}"
-    why = f"60 of 1,000 lines are malformed .*, more than 5%, such as {where}; leave such files out"
-    with pytest.raises(DataError, match=why):
+    first = content.index(b"\xff\xfe") + 1
+    with pytest.raises(DataError, match=rf"60 of 1,000 lines .* 5%, such as line {first} of {tmp_path}/texts"):
         read(stream)
 
 
@@ -172,7 +172,7 @@ def test_a_reader_of_a_stream_waits_for_trainers_and_removes_what_they_have(
     read_until(stream, holds)
     assert max(seen) == 5
     assert part_numbers(stream / "reader-0") == list(range(20, 25))
-    status = told(stream, "status.json")
+    status = content_of(stream, "status.json")
     assert 190 < status["paused_seconds"] < 201
     assert status["waiting_seconds"] == 0
     # The newest part stays even when it was taken: it says where to go on.
@@ -190,18 +190,18 @@ def test_files_that_end_keep_their_parts_for_further_epochs(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "wrong"),
     [
-        ('{"reader-0": 7}', "says that 7 parts of reader-0 were taken, which has written 0; begin a new stream"),
-        ('{"reader-0": true}', "says that True parts of reader-0 were taken"),
-        ('{"reader-0": -1}', "says that -1 parts of reader-0 were taken"),
-        ("[]", r"cannot use .*taken.json: it is not a JSON object; remove it"),
+        ('{"reader-0": 7}', "7 parts of reader-0 were taken, which has written 0"),
+        ('{"reader-0": true}', "True parts of reader-0 were taken"),
+        ('{"reader-0": -1}', "-1 parts of reader-0 were taken"),
+        ("[]", r"cannot use .*taken.json: it is not a JSON object"),
     ],
 )
-def test_what_trainers_say_is_checked(tmp_path: Path, content: str, why: str) -> None:
+def test_what_trainers_say_is_checked(tmp_path: Path, content: str, wrong: str) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
     (stream / "taken.json").write_text(content)
-    with pytest.raises(DataError, match=why):
+    with pytest.raises(DataError, match=wrong):
         read(stream)
 
 
@@ -303,8 +303,8 @@ def test_the_command_says_in_one_sentence_what_is_wrong(tmp_path: Path) -> None:
 def test_a_signal_ends_a_reader_which_writes_no_half_part(tmp_path: Path, number: signal.Signals) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
     with subprocess.Popen(command(stream), stderr=subprocess.PIPE, text=True) as process:
-        while len(part_numbers(stream / "reader-0")) < 93 or not (stream / "reader-0" / "status.json").exists():
-            time.sleep(0.01)
+        status = stream / "reader-0" / "status.json"
+        until(lambda: len(part_numbers(stream / "reader-0")) >= 93 and status.exists())
         process.send_signal(number)
         assert process.wait() == 128 + number
         assert process.stderr is not None

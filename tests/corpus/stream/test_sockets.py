@@ -13,6 +13,7 @@ from corpus.stream import sockets
 from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
 from tests.corpus.stream.reading import Stopped, begin, lines, parts, read, read_until
 from tests.corpus.stream.sender import Sender
+from tests.waiting import until
 
 LINES = [f"line {number} of many" for number in range(2_000)]
 SENT = [line.encode() for line in LINES]
@@ -42,10 +43,9 @@ def test_a_sender_hears_from_where_to_send_and_what_is_safe(tmp_path: Path) -> N
     with Sender(SENT) as sender:
         read(begin(tmp_path / "stream", sender.address), patient)
         ends = [part.after.offsets[sender.address] for part in parts(tmp_path / "stream")]
-        while len(sender.told) < len(ends):  # the last part is written after the end of the connection
-            time.sleep(0.001)
-    assert sender.told[0] == "from 0\n"
-    assert sender.told[1:] == [f"safe {lines}\n" for lines in ends[: len(sender.told) - 1]]
+        until(lambda: len(sender.received) >= len(ends))  # the last part is written after the end of the connection
+    assert sender.received[0] == "from 0\n"
+    assert sender.received[1:] == [f"safe {lines}\n" for lines in ends[: len(sender.received) - 1]]
 
 
 @pytest.mark.parametrize("resumes", [True, False])
@@ -63,7 +63,7 @@ def test_after_lost_connections_a_sender_goes_on_where_it_was(tmp_path: Path, re
         with pytest.raises(Stopped):
             read(tmp_path / "stream", then)
     assert lines(tmp_path / "stream") == [line[:13].strip() for line in LINES]
-    assert sum(line.startswith("from") for line in sender.told) == len(cuts) + 1
+    assert sum(line.startswith("from") for line in sender.received) == len(cuts) + 1
 
 
 def test_a_connection_that_is_reset_is_made_again(tmp_path: Path) -> None:
@@ -73,18 +73,18 @@ def test_a_connection_that_is_reset_is_made_again(tmp_path: Path) -> None:
 
         def then(now: float) -> None:
             with suppress(BlockingIOError), server.accept()[0] as connection:
-                told.append(connection.recv(100).decode())
-                content = b"".join(line + b"\n" for line in SENT[int(told[-1].split()[1]) :])
-                if len(told) == 1:
+                received.append(connection.recv(100).decode())
+                content = b"".join(line + b"\n" for line in SENT[int(received[-1].split()[1]) :])
+                if len(received) == 1:
                     connection.sendall(content[:100])
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 else:
                     connection.sendall(content)
 
-        told: list[str] = []
+        received: list[str] = []
         read(tmp_path / "stream", then)
     assert lines(tmp_path / "stream") == LINES
-    assert len(told) == 2
+    assert len(received) == 2
 
 
 def test_after_a_crash_a_sender_that_can_goes_on_after_the_newest_part(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_after_a_crash_a_sender_that_can_goes_on_after_the_newest_part(tmp_path:
         safe = parts(tmp_path / "stream")[-1].after.offsets[sender.address]
         read(tmp_path / "stream", patient)
     assert lines(tmp_path / "stream") == LINES
-    assert f"from {safe}\n" in sender.told
+    assert f"from {safe}\n" in sender.received
 
 
-def test_a_sender_that_never_comes_is_told_after_a_minute(tmp_path: Path) -> None:
+def test_a_sender_that_never_comes_is_received_after_a_minute(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
     waited: list[float] = []

@@ -20,11 +20,9 @@ def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_a_second_start_has_the_same_settings_or_is_refused(tmp_path: Path) -> None:
     write_settings(tmp_path, SETTINGS)
     write_settings(tmp_path, SETTINGS)
-    with pytest.raises(
-        DataError, match=r"stream.json is of a stream with lowercase True, and not False; give the same"
-    ):
+    with pytest.raises(DataError, match=r"stream\.json is of a stream with lowercase True, and not False"):
         write_settings(tmp_path, replace(SETTINGS, lowercase=False))
-    with pytest.raises(DataError, match="with sources /texts, s3://pile/texts, tcp://here:9000, and not /other; give"):
+    with pytest.raises(DataError, match="with sources /texts, s3://pile/texts, tcp://here:9000, and not /other"):
         write_settings(tmp_path, replace(SETTINGS, sources=("/other",)))
     assert read_settings(tmp_path) == SETTINGS
 
@@ -35,17 +33,14 @@ def test_a_second_start_has_the_same_settings_or_is_refused(tmp_path: Path) -> N
         ({"sources": ()}, "sources is empty"),
         ({"sources": ("/a", "/a")}, "sources has an address twice"),
         ({"sources": ("texts",)}, "'texts' is not an absolute path"),
-        ({"sources": ("tcp://here",)}, "it should look like tcp://host:9000"),
-        ({"sources": ("tcp://here:99999",)}, "it should look like tcp://host:9000"),
-        ({"sources": ("tcp://here:9/path",)}, "it should look like tcp://host:9000"),
+        *(({"sources": (f"tcp://here{end}",)}, "like tcp://host:9000") for end in ("", ":99999", ":9/path")),
         ({"readers": 0}, "readers is 0"),
-        ({"tokeniser": "words"}, "'words' is not a tokeniser; choose one of treebank, punctuation, spaces, letters"),
+        ({"tokeniser": "words"}, "'words' is not a tokeniser"),
         ({"part_rows": 0}, "part_rows is 0"),
-        ({"part_rows": 1 << 18}, "part_rows is 262144; choose 1 to 131,072"),
+        ({"part_rows": 1 << 18}, "part_rows is 262144"),
         ({"max_malformed": 1.5}, "max_malformed is 1.5"),
         ({"ahead": 0}, "ahead is 0"),
-        ({"quiet_seconds": 0.0}, "quiet_seconds is not a number above 0"),
-        ({"quiet_seconds": float("inf")}, "quiet_seconds is not a number above 0"),
+        *(({"quiet_seconds": seconds}, "quiet_seconds is not a number above 0") for seconds in (0.0, float("inf"))),
     ],
 )
 def test_impossible_settings_are_refused(wrong: dict[str, object], why: str) -> None:
