@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from embedded.emulator_error import EmulatorError
 from embedded.faults.file import FaultFile
@@ -93,14 +93,7 @@ class EmbeddedAws:
         )
         self._user.write(self.folder / USER_FILE)
         with self.log.open("wb") as log:
-            self._watchdog = subprocess.Popen(
-                [sys.executable, "-P", "-m", "embedded.watchdog", str(self.folder)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=os.environ | self.environment | self._server_settings(),
-                start_new_session=True,
-            )
+            self._watchdog = self.launch(log)
         try:
             self._wait_until_healthy(self._watchdog)
         except BaseException:
@@ -112,6 +105,17 @@ class EmbeddedAws:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
+
+    def launch(self, log: BinaryIO) -> "subprocess.Popen[bytes]":
+        """Start the server under a watchdog, which ends it when its own input ends."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "embedded.watchdog", str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=self.server_environment(),
+            start_new_session=True,
+        )
 
     def ended(self, within: float) -> bool:
         """Whether the emulator has ended, or ends by itself within these seconds."""
@@ -127,8 +131,9 @@ class EmbeddedAws:
         """The last lines of the emulator's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
-    def _server_settings(self) -> dict[str, str]:
-        return {
+    def server_environment(self) -> dict[str, str]:
+        """The variables of the server."""
+        settings = {
             "AUTH": "true",
             "AWS_ACCESS_KEY_ID": "root",
             "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),  # nobody else knows it, so nobody acts as root
@@ -143,6 +148,7 @@ class EmbeddedAws:
             "PIP_FIND_LINKS": _WHEELS.as_uri(),  # pip would split a path at its spaces
             "PYTHONUNBUFFERED": "1",
         }
+        return os.environ | self.environment | settings
 
     def _wait_until_healthy(self, watchdog: "subprocess.Popen[bytes]") -> None:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -42,23 +42,29 @@ def local_aws(folder: Path | str) -> Iterator["EmbeddedAws"]:
     Raises:
         EmulatorError: It does not start.
     """
-    import boto3  # pytest loads this module in whatever it tests
+    from embedded.aws import EmbeddedAws  # pytest loads this module in whatever it tests
 
-    from embedded.aws import EmbeddedAws
+    with EmbeddedAws(Path(folder)) as running, asked(running):
+        yield running
 
-    with EmbeddedAws(Path(folder)) as running:
-        before = {name: os.environ.get(name) for name in running.environment}
-        session, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, None
-        os.environ.update(running.environment)
-        try:
-            yield running
-        finally:
-            boto3.DEFAULT_SESSION = session
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+
+@contextmanager
+def asked(running: "EmbeddedAws") -> Iterator[None]:
+    """Until the end of the block, the AWS clients of this process and of its commands ask this AWS."""
+    import boto3
+
+    before = {name: os.environ.get(name) for name in running.environment}
+    session, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, None
+    os.environ.update(running.environment)
+    try:
+        yield
+    finally:
+        boto3.DEFAULT_SESSION = session
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @pytest.fixture(scope="module")

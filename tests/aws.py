@@ -11,7 +11,8 @@ import boto3
 
 from embedded.aws import EmbeddedAws
 from embedded.permissions.record import ALLOWED, read_checks
-from shoal.testing import local_aws
+from shoal.testing import asked
+from tests.forked_aws import ForkedAws
 
 
 def keys_of(aws: EmbeddedAws) -> dict[str, str]:
@@ -58,6 +59,6 @@ def session_with(document: dict[str, Any]) -> boto3.Session:
 @contextmanager
 def asked_aws(folder: Path) -> Iterator[EmbeddedAws]:
     """An embedded AWS until the end of the block, to which alone this process and its commands then talk."""
-    with local_aws(folder) as running:
+    with ForkedAws(folder) as running, asked(running):
         make_roles(boto3.client("iam"))
         yield running
