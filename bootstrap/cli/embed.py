@@ -27,7 +27,7 @@ from trainer.config import TrainConfig, options_for
 from trainer.embeddings.analogy import read_questions
 from trainer.embeddings.similarity import read_pairs
 from trainer.options.embedding_options import require_text_of_kind
-from trainer.output.run_files import MODEL, finished_model
+from trainer.output.run_files import MODEL
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.stream import StreamSource
@@ -139,7 +139,7 @@ def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
     if result.get("detached"):
         return detached_rows(result)
-    model = ("model", str(finished_model(output) or output / MODEL))
+    model = ("model", str(output / MODEL))
     if result.get("finished_before"):
         return [model, ("finished", "before this command; to train anew, type --force instead of --resume")]
     a_row = result["words_a_row"]

@@ -39,7 +39,7 @@ from jobs.choose import LIMITS
 from jobs.job_settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import TrainConfig, default_model, options_for
-from trainer.output.run_files import MODEL, finished_model
+from trainer.output.run_files import MODEL
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -192,10 +192,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
     if result.get("detached"):
         return detached_rows(result)
-    model = (
-        "model",
-        "none, because the ranks slept" if result.get("slept") else str(finished_model(output) or output / MODEL),
-    )
+    model = ("model", "none, because the ranks slept" if result.get("slept") else str(output / MODEL))
     if result.get("finished_before"):
         return [
             model,

@@ -51,16 +51,15 @@ def require_free_output(output: Path, *, force: bool) -> None:
             "folder, or choose another --output"
         )
     _require_replaceable(output / MODEL)
-    model = finished_model(output)
-    if not force and model is not None:
+    if not force and has_model(output):
         raise TrainingError(
-            f"{model} is a finished model; add --force to train one in its place, or choose another --output"
+            f"{output / MODEL} is a finished model; add --force to train one in its place, or choose another --output"
         )
 
 
-def finished_model(output: Path) -> Path | None:
-    """The model in a run's folder; None if there is none, or only a part of one."""
-    return output / MODEL if (output / MODEL / CONFIG).exists() else None
+def has_model(output: Path) -> bool:
+    """Whether a run's folder has a model, and not only a part of one."""
+    return (output / MODEL / CONFIG).exists()
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
@@ -68,7 +67,7 @@ def finished_summary(output: Path) -> dict[str, Any] | None:
     summary = read_json(output / SUMMARY)
     if summary is None or summary.get("stopped") is not False:
         return None
-    return summary if summary.get("slept") is True or finished_model(output) else None
+    return summary if summary.get("slept") is True or has_model(output) else None
 
 
 def was_stopped(output: Path) -> bool:

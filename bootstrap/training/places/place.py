@@ -16,7 +16,7 @@ from common.errors import TrainingError
 from experiments.forecast.estimate import Estimate
 from experiments.forecast.rates import Node
 from trainer.config import TrainConfig
-from trainer.output.run_files import finished_model, require_free_output, was_stopped
+from trainer.output.run_files import MODEL, has_model, require_free_output, was_stopped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +102,10 @@ class Place(Reach):
         model."""
         if not config.resume:
             require_free_output(config.output, force=config.force)
-        elif (model := finished_model(config.output)) and not was_stopped(config.output):
+        elif has_model(config.output) and not was_stopped(config.output):
             raise TrainingError(
-                f"{model} is a finished model, which the resumed run would replace; choose another --output"
+                f"{config.output / MODEL} is a finished model, which the resumed run would replace; choose another "
+                "--output"
             )
         return None
 
