@@ -4,7 +4,7 @@
 
 They reproduce what costs preprocessing time: lengths of texts (log-normal), the share of a line that is text, frequent
 words as frequent as in English, misspellings without end (so that the dictionary grows with the input), a quarter of
-duplicates, entities, apostrophes, letters outside ASCII, malformed lines. `likeness` compares them with real reviews. A
+duplicates, entities, apostrophes, letters outside ASCII, malformed lines. A
 file is the beginning of any longer one of the same seed.
 
 Sampling words one at a time would be slow: blocks of tokens are drawn from a table of 2^20 ready tokens (word, case and

@@ -25,7 +25,7 @@ from benchmarks.gpu import (
     words,
     yelp,
 )
-from benchmarks.gpu.part import SETTINGS, Outcome
+from benchmarks.gpu.part import SETTINGS, Outcome, OutcomeFile, keep
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from trainer import loop
 
@@ -168,8 +168,9 @@ PARTS = {
     "bad": "raise SystemExit('no such luck')",
     "endless": "import time; time.sleep(600)",
     "quiet": "",
-    "partly": "import sys; from pathlib import Path; from benchmarks.gpu import part; "
-    "part.OutcomeFile.path = Path(sys.argv[1]); part.keep({'ms': 2}); raise SystemExit('its memory was full')",
+    "partly": "import json, sys; from pathlib import Path; "
+    "Path(sys.argv[1]).write_text(json.dumps({'said': '', 'failed': True, 'figures': {'ms': 2}})); "
+    "raise SystemExit('its memory was full')",
 }
 
 
@@ -215,6 +216,15 @@ def test_a_part_that_is_ended_leaves_the_figures_that_it_had(parts: Path) -> Non
     assert kept["figures"] == {"ms": 2}
 
 
+def test_figures_that_are_known_so_far_stand_in_an_outcome_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OutcomeFile, "path", tmp_path / "told.json")
+    keep({"ms": 2})
+    kept = json.loads((tmp_path / "told.json").read_text())
+    assert kept == {"said": "", "failed": True, "figures": {"ms": 2}}
+
+
 def test_parts_for_which_no_time_is_left_are_left_out(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run.main(["good", "--seconds", "0"])
     assert "| good | left out | no time was left |" in capsys.readouterr().out
@@ -244,6 +254,7 @@ def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(
 
     module = SimpleNamespace(Sizes=dict, measure=lambda device, sizes: Outcome(f"{device.type} {sizes}", {}, True))
     monkeypatch.setitem(sys.modules, "benchmarks.gpu.some", module)
+    monkeypatch.setattr(OutcomeFile, "path", None)  # as it is after the test
     monkeypatch.setattr("sys.argv", ["gpu", "some", str(tmp_path / "told")])
     monkeypatch.setattr(child.ctypes, "CDLL", lambda _: SimpleNamespace(prctl=lambda *_: 0))
     assert child.main() == 1
