@@ -32,6 +32,16 @@ def test_what_was_not_finished_leaves_nothing_and_the_old_file(tmp_path: Path, w
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_file_is_written_in_the_place_of_a_link_to_another(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("theirs")
+    for name in ("file", ".file.partial"):
+        (tmp_path / name).symlink_to(tmp_path / "theirs")
+    for content in (b"one", b"other"):
+        write_whole(tmp_path / "file", content)
+        assert (tmp_path / "file").read_bytes() == content
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
 def test_two_attempts_at_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     with whole_file(tmp_path / "file") as one, whole_file(tmp_path / "file") as other:
         one.write_text("whole")

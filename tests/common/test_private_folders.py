@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,28 +22,24 @@ def test_it_is_made_for_this_user_alone_and_found_again(tmp_path: Path) -> None:
     assert make_private_folder(tmp_path / "mine", "") == tmp_path / "mine"
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
-def test_one_that_others_may_write_to_is_refused(tmp_path: Path, mode: int) -> None:
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(mode)
-    with pytest.raises(
-        DataError, match=r"/open can be written to by other users, so Shoal does not trust it; remove it, or wait"
-    ):
-        make_private_folder(tmp_path / "open", "wait")
+def with_mode(folder: Path, mode: int) -> None:
+    folder.mkdir()
+    folder.chmod(mode)
 
 
-def test_a_link_is_refused_wherever_it_leads(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir(0o700)
-    for goal in ("own", "nowhere"):
-        (tmp_path / goal[:2]).symlink_to(tmp_path / goal)
-        with pytest.raises(DataError, match="is a link"):
-            make_private_folder(tmp_path / goal[:2], "wait")
-
-
-def test_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="is not a folder"):
-        make_private_folder(tmp_path / "file", "wait")
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        *((lambda at, mode=mode: with_mode(at, mode), "can be written to by other") for mode in (0o770, 0o702, 0o1777)),
+        (lambda at: at.symlink_to(at.parent), "is a link"),
+        (lambda at: at.symlink_to(at.parent / "nowhere"), "is a link"),
+        (lambda at: at.write_text(""), "is not a folder"),
+    ],
+)
+def test_another_ones_is_refused(tmp_path: Path, make: Callable[[Path], None], wrong: str) -> None:
+    make(tmp_path / "there")
+    with pytest.raises(DataError, match=rf"/there {wrong}.*, or wait"):
+        make_private_folder(tmp_path / "there", "wait")
 
 
 def test_that_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,13 +59,6 @@ with temporary_folder(Path(sys.argv[1]), ".texts-") as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
-
-
-def killed(home: Path) -> Path:
-    """The folder of a process that was killed."""
-    with living(home) as (process, folder):
-        process.kill()
-    return folder
 
 
 @contextmanager
@@ -94,7 +83,11 @@ def test_a_temporary_folder_is_gone_with_its_content_and_its_lock(tmp_path: Path
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_stays(tmp_path: Path) -> None:
     with living(tmp_path) as (_, used), temporary_folder(tmp_path, ".texts-") as own:
-        left = [killed(tmp_path) for _ in range(2)]
+        left = []
+        for _ in range(2):
+            with living(tmp_path) as (process, folder):
+                process.kill()
+            left.append(folder)
         assert left[1].exists()
         with temporary_folder(tmp_path, ".texts-"):
             assert [folder.exists() for folder in left] == [False, False]

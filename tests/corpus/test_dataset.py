@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from io import BytesIO
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,12 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write .*file/d\.h5"):
         write(tmp_path / "file" / "d.h5", [])
+
+
+def test_a_dataset_is_read_from_its_content_where_its_path_is_only_a_name(tmp_path: Path) -> None:
+    digest = write(tmp_path / "d.h5", [some(3)])
+    with open_dataset("s3://data/d.h5", BytesIO((tmp_path / "d.h5").read_bytes())) as dataset:
+        assert dataset.computed_digest() == digest
 
 
 def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.dataset_settings import Settings
-from corpus.text import words
+from corpus.text import digest, words
 from jobs import collector
 from jobs.arrays import pack_arrays, unpack_arrays
 from jobs.collector import Collector
@@ -107,6 +107,25 @@ def test_a_part_is_what_its_texts_are_however_they_came(
     assert (distinct.counts["test"], distinct.counts["train"]) == (in_test, of_rows - in_test)
     cut = 0 if duplicates else sum(len(text.kept) > 2 for text in rows)
     assert distinct.counts["cut"] == cut
+
+
+@pytest.mark.parametrize("bits", [0, 1, 3])
+def test_each_part_has_the_texts_whose_digests_begin_with_it(bits: int) -> None:
+    collected = Collector([], bits)
+    texts = [f"lamp {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(200)]
+    collected.add(texts, [5] * 200, test=False)
+    found = {}
+    for name, block in collected.blocks():
+        part = PartReducer(Settings(ragged=True))
+        part.add(block)
+        rows = part.unite().rows
+        listed = rows["words"].tobytes().decode().split(" ")
+        pairs = [" ".join(listed[number] for number in ids) for ids in rows["ids"].reshape(-1, 2)]
+        found[name] = pairs
+    expected: dict[bytes, list[str]] = {}
+    for text in sorted(texts, key=lambda text: digest(text.split())):
+        expected.setdefault(b"%04x" % (digest(text.split())[0] >> (8 - bits)), []).append(text)
+    assert found == expected
 
 
 def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:

@@ -4,18 +4,30 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError
+from common.errors import DataError, FinalError
 from jobs.work_folder import work_folder
 from tests.users import as_another, open_folder
 
 NAME = "0123456789ab"
 
 
-def test_an_error_of_the_work_is_not_taken_for_one_of_its_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "finished", "stays"),
+    [
+        (DataError, True, True),
+        (DataError, False, False),
+        (FinalError, True, False),
+        (FileNotFoundError, True, False),  # it is not taken for one of the folder
+    ],
+)
+def test_the_finished_steps_of_a_run_that_failed_stay_where_it_may_go_on(
+    tmp_path: Path, error: type[Exception], finished: bool, stays: bool
+) -> None:
     home = tmp_path / "out"
-    with pytest.raises(FileNotFoundError, match="a file of the work"), work_folder(home, NAME, lambda _: False):
-        raise FileNotFoundError("a file of the work")
-    assert not home.exists()
+    kept = "; the finished steps remain in " * stays
+    with pytest.raises(error, match=f"the reason{kept}"), work_folder(home, NAME, lambda _: finished):
+        raise error("the reason")
+    assert (home / f".shoal-work-{NAME}").exists() == home.exists() == stays
 
 
 def test_the_folder_of_a_run_that_goes_on_stays_and_that_of_one_that_ended_goes(tmp_path: Path) -> None:
@@ -52,25 +64,18 @@ def test_a_folder_where_others_may_write_is_used_by_nobody_but_its_user(tmp_path
     assert not home.exists()
     (tmp_path / "elsewhere").mkdir()
     home.symlink_to(tmp_path / "elsewhere")
-    with (
-        pytest.raises(DataError, match=r"is a link, so Shoal does not trust it; remove it, or set TMPDIR"),
-        work_folder(home, NAME, bool, private=True),
-    ):
+    with pytest.raises(DataError, match=r"is a link, .* TMPDIR"), work_folder(home, NAME, bool, private=True):
         pass
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_a_link_where_the_folder_should_be_leads_to_no_removal(tmp_path: Path) -> None:
-    home, precious = tmp_path / "out", tmp_path / "precious"
-    (precious / "tasks").mkdir(parents=True)
-    home.mkdir()
-    (home / f".shoal-work-{NAME}").symlink_to(precious)
-    with (
-        pytest.raises(DataError, match=r"is a link, so Shoal does not trust it; remove it, or choose another --output"),
-        work_folder(home, NAME, bool),
-    ):
+    precious = tmp_path / "precious" / "tasks"
+    precious.mkdir(parents=True)
+    (tmp_path / f".shoal-work-{NAME}").symlink_to(precious.parent)
+    with pytest.raises(DataError, match=r"is a link, .* --output"), work_folder(tmp_path, NAME, bool):
         pass
-    assert (precious / "tasks").exists()
+    assert precious.exists()
 
 
 def test_a_folder_of_the_work_that_others_may_write_to_is_not_taken(tmp_path: Path) -> None:

@@ -114,6 +114,18 @@ def test_objects_are_written_listed_and_read() -> None:
     assert not path.exists()
 
 
+def test_an_object_is_put_where_there_is_none_or_the_one_that_is_expected() -> None:
+    client, place = s3.client(), s3.place_of("s3://pile/claim")
+    assert s3.put_new(client, place, b"first")
+    assert s3.put_new(client, place, b"first")  # as after an answer that was lost
+    assert not s3.put_new(client, place, b"second")
+    etag = s3.head(client, place)["ETag"]
+    assert s3.put_if(client, place, b"third", etag=etag)
+    assert not s3.put_if(client, place, b"fourth", etag=etag)
+    with pytest.raises(client.exceptions.ClientError, match="NoSuchBucket"):
+        s3.put_new(client, s3.place_of("s3://no-pile/claim"), b"")
+
+
 @pytest.mark.parametrize("ahead", [None, 0, 100, 1 << 20, 1 << 30])
 def test_an_object_is_read_from_any_byte(ahead: int | None) -> None:
     for start in (0, 1, 1_000_000, len(BODY) - 1, len(BODY)):
