@@ -1,17 +1,18 @@
-"""How many small mistakes the fast tests of a room notice: mutation testing, by a sample.
+"""How many small mistakes the fast tests notice: mutation testing, by a sample of the whole product.
 
     python -m benchmarks mutants [--sample 200] [--seed 0] [--rooms ROOM ...] [--jobs 1] [--again RECORD]
 
 A mutant is a file with one change: by an operator of cosmic-ray's, or a statement left out, which it has no operator
-for. A place is drawn, and then one of the changes there; types are no places. Those tests of the room run that come to
-its line, in a copy of the tree. A mutant is killed when one of them fails, or takes too long. `--again` tries those
-that a record says survived by all tests of their room, and keeps the rest of it.
+for. A file is drawn by its length, a place in it, and one of the changes there; types are no places. The fast test
+files that import the module run against it in a copy of the tree, and those of the mirrored folder. A mutant is killed when a test fails, or takes too long. `--again` tries those
+that a record says survived, and keeps the rest of the record.
 
 Each mutant has a process of its own, forked from one that has loaded libraries and nothing of Shoal. Do not let it
 write bytecode: Python takes a file of the same size and second for the same.
 """
 
 import argparse
+import ast
 import json
 import multiprocessing
 import os
@@ -23,37 +24,26 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from benchmarks.record import Log
-from common.errors import ShoalError
 
 ROOT = Path(__file__).parent.parent
-ROOMS = {
-    "bootstrap/removal": ["tests/bootstrap/removal"],
-    "infra/handlers/guard": [f"tests/infra/test_guard{part}.py" for part in ("", "_parameters", "_rules")],
-    "infra/cost.py": ["tests/infra/test_cost.py"],
-    "experiments/forecast": ["tests/experiments/forecast"],
-    "trainer/distributed": ["tests/trainer/distributed"],
-    "trainer/embeddings": ["tests/trainer/embeddings"],
-    "corpus/stream": ["tests/corpus/stream"],
-}
-"""By room the tests that mirror it."""
+ROOMS = ("bootstrap", "common", "corpus", "embedded", "experiments", "infra", "jobs", "shoal", "trainer")
 _PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow and not soak and not lint"]
 _LIBRARIES = ("boto3", "h5py", "hypothesis", "numba", "numpy", "pyarrow", "pytest", "torch")
 _LEFT_OUT = "statement left out"
 _STATEMENTS = ("expr_stmt", "atom_expr", "power", "raise_stmt", "return_stmt", "del_stmt", "yield_expr")
-_SECONDS, _ROOM_SECONDS = 300.0, 1200.0
-"""How long the tests of a mutant's line, and of its room, may take on a busy machine."""
+_SECONDS = 600.0
+"""How long the tests of a mutant may take on a busy machine."""
 
 Mutant = dict[str, Any]
-"""`room`, `file`, `line`, `operator`, `occurrence`, `before` and `after`; when it has run, `outcome` and `seconds`. A
+"""`file`, `line`, `operator`, `occurrence`, `before` and `after`; when it has run, `outcome` and `seconds`. A
 person writes `why` to the record of a survivor that is no mistake."""
 
 
@@ -76,56 +66,52 @@ def main(arguments: Sequence[str]) -> None:
         TemporaryDirectory(prefix="shoal-mutants-") as copies,
         ProcessPoolExecutor(options.jobs, fork, initializer=_copy_tree, initargs=(copies,)) as pool,
     ):
-        running: dict[Future[Any], str] = {}
-        if again:
-            running |= {pool.submit(_run, mutant): "" for mutant in drawn}
-        else:
-            running |= {pool.submit(_tests_by_line, room): room for room in sorted({each["room"] for each in drawn})}
+        tests = Tests(ROOT)
+        running = {pool.submit(_run, mutant, tests.of(mutant["file"])) for mutant in drawn}
         while running:
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                if room := running.pop(done):
-                    those = [each for each in drawn if each["room"] == room]
-                    running |= {pool.submit(_run, each, _tests_of(each, done.result())): "" for each in those}
-                    continue
-                found.append(done.result())
-                log.say(f"{found[-1]['outcome']:8} {found[-1]['seconds']:6.1f} s  {_told(found[-1])}")
-                log.keep({"mutants": sorted(found, key=_told)})
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for each in done:
+                found.append(each.result())
+                log.say(f"{found[-1]['outcome']:8} {found[-1]['seconds']:6.1f} s  {_line(found[-1])}")
+                log.keep({"mutants": sorted(found, key=_line)})
     rows = []
-    for name in (*(room for room in ROOMS if any(each["room"] == room for each in found)), "all"):
-        own = [each for each in found if name in ("all", each["room"])]
+    for name in (*ROOMS, "all"):
+        own = [each for each in found if name in ("all", each["file"].partition("/")[0])]
         noticed = [each["outcome"] != "survived" for each in own if "why" not in each]
         share = f"{sum(noticed) / max(1, len(noticed)):.1%}"
         rows.append([name, f"{len(own) - len(noticed)}", f"{len(noticed)}", f"{sum(noticed)}", share])
     log.table(["room", "no mistakes", "mistakes", "noticed", "share"], rows)
 
 
-def _told(mutant: Mutant) -> str:
+def _line(mutant: Mutant) -> str:
     what = f"{mutant['operator']}: {mutant['before']} -> {mutant['after']}"
     return f"{mutant['file']}:{mutant['line']} ({mutant['occurrence']}) {what}"
 
 
 def _drawn(options: argparse.Namespace) -> list[Mutant]:
-    """The sample: places of all rooms alike, and a change at each."""
+    """The sample: files by their length, a place of each, and a change there."""
     from cosmic_ray.mutating import mutate_code
 
-    operators, places = _operators(), defaultdict[tuple[Any, ...], list[tuple[str, int]]](list)
-    for room in options.rooms:
-        path = ROOT / room
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            for name, occurrence, place in _changes(file.read_text(), operators):
-                places[room, str(file.relative_to(ROOT)), place].append((name, occurrence))
-    chance, found = random.Random(options.seed), list[Mutant]()  # noqa: S311
-    for room, file, place in chance.sample(list(places), len(places)):
-        name, occurrence = chance.choice(places[room, file, place])
-        source = (ROOT / file).read_text()
+    operators, chance, found = _operators(), random.Random(options.seed), list[Mutant]()  # noqa: S311
+    sources = {path: path.read_text() for room in options.rooms for path in sorted((ROOT / room).rglob("*.py"))}
+    lengths = [source.count("\n") for source in sources.values()]
+    seen = set()
+    while len(found) < options.sample:
+        (path,) = chance.choices(list(sources), lengths)
+        file, source = str(path.relative_to(ROOT)), sources[path]
+        places = defaultdict[Any, list[tuple[str, int]]](list)
+        for name, occurrence, place in _changes(source, operators):
+            places[place].append((name, occurrence))
+        if not places or (file, place := chance.choice(list(places))) in seen:
+            continue
+        seen.add((file, place))
+        name, occurrence = chance.choice(places[place])
         code = mutate_code(source, operators[name], occurrence)
         with suppress(SyntaxError):
             compile(code, file, "exec")
             old, new = (text.splitlines()[place[0] - 1].strip() for text in (source, code))
-            told = {"operator": name, "occurrence": occurrence, "before": old, "after": new}
-            found.append({"room": room, "file": file, "line": place[0], **told})
-        if len(found) == options.sample:
-            break
+            change = {"operator": name, "occurrence": occurrence, "before": old, "after": new}
+            found.append({"file": file, "line": place[0], **change})
     return sorted(found, key=lambda each: (each["file"], each["line"]))
 
 
@@ -192,7 +178,7 @@ def _copy_tree(copies: str) -> None:
     for name in filter(None, listed.split("\0")):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, copy / name)
-    for name in ("node_modules", "build"):
+    for name in ("node_modules", "build", ".venv"):
         (copy / name).symlink_to(ROOT / name)
     os.environ["PYTHONPATH"] = str(copy)
     os.chdir(copy)
@@ -228,43 +214,76 @@ def _status(arguments: Sequence[str], seconds: float) -> int | None:
     return status
 
 
-def _tests_by_line(room: str) -> dict[str, dict[int, list[str]]]:
-    """By file and line of a room the tests that come to it. Raises ShoalError for a room whose tests fail as they
-    are."""
-    from coverage import CoverageData
+class Tests:
+    """The test files of a tree, and the modules that each imports."""
 
-    with TemporaryDirectory() as folder:
-        os.environ["COVERAGE_FILE"] = f"{folder}/coverage"
-        if _status([f"--cov={Path(room).parts[0]}", "--cov-context=test", "--cov-report=", *ROOMS[room]], 3600.0) != 0:
-            raise ShoalError(f"the tests of {room} fail as they are")
-        data = CoverageData(f"{folder}/coverage")
-        data.read()
-        files = {
-            str(Path(file).relative_to(Path.cwd())): data.contexts_by_lineno(file) for file in data.measured_files()
+    def __init__(self, root: Path) -> None:
+        imports = {
+            _module(path, root): _imports(path) for room in (*ROOMS, "tests") for path in (root / room).rglob("*.py")
         }
-    return {
-        file: {line: sorted({name.partition("|")[0] for name in names} - {""}) for line, names in found.items()}
-        for file, found in files.items()
-    }
+        self._modules, self._importers = imports.keys(), defaultdict[str, set[str]](set)
+        for module, names in imports.items():
+            for name in names & imports.keys():
+                self._importers[name].add(module)
+
+    def of(self, file: str) -> list[str]:
+        """The test files that import this one, themselves or by helpers of tests, or else those that import its
+        importers; and those of the mirrored folder. Those of the same name come first, those that only lie there last."""
+        module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        seen, near, found = {module}, {module}, set[str]()
+        while near and not found:
+            near = {each for name in near for each in self._importers[name]} - seen
+            seen |= near
+            helpers = {each for each in near if each.startswith("tests.")}
+            found = {each for each in helpers if _is_test(each)}
+            while helpers:
+                helpers = {each for name in helpers for each in self._importers[name]} - seen
+                seen |= helpers
+                found |= {each for each in helpers if _is_test(each)}
+        parts = module.split(".")
+        mirrored = f"tests.{module.rpartition('.')[0]}.test_"
+        folder = {each for each in self._modules if each.startswith(mirrored)}
+
+        def nearness(test: str) -> tuple[bool, bool, int, str]:
+            folders = test.split(".")[1:-1]
+            shared = sum(one == other for one, other in zip(folders, parts, strict=False))
+            return parts[-1] not in test.rpartition(".")[2], test not in found, -shared, test
+
+        return [f"{each.replace('.', '/')}.py" for each in sorted(found | folder, key=nearness)]
 
 
-def _tests_of(mutant: Mutant, found: dict[str, dict[int, list[str]]]) -> list[str]:
-    """The tests for a mutant: those that come to its line, or else to its file, or else all of its room."""
-    lines = found.get(mutant["file"], {})
-    if own := lines.get(mutant["line"]):
-        return own
-    return sorted(set(chain.from_iterable(lines.values()))) or ROOMS[mutant["room"]]
+def _is_test(module: str) -> bool:
+    return module.rpartition(".")[2].startswith("test_")
 
 
-def _run(mutant: Mutant, tests: Sequence[str] = ()) -> Mutant:
-    """Try a mutant by some tests, or by all of its room, in this process's copy."""
+def _module(path: Path, root: Path) -> str:
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imports(path: Path) -> set[str]:
+    """The modules that a file may import, by their whole names; also names that are no modules."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(
+            node.value, str
+        ):  # what `python -m` or import_module is given
+            found.add(node.value)
+    return found
+
+
+def _run(mutant: Mutant, tests: Sequence[str]) -> Mutant:
+    """Try a mutant by these test files, in this process's copy."""
     from cosmic_ray.mutating import mutate_code
 
     path, began = Path(mutant["file"]), time.monotonic()
     kept, source = path.stat(), path.read_text()
     path.write_text(mutate_code(source, _operators()[mutant["operator"]], mutant["occurrence"]))
     try:
-        status = _status(["-x", *(tests or ROOMS[mutant["room"]])], _SECONDS if tests else _ROOM_SECONDS)
+        status = _status(["-x", *tests], _SECONDS) if tests else 0
     finally:
         path.write_text(source)
         os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))
