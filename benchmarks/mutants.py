@@ -4,8 +4,9 @@
 
 A mutant is a file with one change: by an operator of cosmic-ray's, or a statement left out, which it has no operator
 for. A file is drawn by its length, a place in it, and one of the changes there; types are no places. The fast test
-files that import the module run against it in a copy of the tree, and those of the mirrored folder. A mutant is killed when a test fails, or takes too long. `--again` tries those
-that a record says survived, and keeps the rest of the record.
+files that import the module, and those of the mirrored folder, run against it in a copy of the tree. A mutant is killed
+when a test fails, or takes too long. `--again` tries those that a record says survived, and keeps the rest of the
+record.
 
 Each mutant has a process of its own, forked from one that has loaded libraries and nothing of Shoal. Do not let it
 write bytecode: Python takes a file of the same size and second for the same.
@@ -228,7 +229,8 @@ class Tests:
 
     def of(self, file: str) -> list[str]:
         """The test files that import this one, themselves or by helpers of tests, or else those that import its
-        importers; and those of the mirrored folder. Those of the same name come first, those that only lie there last."""
+        importers; and those of the mirrored folder. Those of the same name come first, those that only lie there
+        last."""
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         seen, near, found = {module}, {module}, set[str]()
         while near and not found:
