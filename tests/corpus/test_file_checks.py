@@ -123,27 +123,36 @@ def one_long_word_many_times(file: h5py.File) -> None:
         raw.write(entry * 59_999)
 
 
+NO_DIGEST = "its digest is not 32 hexadecimal digits"
+NOT_WORDS = "/vocabulary is not a list of words"
+NO_WORD = "/vocabulary has an entry that is not a word"
+COUNTS_FORM = "its counts are not in the form"
+DECLARED = "declares 200,000,000 rows, but not all of them are stored"
+HUGE_CHUNK = {"shape": (40, 4), "maxshape": (None, 4), "chunks": (1 << 28, 4)}
+
+
+def without(name: str) -> Callable[[h5py.File], None]:
+    return lambda file: (file.attrs if name in file.attrs else file).__delitem__(name)
+
+
 HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
-    "a folder as digest": (attribute("digest", "/home/someone/thesis"), "its digest is not 32 hexadecimal digits"),
-    "a path as digest": (attribute("digest", "../" * 10 + "ab"), "its digest is not 32 hexadecimal digits"),
-    "capital digits": (attribute("digest", "A" * 32), "its digest is not 32 hexadecimal digits"),
-    "a line more": (attribute("digest", "a" * 32 + "\n"), "its digest is not 32 hexadecimal digits"),
+    "a folder as digest": (attribute("digest", "/home/someone/thesis"), NO_DIGEST),
+    "a path as digest": (attribute("digest", "../" * 10 + "ab"), NO_DIGEST),
+    "capital digits": (attribute("digest", "A" * 32), NO_DIGEST),
+    "a line more": (attribute("digest", "a" * 32 + "\n"), NO_DIGEST),
     "a number as digest": (attribute("digest", 7), "its attribute 'digest' is not a text"),
     "several digests": (attribute("digest", ["a" * 32] * 2), "its attribute 'digest' is not a text"),
-    "no labels": (lambda file: file.__delitem__("train/labels"), "/train/labels"),
+    "no labels": (without("train/labels"), "/train/labels"),
     "fewer labels": (lambda file: file["train/labels"].resize(1, axis=0), "the arrays of /train differ in length"),
-    "no words": (lambda file: file.__delitem__("vocabulary"), "/vocabulary"),
+    "no words": (without("vocabulary"), "/vocabulary"),
     "a row length of 0": (changed("settings", row_length=0), "the row length is 0"),
-    "no digest": (lambda file: file.attrs.__delitem__("digest"), "its attribute 'digest' is missing"),
-    "rows without end": (longer(*ARRAYS), "/train/tokens declares 200,000,000 rows, but not all of them are stored"),
-    "labels without end": (longer("labels"), "/train/labels declares 200,000,000 rows, but not all of them are stored"),
+    "no digest": (without("digest"), "its attribute 'digest' is missing"),
+    "rows without end": (longer(*ARRAYS), f"/train/tokens {DECLARED}"),
+    "labels without end": (longer("labels"), f"/train/labels {DECLARED}"),
     "no chunk stored": (labels(data=None, shape=(40,), dtype=np.uint8, chunks=(40,)), "not all of them are stored"),
     "not in chunks": (labels(), "/train/labels is not chunked"),
     "chunks of one number": (tokens(data=rows(40).tokens, chunks=(1, 1)), "chunks have whole rows"),
-    "a huge chunk": (
-        tokens(shape=(40, 4), maxshape=(None, 4), chunks=(1 << 28, 4)),
-        r"chunks of \(268435456, 4\); chunks have whole rows",
-    ),
+    "a huge chunk": (tokens(**HUGE_CHUNK), r"chunks of \(268435456, 4\); chunks have whole rows"),
     "longer rows": (tokens(data=np.ones((40, 9)), chunks=(40, 9)), r"has the shape \(40, 9\) instead of \(N, 4\)"),
     "shorter rows": (tokens(data=np.ones((40, 3)), chunks=(40, 3)), r"has the shape \(40, 3\) instead of \(N, 4\)"),
     "flat tokens": (tokens(data=np.ones(40), chunks=(40,)), r"has the shape \(40,\) instead of \(N, 4\)"),
@@ -153,7 +162,7 @@ HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
     "signed labels": (labels(dtype=np.int8, chunks=(40,)), "has the type int8 instead of uint8"),
     "labels as text": (labels(data=["a"] * 40, chunks=(40,)), "instead of uint8"),
     "no numbers at all": (labels(data=h5py.Empty(np.uint8)), "/train/labels is not an array"),
-    "another filter": (labels(chunks=(40,), compression="lzf"), "is compressed by other filters than shuffle and gzip"),
+    "another filter": (labels(chunks=(40,), compression="lzf"), "other filters than shuffle and gzip"),
     "virtual": (virtual, "/train/labels is not chunked"),
     "external": (external_labels, "/train/labels is not chunked"),
     "external words": (external_words, "/vocabulary is not stored in one piece"),
@@ -162,40 +171,34 @@ HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
     "a linked group": (link(h5py.ExternalLink("other.h5", "/"), "train"), "/train/tokens is a link"),
     "linked words": (link(h5py.SoftLink("/stopwords"), "vocabulary"), "/vocabulary is a link"),
     "a type as array": (link(np.dtype(np.uint8)), "/train/labels is not an array"),
-    "numbers as words": (words([1], np.uint8), "/vocabulary is not a list of words"),
-    "words of one length": (words([b"a"], "S1"), "/vocabulary is not a list of words"),
-    "a table of words": (words([["a", "b"]]), "/vocabulary is not a list of words"),
-    "one word alone": (words("a"), "/vocabulary is not a list of words"),
+    "numbers as words": (words([1], np.uint8), NOT_WORDS),
+    "words of one length": (words([b"a"], "S1"), NOT_WORDS),
+    "a table of words": (words([["a", "b"]]), NOT_WORDS),
+    "one word alone": (words("a"), NOT_WORDS),
     "packed words": (words(["a"], chunks=(1,), compression="gzip"), "/vocabulary is not stored in one piece"),
     "words not stored": (unstored_words, "/vocabulary declares 9 words, but not all of them are stored"),
-    "one word many times": (
-        one_long_word_many_times,
-        "/vocabulary declares 60,000 words, but not all of them are stored",
-    ),
-    "too many words": (words([f"w{number}" for number in range(10)]), "it has 10 words, but its vocabulary size is 9"),
-    "a word twice": (words(["a", "a"]), "/vocabulary has an entry that is not a word, or a word twice"),
-    "an empty word": (words(["a", ""]), "/vocabulary has an entry that is not a word"),
-    "a command for a terminal": (words(["a\x1b[2J"]), "/vocabulary has an entry that is not a word"),
-    "no UTF-8": (words([b"\xff\xfe"]), "is damaged"),
+    "one word many times": (one_long_word_many_times, "declares 60,000 words, but not all of them are stored"),
+    "too many words": (words([f"w{n}" for n in range(10)]), "it has 10 words, but its vocabulary size is 9"),
+    "a word twice": (words(["a", "a"]), f"{NO_WORD}, or a word twice"),
+    "an empty word": (words(["a", ""]), NO_WORD),
+    "a command for a terminal": (words(["a\x1b[2J"]), NO_WORD),
+    "no UTF-8": (words([b"\xff\xfe"]), ""),
     "a row length of 4.0": (changed("settings", row_length=4.0), "row_length is not of type int"),
     "a row length of yes": (changed("settings", row_length=True), "row_length is not of type int"),
     "a text as share": (changed("settings", test_share="0.1"), "test_share is not of type float"),
-    "no number as share": (
-        changed("settings", test_share=float("nan")),
-        "'settings': it is not JSON: NaN is not a number",
-    ),
+    "no number as share": (changed("settings", test_share=float("nan")), "'settings': .* NaN is not a number"),
     "three ratings": (changed("settings", rating_range=[1, 3, 5]), "rating_range is not of type"),
     "unknown setting": (changed("settings", colour="red"), "'colour' is not a known field"),
     "half a letter": (changed("settings", stopwords="\ud800"), "'settings': it is not JSON"),
     "settings as list": (attribute("settings", "[1]"), "'settings': it is not a JSON object"),
     "endless settings": (attribute("settings", "[" * 60_000), "'settings': it is not JSON"),
     "counts as list": (attribute("counts", "[]"), "'counts': it is not a JSON object"),
-    "counts of nothing": (attribute("counts", '{"lines": 7}'), "its counts are not in the form"),
-    "half of the labels": (changed("counts", labels={"before": {}, "after": {}}), "its counts are not in the form"),
-    "classes as text": (changed("counts", labels="many"), "its counts are not in the form"),
-    "a negative count": (changed("counts", lengths={"1": -7}), "its counts are not in the form"),
-    "words for lengths": (changed("counts", lengths={"one": 7}), "its counts are not in the form"),
-    "a shown command": (changed("counts", frequent_words=[["\x1b[2J", 7]]), "its counts are not in the form"),
+    "counts of nothing": (attribute("counts", '{"lines": 7}'), COUNTS_FORM),
+    "half of the labels": (changed("counts", labels={"before": {}, "after": {}}), COUNTS_FORM),
+    "classes as text": (changed("counts", labels="many"), COUNTS_FORM),
+    "a negative count": (changed("counts", lengths={"1": -7}), COUNTS_FORM),
+    "words for lengths": (changed("counts", lengths={"one": 7}), COUNTS_FORM),
+    "a shown command": (changed("counts", frequent_words=[["\x1b[2J", 7]]), COUNTS_FORM),
     "a version of text": (attribute("layout_version", "two"), "its layout version is not a number"),
     "two versions": (attribute("layout_version", [2, 2]), "its layout version is not a number"),
 }
@@ -208,19 +211,16 @@ def test_what_a_dataset_cannot_be_is_one_sentence(tmp_path: Path, kind: str) -> 
     with h5py.File(tmp_path / "other.h5", "w") as other:
         other["labels"] = other["secret"] = np.ones(40, np.uint8)
     (tmp_path / "other.raw").write_bytes(bytes(40))
-    harm, sentence = HARM[kind]
+    harm, wrong = HARM[kind]
     with h5py.File(path, "r+") as file:
         harm(file)
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=sentence) as caught:
+        with pytest.raises(DataError, match=f"^{path} is damaged: .*{wrong}.*; make it again by `shoal preprocess`$"):
             open_dataset(path)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
-    assert str(caught.value).startswith(f"{path} is damaged: ")
-    assert str(caught.value).endswith("; make it again by `shoal preprocess`")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -339,38 +339,5 @@ def test_whatever_a_file_claims_it_is_refused_or_its_rows_can_be_read(
             found = content(dataset)
             assert [len(array) for array in found] == [len(dataset.train)] * 4 + [len(dataset.test)] * 4
             assert len(dataset.train) <= 40
-    except DataError:
-        pass
-
-
-def heads(file: bytes) -> set[int]:
-    """Where the heads of strings in global heaps lie: HDF5 2.0 goes round for ever where a free one has no length."""
-    found, at = set(), -1
-    while (at := file.find(b"GCOL", at + 1)) >= 0:
-        end, place, number = at + int.from_bytes(file[at + 8 : at + 16], "little"), at + 16, 1
-        found |= set(range(at, at + 16))
-        while place < end and number:
-            found |= set(range(place, place + 16))
-            number, size = (int.from_bytes(file[place + a : place + b], "little") for a, b in ((0, 2), (8, 16)))
-            place += 16 + -(-size // 8) * 8
-    return found
-
-
-@pytest.mark.soak
-@settings(max_examples=200, derandomize=True)  # the same bytes each time: HDF5 may go round for ever for others, too
-@given(data=st.data(), packed=st.booleans())
-def test_a_file_with_flipped_bytes_is_refused_or_equal_or_found_by_its_digest(
-    tmp_path_factory: pytest.TempPathFactory, written: dict[bool, bytes], data: st.DataObject, packed: bool
-) -> None:
-    path, file = tmp_path_factory.getbasetemp() / "flipped.h5", bytearray(written[packed])
-    places = st.sampled_from(sorted(set(range(len(file))) - heads(written[packed])))
-    for place in data.draw(st.lists(places, min_size=1, max_size=3)):
-        file[place] ^= data.draw(st.integers(1, 255))
-    path.write_bytes(file)
-    try:
-        with open_dataset(path) as dataset:
-            if dataset.computed_digest() == dataset.digest:
-                assert dataset.vocabulary == WORDS
-                assert content(dataset) == [array.tolist() for whole in (rows(40), rows(20)) for array in whole]
     except DataError:
         pass

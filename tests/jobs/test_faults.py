@@ -73,15 +73,6 @@ def kill(running: "subprocess.Popen[bytes]", mark: str) -> None:
             continue
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset(undisturbed, tmp_path, seed) -> None:
-    plan = planned(undisturbed.inputs, str(tmp_path), tasks=1 + seed)
-    faults = AttemptFaults(seed=seed, killed=0.4, doubled=0.6, within=0.8)
-    StreamingNode(tmp_path / "node", faults=faults).run(plan, reducers=3, properties=[f"mapreduce.job.maps={seed * 3}"])
-    undisturbed.check(plan)
-    assert contents(Path(plan.work) / "distinct") == undisturbed.side_files()
-
-
 def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(undisturbed, tmp_path) -> None:
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=2)
     for address, content in plan.task_files().items():
