@@ -214,7 +214,7 @@ def test_words_of_the_rule_tokens_may_have_letters_that_do_not_print(
             assert dataset.vocabulary == words
 
 
-def test_a_changed_chunk_changes_the_digest_and_a_broken_one_is_said(tmp_path: Path) -> None:
+def test_a_changed_chunk_changes_the_digest_and_a_broken_one_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "d.h5"
     digest = write(path, [some(3_000)])
     with h5py.File(path, "r+") as file:

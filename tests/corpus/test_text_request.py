@@ -1,4 +1,4 @@
-"""What another machine is asked to encode is checked where it is read, and what it does is told."""
+"""A request for another machine to encode texts is checked where it is read; what that machine reads is reported."""
 
 import gzip
 import json

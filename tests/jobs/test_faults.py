@@ -81,8 +81,12 @@ def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(und
     node = StreamingNode(tmp_path / "node")
     distinct = Path(plan.work) / "distinct"
     running = node.start(node.command(plan.steps()[0]))
-    until(lambda: contents(distinct) or running.poll() is not None)
-    assert running.poll() is None, "the job ended before it was killed"
+
+    def has_files() -> bool:
+        assert running.poll() is None, "the job ended before it was killed"
+        return bool(contents(distinct))
+
+    until(has_files, every=0.001)
     kill(running, str(tmp_path / "node"))
     left = contents(distinct)
     assert left

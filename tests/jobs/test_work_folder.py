@@ -49,7 +49,7 @@ def test_the_folder_of_another_users_run_stays() -> None:
         assert theirs.exists()
 
 
-def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
+def test_a_file_where_the_folder_should_be_is_reported(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
     with pytest.raises(DataError, match="is a file; choose another"), work_folder(tmp_path / "out", NAME, bool):
         pass

@@ -44,7 +44,7 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
 
 
 def rules_of(chosen: Settings) -> oracle.Rules:
-    """The settings as the oracle is told of them."""
+    """The settings in the form of the oracle."""
     return oracle.Rules(
         rating_range=chosen.rating_range,
         steps=chosen.rating_steps,

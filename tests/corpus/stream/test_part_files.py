@@ -251,7 +251,7 @@ def test_what_is_not_there_is_named(tmp_path: Path, address: str, follow: bool, 
         read(begin(tmp_path / "stream", address, follow=follow))
 
 
-def test_a_disk_that_fails_is_told_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_is_reported_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "some.txt").write_bytes(CONTENT)
 
     def fail(*_: object) -> NoReturn:
@@ -283,7 +283,7 @@ def test_a_file_that_is_shorter_than_its_offset_is_refused(tmp_path: Path, strea
 
 
 @pytest.mark.parametrize("follow", [False, True])
-def test_a_file_that_is_gone_before_it_was_read_to_its_end_is_told(tmp_path: Path, stream: Path, follow: bool) -> None:
+def test_a_file_that_is_gone_before_it_was_read_to_its_end_is_named(tmp_path: Path, stream: Path, follow: bool) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     for name in "ab":

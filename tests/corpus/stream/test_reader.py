@@ -119,7 +119,7 @@ def test_too_much_garbage_is_an_error_with_an_example(tmp_path: Path, bad: int, 
         read(stream)
 
 
-def test_garbage_after_a_restart_is_told_by_its_byte(tmp_path: Path) -> None:
+def test_garbage_after_a_restart_is_reported_by_its_byte(tmp_path: Path) -> None:
     path = source(tmp_path)
     stream = begin(tmp_path / "stream", path, follow=True, quiet_seconds=1.0)
     read_until(stream, lambda _: lines(stream) == LINES)
@@ -270,7 +270,7 @@ def test_six_hours_of_a_folder_that_grows_take_no_more_memory_than_the_first_min
     assert sum(newest.offsets.values()) == newest.text_bytes == sum(len(line) + 1 for line in sent[: newest.lines])
 
 
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

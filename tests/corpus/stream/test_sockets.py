@@ -28,7 +28,7 @@ def position(stream: Path) -> Position:
 
 def patient(_: float) -> None:
     """Give the sender's thread time, as the reader's clock is not that of the machine."""
-    time.sleep(0.002)
+    time.sleep(0.004)
 
 
 def test_a_socket_is_read_until_its_sender_ends_the_connection(tmp_path: Path) -> None:

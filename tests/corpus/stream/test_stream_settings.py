@@ -71,7 +71,7 @@ def test_a_folder_without_settings_is_no_stream(tmp_path: Path) -> None:
         read_settings(tmp_path / "absent")
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write .*Not a directory; choose another folder for the stream"):
         write_settings(tmp_path / "file" / "stream", SETTINGS)

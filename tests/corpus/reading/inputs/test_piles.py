@@ -72,7 +72,7 @@ def test_what_is_excluded_is_not_read(tmp_path: Path, patterns: tuple[str, ...],
     assert names(understand_inputs(Inputs(files=(f"{pile}/[ax].*",), exclude=("x.txt",)))) == ["a.json"]
 
 
-def test_a_pattern_to_exclude_that_fits_nothing_or_everything_is_said(tmp_path: Path) -> None:
+def test_a_pattern_to_exclude_that_fits_nothing_or_everything_is_reported(tmp_path: Path) -> None:
     pile = folder_of(tmp_path, a_json=SNAP_2014)
     assert understand_inputs(Inputs(files=(pile,), exclude=("*.jpg",))).warnings == ("--exclude *.jpg fits no file",)
     with pytest.raises(DataError, match="--exclude leaves no file of the input"):

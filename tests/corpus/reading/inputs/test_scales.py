@@ -69,7 +69,7 @@ def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...],
 
 
 @pytest.mark.parametrize("options", SCALES)
-def test_a_job_is_told_the_scale_that_the_command_was_told(options: tuple[str, ...]) -> None:
+def test_a_job_is_reported_the_scale_that_the_command_was_told(options: tuple[str, ...]) -> None:
     settings = settings_of(*options)
     assert read_job_settings(parsed(*settings_arguments(settings))) == settings
 
@@ -125,7 +125,7 @@ def suggested(*values: object, settings: Settings | None = None) -> tuple[str, .
         (("good", "bad"), ""),
     ],
 )
-def test_what_reads_other_ratings_is_said_and_reads_them(values, options: str) -> None:
+def test_what_reads_other_ratings_is_reported_and_reads_them(values, options: str) -> None:
     found = suggested(*values)
     assert " ".join(found) == options
     if options:
@@ -143,7 +143,7 @@ def test_what_reads_other_ratings_is_said_and_reads_them(values, options: str) -
         ({"rating_steps": 2, "rating_fraction": True}, ("0.5", "2.5", "5/5"), "--rating-range 0.5 5 --positive-from 4"),
     ],
 )
-def test_only_what_was_not_asked_for_already_is_said(asked: dict[str, Any], values, options: str) -> None:
+def test_only_what_was_not_asked_for_already_is_reported(asked: dict[str, Any], values, options: str) -> None:
     assert " ".join(suggested(*values, settings=Settings(**asked))) == options
 
 
