@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import numpy as np
 import pytest
 
 from bootstrap.aws import cdk
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import inventory, left_over
+from corpus.dataset import open_dataset
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.faults.kinds import JobInterrupted, NoCapacity
 from tests.aws import refused
 from tests.infra.grants import mistaken_grants
 from tests.person import ROOT, Person, install_from_this_machine
+from trainer.embeddings.vectors import WordVectors, write_text
 
 pytestmark = pytest.mark.end_to_end
 
@@ -139,6 +142,21 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
     assert starts[-1]["from_step"] > 0
     attached = json.loads(person.types("attach", "managed", left["run"], "--json", "--output", str(tmp_path / "a"))[0])
     assert attached["accuracy"] == resumed["accuracy"]
+
+
+@pytest.mark.soak
+def test_a_job_starts_from_word_embeddings_of_this_machine(person: Person, data: Path, tmp_path: Path) -> None:
+    with open_dataset(data) as dataset:
+        words = dataset.vocabulary
+    vectors = WordVectors(words, np.eye(len(words), 16, dtype=np.float32))
+    write_text(str(tmp_path / "vectors.txt"), vectors)
+    command = ("train", "--deployment", "managed", "--data", str(data), *LSTM, "--epochs", "1")
+    start = ("--embeddings", str(tmp_path / "vectors.txt"), "--output", str(tmp_path / "run"))
+    said = json.loads(person.types(*command, *start, "--json")[0])
+    assert "start with the vectors in" in (tmp_path / "run" / "record.jsonl").read_text()
+    run = said["run"].rstrip("/").rpartition("/")[2]
+    attached = json.loads(person.types("attach", "managed", run, "--json", "--output", str(tmp_path / "a"))[0])
+    assert attached["accuracy"] == said["accuracy"]
 
 
 @pytest.mark.soak

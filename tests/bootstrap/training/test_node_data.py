@@ -5,11 +5,17 @@ from pathlib import Path
 import boto3
 import pytest
 
+from bootstrap.hosts.hosts_file import read_hosts
 from bootstrap.progress import Bars
+from bootstrap.training.places import brought
 from bootstrap.training.places.deployment import OnDeployment
+from bootstrap.training.places.hosts import OnHosts
+from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.texts import TextsSource
+from common.errors import ShoalError
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
+from corpus.reading.s3 import S3Path
 from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
@@ -37,3 +43,35 @@ def test_texts_here_are_encoded_here_and_uploaded(aws, tmp_path: Path, monkeypat
     assert prepared.request() == {"dataset": f"s3://{BUCKET}/{key}"}
     assert prepared.inputs == texts.inputs.addresses
     assert boto3.client("s3").head_object(Bucket=BUCKET, Key=key)["ContentLength"] == made.stat().st_size
+
+
+def test_files_that_options_name_are_brought_into_the_run_and_those_in_s3_stay(aws, tmp_path: Path) -> None:
+    for name in ("vectors.txt", "pairs.txt", "msr.questions", "msr.answers"):
+        (tmp_path / name).write_text(name)
+    config = TrainConfig(
+        data=Path("dataset"),
+        output=tmp_path / "model",
+        embeddings=str(tmp_path),
+        similarity=(str(tmp_path / "pairs.txt"), "s3://elsewhere/pairs.txt"),
+        analogy=(str(tmp_path / "msr.questions"),),
+    )
+    folder = S3Path(BUCKET, "runs/one/sets/")
+    with Bars() as bars:
+        brought.upload(boto3.client("s3"), config, folder, bars)
+    found = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=folder.key)["Contents"]
+    names = ["msr.answers", "msr.questions", "pairs.txt", "vectors.txt"]
+    assert [each["Key"] for each in found] == [f"{folder.key}{name}" for name in names]
+    there = brought.in_bucket(config, folder)
+    assert there.embeddings == f"{folder}vectors.txt"
+    assert there.similarity == (f"{folder}pairs.txt", "s3://elsewhere/pairs.txt")
+    assert there.analogy == (f"{folder}msr.questions",)
+    without = TrainConfig(data=Path("dataset"), output=tmp_path / "model")
+    assert brought.in_bucket(without, folder) == without
+
+
+def test_hosts_do_not_start_from_vectors_that_they_do_not_have(tmp_path: Path) -> None:
+    (tmp_path / "hosts.txt").write_text("folder=s3://somewhere\n10.0.0.1\n")
+    place = OnHosts(read_hosts(tmp_path / "hosts.txt"))
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings="vectors.bin")
+    with Bars() as bars, pytest.raises(ShoalError, match=r"--embeddings names vectors\.bin, which hosts do not have"):
+        place.prepare(DatasetSource("dataset"), config, bars)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import numpy as np
 import pytest
 
 from bootstrap.aws import fetched
@@ -25,7 +26,9 @@ from tests.events import points
 from tests.experiments.forecast.test_training import a_run
 from tests.fleet import BUCKET, Fleet
 from tests.trained import forecast_on, train_on
-from trainer.config import TrainConfig
+from trainer.classification.loading import load_model
+from trainer.config import TrainConfig, configured
+from trainer.embeddings.vectors import WordVectors, write_text
 from trainer.options.run_options import Slowdown
 
 STAGES = ["start the nodes", "copy the data", "train", "end the nodes"]
@@ -154,6 +157,19 @@ def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, 
         with Bars() as bars, pytest.raises((DataError, ShoalError), match=told):
             train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
+
+
+@pytest.mark.soak
+def test_nodes_start_from_word_embeddings_that_are_brought_to_them(aws, tmp_path: Path) -> None:
+    one = Fleet().add("one", "g5.xlarge", 2, boot=boot(None))
+    words = [f"word{letter}" for letter in "abcde"]
+    write_text(str(tmp_path / "vectors.txt"), WordVectors(words, np.eye(5, 12, dtype=np.float32)))
+    given = {"data": "dataset", "output": tmp_path / "out", "embeddings": str(tmp_path), "model": "lstm", "epochs": 1}
+    with Bars() as bars:
+        summary = train_on(one.deployment, configured(given), DATASET, bars)
+    assert load_model(tmp_path / "out").settings["embedding"] == 12
+    record = (tmp_path / "out" / "record.jsonl").read_text()
+    assert f"5 of 20 words start with the vectors in {summary['run'].rstrip('/')}/sets/vectors.txt" in record
 
 
 def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:
