@@ -29,9 +29,9 @@ class Classifier(nn.Module, ABC):
         return ()
 
     @property
-    @abstractmethod
     def word_vectors(self) -> Tensor:
         """The table that has a row for each id, and perhaps more: with these word embeddings the model begins."""
+        raise NotImplementedError
 
     def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
         """Learn the words of ids, from FIRST_WORD on, if the model needs them; before its first texts."""
