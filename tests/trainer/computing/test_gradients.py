@@ -1,5 +1,7 @@
 """A share that does not fit into memory is computed in pieces, to the same gradients."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import COMPUTE, StepTimer
+from trainer.computing import gradients as computing
 from trainer.computing.gradients import GradientComputer
 from trainer.computing.row_gradients import mean_of_rows
 from trainer.computing.threads import Threads
@@ -167,3 +170,17 @@ def test_what_half_precision_scales_up_is_scaled_down_again(rows_of) -> None:
     found, _ = gradients(rows_of, 7, precision=torch.float16)
     for one, other in zip(found, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-12)
+
+
+def test_a_rank_that_is_slowed_down_sleeps_for_so_many_times_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, slept = iter([1.0, 3.0]), list[float]()
+    monkeypatch.setattr(computing, "time", SimpleNamespace(perf_counter=lambda: next(times), sleep=slept.append))
+    compute = GradientComputer(
+        Vectors(),
+        lambda model, _numbers, _step, _timer: (model.table.sum() * model.factor).sum(),
+        rows=2,
+        device=torch.device("cpu"),
+        timer=StepTimer(),
+    )
+    compute(np.arange(2), 2, 0, 4.0)
+    assert slept == [6.0]
