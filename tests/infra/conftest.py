@@ -3,10 +3,8 @@
 CDK runs in the Node of the virtual environment, also where the environment is not activated.
 """
 
-import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,11 +15,11 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 from aws_cdk import App
 
 from app import flags
-from infra import policies
 from infra.stack import ShoalStack
-from infra.topology import Topology, stack_name
-from tests.infra.handled import ACCOUNT, Handled
-from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES
+from infra.topology import Topology
+from tests.infra.handled import Handled
+from tests.infra.templates import ResourcesOf, Synthesise, Templates
+from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded, of
 
 
 @pytest.fixture(scope="session")
@@ -53,16 +51,22 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def synthesise(root: Path) -> Callable[..., ShoalStack]:
+def synthesise(root: Path) -> Synthesise:
     """Builds the stack of a topology for the deployment `mine` of `ada`; its assembly goes to the given folder."""
 
     def build(
-        spec: Topology, out: Path, *, generation: int = 1, emulated: bool = True, repository: Path = root
+        spec: Topology,
+        out: Path,
+        *,
+        deployment: str = "mine",
+        generation: int = 1,
+        emulated: bool = True,
+        repository: Path = root,
     ) -> ShoalStack:
         return ShoalStack(
             App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
             spec=spec,
-            deployment="mine",
+            deployment=deployment,
             owner="ada",
             generation=generation,
             root=repository,
@@ -73,17 +77,22 @@ def synthesise(root: Path) -> Callable[..., ShoalStack]:
 
 
 @pytest.fixture(scope="session")
-def handled(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Handled]:
+def templates(synthesise: Synthesise, tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Templates of topologies, of which processes that test in parallel synthesise each once."""
+    own = tmp_path_factory.getbasetemp()
+    return Templates((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "templates", synthesise)
+
+
+@pytest.fixture(scope="session")
+def resources_of(templates: Templates) -> ResourcesOf:
+    """The resources of a topology with these fields."""
+    return lambda **fields: templates.resources(of(**fields))
+
+
+@pytest.fixture(scope="session")
+def handled(templates: Templates) -> dict[str, Handled]:
     """The stacks of all topologies, whose roles have the permissions boundary, by the topologies' names."""
-    out, specs = tmp_path_factory.mktemp("bounded"), [*TOPOLOGIES, *IN_OTHER_NETWORKS]
-    app = App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags())
-    bound = {"permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/{policies.BOUNDARY}"}
-    for spec in specs:
-        own = spec.model_copy(update=bound)
-        ShoalStack(app, spec=own, deployment=spec.name, owner="ada", generation=1, root=root, emulated=True)
-    app.synth()
-    stacks = {spec.name: stack_name(spec.name) for spec in specs}
     return {
-        name: Handled(stack, json.loads((out / f"{stack}.template.json").read_text("utf-8")))
-        for name, stack in stacks.items()
+        spec.name: Handled(spec.name, templates(bounded(spec), deployment=spec.name))
+        for spec in [*TOPOLOGIES, *IN_OTHER_NETWORKS]
     }

@@ -5,31 +5,24 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk.assertions import Template
 
 from infra import topology
-from infra.stack import ShoalStack
 from tests.infra import invariants
 from tests.infra.invariants import Resources, of_type, the
+from tests.infra.templates import ResourcesOf
 
 Fault = Callable[[Resources], Any]
 
 
 @pytest.fixture(scope="module")
-def sound(synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.TempPathFactory) -> Resources:
-    spec = topology.Topology.model_validate(
-        {
-            "name": "whole",
-            "description": "x",
-            "network": {"egress": "nat"},
-            "preprocessing": {"primary": {"instance_type": "m5.xlarge"}},
-            "training": [{"instance_type": "g5.xlarge", "count": 1}],
-            "share": "efs",
-            "guard": {"mail": "ada@example.org"},
-        }
+def sound(resources_of: ResourcesOf) -> Resources:
+    return resources_of(
+        network={"egress": "nat"},
+        preprocessing={"primary": {"instance_type": "m5.xlarge"}},
+        training=[{"instance_type": "g5.xlarge", "count": 1}],
+        share="efs",
+        guard={"mail": "ada@example.org"},
     )
-    stack = synthesise(spec, tmp_path_factory.mktemp("whole"))
-    return dict(Template.from_stack(stack).to_json()["Resources"])
 
 
 def properties(resources: Resources, kind: str, part: str = "") -> dict[str, Any]:

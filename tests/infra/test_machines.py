@@ -1,35 +1,20 @@
 """The machines that a topology chooses: how many, of which kind, how they are bought and when they start."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Annotations, Match
 
 from infra import catalog, parts, topology
-from infra.stack import ShoalStack
 from tests.infra import invariants
-from tests.infra.invariants import Resources, of_type, references, the
+from tests.infra.invariants import of_type, references, the
+from tests.infra.templates import ResourcesOf, Synthesise, Templates
+from tests.infra.variants import of
 
 ONE = {"instance_type": "m5.xlarge"}
 TWO = {"instance_type": "m5.xlarge", "count": 2}
-
-Synthesise = Callable[[topology.Topology, Path], ShoalStack]
-
-
-def of(**fields: object) -> topology.Topology:
-    return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
-
-
-@pytest.fixture
-def resources_of(synthesise: Synthesise, tmp_path: Path) -> Callable[..., Resources]:
-    def build(**fields: object) -> Resources:
-        stack = synthesise(of(**fields), tmp_path / str(len(list(tmp_path.iterdir()))))
-        return dict(Template.from_stack(stack).to_json()["Resources"])
-
-    return build
 
 
 def groups_of(cluster: dict[str, Any]) -> dict[str, list[tuple[str, int, str]]]:
@@ -49,12 +34,12 @@ def groups_of(cluster: dict[str, Any]) -> dict[str, list[tuple[str, int, str]]]:
 # EMR
 
 
-def test_without_core_nodes_the_primary_one_is_the_cluster(resources_of: Callable[..., Resources]) -> None:
+def test_without_core_nodes_the_primary_one_is_the_cluster(resources_of: ResourcesOf) -> None:
     _, cluster = the(resources_of(preprocessing={"primary": ONE}), "AWS::EMR::Cluster")
     assert groups_of(cluster) == {"primary": [("m5.xlarge", 1, "ON_DEMAND")], "core": [], "task": []}
 
 
-def test_each_group_of_the_cluster_is_bought_on_its_own_market(resources_of: Callable[..., Resources]) -> None:
+def test_each_group_of_the_cluster_is_bought_on_its_own_market(resources_of: ResourcesOf) -> None:
     chosen = {"primary": {**ONE, "market": "spot"}, "core": TWO, "task": {**TWO, "market": "spot"}}
     _, cluster = the(resources_of(preprocessing=chosen), "AWS::EMR::Cluster")
     assert groups_of(cluster) == {
@@ -67,7 +52,7 @@ def test_each_group_of_the_cluster_is_bought_on_its_own_market(resources_of: Cal
 
 @pytest.mark.parametrize(("task", "most_core"), [(None, 9), (TWO, 2)])
 def test_a_scaled_cluster_keeps_its_core_nodes_and_moves_its_task_nodes_where_it_has_some(
-    task: object, most_core: int, resources_of: Callable[..., Resources]
+    task: object, most_core: int, resources_of: ResourcesOf
 ) -> None:
     chosen = {"primary": ONE, "core": TWO, "task": task, "scaling": {"maximum": 9}}
     _, cluster = the(resources_of(preprocessing=chosen), "AWS::EMR::Cluster")
@@ -79,13 +64,13 @@ def test_a_scaled_cluster_keeps_its_core_nodes_and_moves_its_task_nodes_where_it
     }
 
 
-def test_a_cluster_is_scaled_only_where_it_is_asked_for(resources_of: Callable[..., Resources]) -> None:
+def test_a_cluster_is_scaled_only_where_it_is_asked_for(resources_of: ResourcesOf) -> None:
     _, cluster = the(resources_of(preprocessing={"primary": ONE, "core": TWO}), "AWS::EMR::Cluster")
     assert "ManagedScalingPolicy" not in cluster
 
 
 def test_another_number_of_core_nodes_changes_that_number_of_the_same_cluster_alone(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     few, many = (
         resources_of(preprocessing={"primary": ONE, "core": {**TWO, "count": count}}, guard={"max_hours": 3})
@@ -101,14 +86,14 @@ def test_another_number_of_core_nodes_changes_that_number_of_the_same_cluster_al
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(5, 300), (10_080, 604_800)])
 def test_a_cluster_ends_itself_when_idle_for_as_long_as_the_guard_allows(
-    minutes: int, seconds: int, resources_of: Callable[..., Resources]
+    minutes: int, seconds: int, resources_of: ResourcesOf
 ) -> None:
     resources = resources_of(preprocessing={"primary": ONE}, guard={"idle_minutes": minutes})
     assert the(resources, "AWS::EMR::Cluster")[1]["AutoTerminationPolicy"] == {"IdleTimeout": seconds}
 
 
 def test_the_first_spot_request_of_an_account_may_make_the_role_that_spot_needs(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     for market, allowed in (("on-demand", False), ("spot", True)):
         resources = resources_of(preprocessing={"primary": {**ONE, "market": market}})
@@ -119,13 +104,12 @@ def test_the_first_spot_request_of_an_account_may_make_the_role_that_spot_needs(
 
 @pytest.mark.parametrize(("instance_type", "architecture"), [("m5.xlarge", "x86_64"), ("m7g.xlarge", "arm64")])
 def test_a_clusters_libraries_are_those_of_its_processors(
-    instance_type: str, architecture: str, synthesise: Synthesise, tmp_path: Path
+    instance_type: str, architecture: str, templates: Templates
 ) -> None:
     spec = of(preprocessing={"primary": {"instance_type": instance_type}})
-    template = Template.from_stack(synthesise(spec, tmp_path)).to_json()
-    _, cluster = the(template["Resources"], "AWS::EMR::Cluster")
+    _, cluster = the(templates.resources(spec), "AWS::EMR::Cluster")
     wheels = cluster["BootstrapActions"][0]["ScriptBootstrapAction"]["Args"][1]["Fn::Sub"]
-    asset = tmp_path / f"asset.{wheels.rpartition('/')[2]}"
+    asset = templates.assembly(spec) / f"asset.{wheels.rpartition('/')[2]}"
     assert asset.read_text() == f"build/wheels/emr-{architecture}.zip"
 
 
@@ -149,7 +133,7 @@ def test_the_name_of_another_part_is_refused(name: str) -> None:
         of(training=groups)
 
 
-def test_spot_nodes_are_spot_alone_until_the_launcher_says_otherwise(resources_of: Callable[..., Resources]) -> None:
+def test_spot_nodes_are_spot_alone_until_the_launcher_says_otherwise(resources_of: ResourcesOf) -> None:
     resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1, "market": "spot"}])
     _, group = the(resources, "AWS::AutoScaling::AutoScalingGroup")
     policy = group["MixedInstancesPolicy"]
@@ -163,7 +147,7 @@ def test_spot_nodes_are_spot_alone_until_the_launcher_says_otherwise(resources_o
 
 
 def test_nodes_that_start_with_the_deployment_are_all_wanted_and_may_all_be_lowered(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 3, "start": "deploy"}])
     _, group = the(resources, "AWS::AutoScaling::AutoScalingGroup")
@@ -176,16 +160,14 @@ def test_a_deployment_that_takes_no_warnings_may_start_nodes(synthesise: Synthes
     assert not Annotations.from_stack(stack).find_warning("*", Match.any_value())
 
 
-def test_a_node_alone_needs_no_place_beside_others(resources_of: Callable[..., Resources]) -> None:
+def test_a_node_alone_needs_no_place_beside_others(resources_of: ResourcesOf) -> None:
     resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1}])
     assert not of_type(resources, "AWS::EC2::PlacementGroup")
     assert "Placement" not in the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]
 
 
 @pytest.mark.parametrize("markets", [("on-demand", "on-demand"), ("on-demand", "spot")])
-def test_nodes_of_one_type_start_close_together(
-    markets: tuple[str, str], resources_of: Callable[..., Resources]
-) -> None:
+def test_nodes_of_one_type_start_close_together(markets: tuple[str, str], resources_of: ResourcesOf) -> None:
     one, two = ({"name": market[:2] + str(n), "instance_type": "g5.xlarge", "count": 1, "market": market}
                 for n, market in enumerate(markets))  # fmt: skip
     resources = resources_of(training=[one, two])
@@ -196,7 +178,7 @@ def test_nodes_of_one_type_start_close_together(
 
 
 def test_efa_has_an_interface_on_each_network_card_in_the_nodes_own_group(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     resources = resources_of(training=[{"instance_type": "p4d.24xlarge", "count": 2, "efa": True}])
     data = the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]
@@ -216,7 +198,7 @@ def test_efa_has_an_interface_on_each_network_card_in_the_nodes_own_group(
         assert any(rule["IpProtocol"] == "-1" and set(references(rule)) == {group} for rule in rules), kind
 
 
-def test_nodes_of_unlike_types_start_wherever_the_zone_has_them(resources_of: Callable[..., Resources]) -> None:
+def test_nodes_of_unlike_types_start_wherever_the_zone_has_them(resources_of: ResourcesOf) -> None:
     resources = resources_of(
         training=[{"instance_type": "g5.xlarge", "count": 2}, {"instance_type": "g4dn.xlarge", "count": 2}]
     )
@@ -225,7 +207,7 @@ def test_nodes_of_unlike_types_start_wherever_the_zone_has_them(resources_of: Ca
         assert "Placement" not in each["LaunchTemplateData"]
 
 
-def test_another_number_of_nodes_changes_one_group_alone(resources_of: Callable[..., Resources]) -> None:
+def test_another_number_of_nodes_changes_one_group_alone(resources_of: ResourcesOf) -> None:
     few, many = (
         resources_of(
             training=[{"instance_type": "g5.xlarge", "count": count}, {"instance_type": "g4dn.xlarge", "count": 1}]
@@ -236,13 +218,13 @@ def test_another_number_of_nodes_changes_one_group_alone(resources_of: Callable[
     assert changed == {the(few, "AWS::AutoScaling::AutoScalingGroup", "g5xlarge")[0]}
 
 
-def test_each_group_starts_from_an_image_for_its_type(resources_of: Callable[..., Resources]) -> None:
+def test_each_group_starts_from_an_image_for_its_type(resources_of: ResourcesOf) -> None:
     resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1}])
     image = the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["ImageId"]
     assert image == "{{resolve:ssm:" + catalog.image_of("g5.xlarge").parameter + "}}"
 
 
-def test_a_nodes_disk_goes_with_it(resources_of: Callable[..., Resources]) -> None:
+def test_a_nodes_disk_goes_with_it(resources_of: ResourcesOf) -> None:
     resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1}])
     (disk,) = the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["BlockDeviceMappings"]
     assert disk["Ebs"]["DeleteOnTermination"] is True
@@ -251,10 +233,10 @@ def test_a_nodes_disk_goes_with_it(resources_of: Callable[..., Resources]) -> No
 
 @pytest.mark.parametrize(("share", "said", "output"), [("nfs", "nfs", "nfs"), (None, "none", None)])
 def test_without_efs_nodes_are_told_what_they_share(
-    share: str | None, said: str, output: str | None, synthesise: Synthesise, tmp_path: Path
+    share: str | None, said: str, output: str | None, templates: Templates
 ) -> None:
     spec = of(training=[{"instance_type": "g5.xlarge", "count": 2}], share=share)
-    found = Template.from_stack(synthesise(spec, tmp_path)).to_json()
+    found = templates(spec)
     resources = found["Resources"]
     assert not [each for each in resources.values() if each["Type"].startswith("AWS::EFS::")]
     script = str(the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["UserData"])
@@ -262,7 +244,7 @@ def test_without_efs_nodes_are_told_what_they_share(
     assert found["Outputs"].get(topology.OUTPUT_SHARE_ID) == (output and {"Value": output})
 
 
-def test_whatever_is_chosen_the_stack_breaks_no_rule(resources_of: Callable[..., Resources]) -> None:
+def test_whatever_is_chosen_the_stack_breaks_no_rule(resources_of: ResourcesOf) -> None:
     resources = resources_of(
         preprocessing={"primary": {**ONE, "market": "spot"}, "core": TWO, "task": TWO, "scaling": {"maximum": 9}},
         training=[
@@ -277,7 +259,7 @@ def test_whatever_is_chosen_the_stack_breaks_no_rule(resources_of: Callable[...,
 
 
 def test_readers_boot_as_gpu_nodes_do_without_a_gpu_and_without_a_place_near_them(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     trainers = {"name": "train", "instance_type": "g5.xlarge", "count": 2}
     readers = {"name": "read", "role": "read", "instance_type": "m5.xlarge", "count": 3, "market": "spot"}
@@ -302,7 +284,7 @@ def test_readers_boot_as_gpu_nodes_do_without_a_gpu_and_without_a_place_near_the
     }
 
 
-def test_one_node_that_trains_needs_no_place_however_many_read_for_it(resources_of: Callable[..., Resources]) -> None:
+def test_one_node_that_trains_needs_no_place_however_many_read_for_it(resources_of: ResourcesOf) -> None:
     trainer = {"name": "train", "instance_type": "g5.xlarge", "count": 1}
     readers = {"name": "read", "role": "read", "instance_type": "m5.xlarge", "count": 2}
     resources = resources_of(training=[trainer, readers], share="nfs")

@@ -1,20 +1,17 @@
 """The network that a topology chooses: zones, a way out, or one that exists."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Annotations, Match
 
 from infra import topology
-from infra.stack import ShoalStack
 from tests.infra import invariants, reach
-from tests.infra.invariants import Resources, needs, of_type, references, the
+from tests.infra.invariants import needs, of_type, references, the
+from tests.infra.templates import ResourcesOf, Synthesise, Templates
 
 GIVEN = {"vpc": "vpc-0123456789abcdef0", "subnet": "subnet-0123456789abcdef0"}
-
-Synthesise = Callable[[topology.Topology, Path], ShoalStack]
 
 
 def of(**fields: object) -> topology.Topology:
@@ -28,25 +25,21 @@ def of(**fields: object) -> topology.Topology:
     return topology.Topology.model_validate({**whole, **fields})
 
 
-@pytest.fixture
-def resources_of(synthesise: Synthesise, tmp_path: Path) -> Callable[..., Resources]:
-    def build(**fields: object) -> Resources:
-        stack = synthesise(of(**fields), tmp_path / str(len(list(tmp_path.iterdir()))))
-        return dict(Template.from_stack(stack).to_json()["Resources"])
-
-    return build
+@pytest.fixture(scope="module")
+def resources_of(templates: Templates) -> ResourcesOf:
+    return lambda **fields: templates.resources(of(**fields))
 
 
-def test_a_zone_that_is_chosen_is_the_only_one(resources_of: Callable[..., Resources]) -> None:
+def test_a_zone_that_is_chosen_is_the_only_one(resources_of: ResourcesOf) -> None:
     found = of_type(resources_of(zone="us-east-1c"), "AWS::EC2::Subnet").values()
     assert [subnet["AvailabilityZone"] for subnet in found] == ["us-east-1c"]
 
 
-def test_a_region_that_shows_two_zones_is_asked_for_no_third(resources_of: Callable[..., Resources]) -> None:
+def test_a_region_that_shows_two_zones_is_asked_for_no_third(resources_of: ResourcesOf) -> None:
     assert len(of_type(resources_of(region="us-west-1"), "AWS::EC2::Subnet")) == 2
 
 
-def test_one_nat_gateway_lets_the_nodes_of_all_zones_out_and_nobody_in(resources_of: Callable[..., Resources]) -> None:
+def test_one_nat_gateway_lets_the_nodes_of_all_zones_out_and_nobody_in(resources_of: ResourcesOf) -> None:
     resources = resources_of(network={"egress": "nat"})
     nat, gateway = the(resources, "AWS::EC2::NatGateway")
     exits = [each for each in of_type(resources, "AWS::EC2::Route").values() if "NatGatewayId" in each]
@@ -59,7 +52,7 @@ def test_one_nat_gateway_lets_the_nodes_of_all_zones_out_and_nobody_in(resources
 
 @pytest.mark.parametrize("shell", [False, True])
 def test_with_a_way_out_a_shell_needs_no_endpoint_but_the_nodes_role_alone(
-    shell: bool, resources_of: Callable[..., Resources]
+    shell: bool, resources_of: ResourcesOf
 ) -> None:
     resources = resources_of(network={"egress": "nat", "shell": shell})
     (endpoint,) = of_type(resources, "AWS::EC2::VPCEndpoint").values()
@@ -69,7 +62,7 @@ def test_with_a_way_out_a_shell_needs_no_endpoint_but_the_nodes_role_alone(
         assert ("AmazonSSMManagedInstanceCore" in json.dumps(role)) is shell
 
 
-def test_only_nodes_subnets_are_found_as_such(resources_of: Callable[..., Resources]) -> None:
+def test_only_nodes_subnets_are_found_as_such(resources_of: ResourcesOf) -> None:
     resources = resources_of(network={"egress": "nat"})
     found = [
         name
@@ -80,20 +73,20 @@ def test_only_nodes_subnets_are_found_as_such(resources_of: Callable[..., Resour
     assert not [name for name in found if "Exit" in name]
 
 
-def test_nodes_come_after_the_way_out_and_go_before_it(resources_of: Callable[..., Resources]) -> None:
+def test_nodes_come_after_the_way_out_and_go_before_it(resources_of: ResourcesOf) -> None:
     resources = resources_of(network={"egress": "nat"})
     way = {the(resources, "AWS::EC2::NatGateway")[0], *of_type(resources, "AWS::EC2::Route")}
     for kind in ("AWS::EMR::Cluster", "AWS::AutoScaling::AutoScalingGroup"):
         assert way <= needs(resources, the(resources, kind)[0])
 
 
-def test_choosing_a_way_out_later_leaves_the_nodes_where_they_are(resources_of: Callable[..., Resources]) -> None:
+def test_choosing_a_way_out_later_leaves_the_nodes_where_they_are(resources_of: ResourcesOf) -> None:
     before, after = (of_type(resources_of(network={"egress": way}), "AWS::EC2::Subnet") for way in ("none", "nat"))
     assert {name: after.get(name) for name in before} == before
 
 
 def test_a_network_that_was_given_is_used_and_nothing_is_added_to_it_but_security_groups(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     resources = resources_of(network=GIVEN, zone="us-east-1b")
     kinds = {each["Type"] for each in resources.values() if each["Type"].startswith("AWS::EC2::")}
@@ -107,7 +100,7 @@ def test_a_network_that_was_given_is_used_and_nothing_is_added_to_it_but_securit
     assert {each["VpcId"] for each in of_type(resources, "AWS::EC2::SecurityGroup").values()} == {GIVEN["vpc"]}
 
 
-def test_all_machines_are_in_the_subnet_that_was_given(resources_of: Callable[..., Resources]) -> None:
+def test_all_machines_are_in_the_subnet_that_was_given(resources_of: ResourcesOf) -> None:
     resources = resources_of(network=GIVEN, zone="us-east-1b")
     places = [
         the(resources, "AWS::EMR::Cluster")[1]["Instances"]["Ec2SubnetId"],
@@ -118,9 +111,7 @@ def test_all_machines_are_in_the_subnet_that_was_given(resources_of: Callable[..
 
 
 @pytest.mark.parametrize("network", [{"egress": "nat"}, GIVEN])
-def test_whatever_the_network_the_stack_breaks_no_rule(
-    network: dict[str, str], resources_of: Callable[..., Resources]
-) -> None:
+def test_whatever_the_network_the_stack_breaks_no_rule(network: dict[str, str], resources_of: ResourcesOf) -> None:
     resources = resources_of(network=network, zone="us-east-1b")
     assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
 
@@ -132,13 +123,13 @@ def test_a_deployment_that_takes_no_warnings_may_be_given_a_network(synthesise: 
 
 
 def test_in_every_region_the_gateway_lets_through_what_nodes_need_and_carries_nothing_away(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     assert reach.wrong(resources_of(region="eu-west-1"), "eu-west-1") == []
 
 
 def test_a_bucket_that_was_given_is_written_to_though_it_may_be_another_accounts(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     resources = resources_of(data={"bucket": "their-data"})
     assert reach.wrong(resources, "us-east-1") == []
@@ -150,7 +141,7 @@ def test_a_bucket_that_was_given_is_written_to_though_it_may_be_another_accounts
 
 @pytest.mark.parametrize("network", [{"egress": "nat"}, GIVEN])
 def test_where_there_is_another_way_out_the_gateway_holds_nothing_back(
-    network: dict[str, str], resources_of: Callable[..., Resources]
+    network: dict[str, str], resources_of: ResourcesOf
 ) -> None:
     resources = resources_of(network=network, zone="us-east-1b")
     assert reach.passes(resources, reach.Request(action="PutObject", bucket="theirs", of=reach.THEIRS)) is None

@@ -1,17 +1,14 @@
 """What a topology brings of its user's account: a KMS key, images, a permissions boundary, reserved capacity."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk.assertions import Template
 
 from infra import cost, topology
 from infra.preflight import offline
-from infra.stack import ShoalStack
 from tests.infra import invariants
 from tests.infra.invariants import Resources, as_list, of_type, the
+from tests.infra.templates import ResourcesOf, Templates
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BOUNDARY = "arn:aws:iam::111122223333:policy/boundary"
@@ -26,14 +23,9 @@ def of(**fields: Any) -> topology.Topology:
     return topology.Topology.model_validate({"name": "mine", "description": "x", **given})
 
 
-@pytest.fixture
-def resources_of(
-    synthesise: Callable[[topology.Topology, Path], ShoalStack], tmp_path: Path
-) -> Callable[..., Resources]:
-    def build(**fields: Any) -> Resources:
-        return dict(Template.from_stack(synthesise(of(**fields), tmp_path)).to_json()["Resources"])
-
-    return build
+@pytest.fixture(scope="module")
+def resources_of(templates: Templates) -> ResourcesOf:
+    return lambda **fields: templates.resources(of(**fields))
 
 
 def template_data(resources: Resources) -> dict[str, Any]:
@@ -41,7 +33,7 @@ def template_data(resources: Resources) -> dict[str, Any]:
 
 
 def test_the_key_encrypts_volumes_buckets_and_share_and_those_who_use_these_may_use_it(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     resources = resources_of(kms_key=KEY)
     for bucket in of_type(resources, "AWS::S3::Bucket").values():
@@ -70,7 +62,7 @@ def test_the_key_encrypts_volumes_buckets_and_share_and_those_who_use_these_may_
     assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
 
 
-def test_without_a_key_no_role_may_use_one_but_that_of_the_assets(resources_of: Callable[..., Resources]) -> None:
+def test_without_a_key_no_role_may_use_one_but_that_of_the_assets(resources_of: ResourcesOf) -> None:
     resources = resources_of()
     assert "KmsKeyId" not in the(resources, "AWS::EFS::FileSystem")[1]
     for policy in of_type(resources, "AWS::IAM::Policy").values():
@@ -79,12 +71,12 @@ def test_without_a_key_no_role_may_use_one_but_that_of_the_assets(resources_of: 
                 assert "kms:ViaService" in statement["Condition"]["StringEquals"]
 
 
-def test_the_boundary_limits_every_role(resources_of: Callable[..., Resources]) -> None:
+def test_the_boundary_limits_every_role(resources_of: ResourcesOf) -> None:
     roles = of_type(resources_of(permissions_boundary=BOUNDARY), "AWS::IAM::Role")
     assert {role["PermissionsBoundary"] for role in roles.values()} == {BOUNDARY}
 
 
-def test_nodes_boot_from_the_users_images(resources_of: Callable[..., Resources]) -> None:
+def test_nodes_boot_from_the_users_images(resources_of: ResourcesOf) -> None:
     resources = resources_of()
     assert template_data(resources)["ImageId"] == IMAGE
     assert the(resources, "AWS::EMR::Cluster")[1]["CustomAmiId"] == OTHER_IMAGE
@@ -97,7 +89,7 @@ def test_what_an_image_of_the_users_contains_is_not_judged() -> None:
 
 
 def test_nodes_of_a_capacity_block_start_in_it_and_in_no_place_of_the_stacks(
-    resources_of: Callable[..., Resources],
+    resources_of: ResourcesOf,
 ) -> None:
     resources = resources_of(training=[BLOCK])
     data = template_data(resources)
@@ -109,7 +101,7 @@ def test_nodes_of_a_capacity_block_start_in_it_and_in_no_place_of_the_stacks(
     assert "Placement" not in data
 
 
-def test_nodes_of_a_reservation_are_bought_on_demand(resources_of: Callable[..., Resources]) -> None:
+def test_nodes_of_a_reservation_are_bought_on_demand(resources_of: ResourcesOf) -> None:
     data = template_data(resources_of(training=[{**BLOCK, "market": "on-demand"}]))
     assert data["CapacityReservationSpecification"]["CapacityReservationTarget"] == {
         "CapacityReservationId": RESERVATION

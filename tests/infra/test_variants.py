@@ -1,21 +1,20 @@
 """Stacks of topologies that leave parts out, keep data, or are refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Annotations, Match
 
 from infra import libraries, parts, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants, reach
 from tests.infra.invariants import as_list, of_type, the
+from tests.infra.templates import Synthesise, Templates
+from tests.infra.variants import SHIPPED, bounded
 
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
-
-Synthesise = Callable[..., ShoalStack]
+DEMO = topology.load("demo", SHIPPED)
 
 
 def errors(stack: ShoalStack) -> set[str]:
@@ -31,43 +30,36 @@ def errors(stack: ShoalStack) -> set[str]:
     ],
 )
 def test_what_a_topology_leaves_out_is_not_created(
-    synthesise: Synthesise, tmp_path: Path, left_out: dict[str, object], absent: set[str]
+    templates: Templates, left_out: dict[str, object], absent: set[str]
 ) -> None:
-    spec = topology.load("demo", SHIPPED).model_copy(update=left_out)
-    found = Template.from_stack(synthesise(spec, tmp_path)).to_json()["Resources"].values()
+    found = templates.resources(DEMO.model_copy(update=left_out)).values()
     assert not {each["Type"] for each in found} & absent
 
 
 @pytest.mark.parametrize("left_out", [{"preprocessing": None}, {"training": ()}])
 def test_with_a_shell_systems_manager_reaches_whatever_nodes_there_are_by_endpoints_in_one_zone(
-    synthesise: Synthesise, tmp_path: Path, left_out: dict[str, object]
+    templates: Templates, left_out: dict[str, object]
 ) -> None:
-    network = parts.NetworkSpec(shell=True)
-    spec = topology.load("demo", SHIPPED).model_copy(update={**left_out, "network": network})
-    template = Template.from_stack(synthesise(spec, tmp_path))
-    resources = template.to_json()["Resources"]
+    spec = DEMO.model_copy(update={**left_out, "network": parts.NetworkSpec(shell=True)})
+    resources = templates.resources(spec)
     assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
     assert reach.wrong(resources, "us-east-1") == []
-    endpoints = template.find_resources("AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}})
-    (zone, *_), again = (each["Properties"]["SubnetIds"] for each in endpoints.values())
+    endpoints = of_type(resources, "AWS::EC2::VPCEndpoint").values()
+    (zone, *_), again = (each["SubnetIds"] for each in endpoints if each["VpcEndpointType"] == "Interface")
     assert again == [zone]
     _, role = the(resources, "AWS::IAM::Role", "NodeRole")
     assert "AmazonSSMManagedInstanceCore" in json.dumps(role["ManagedPolicyArns"])
     machines = {"PreprocessingPrimary", "PreprocessingCore"} if spec.preprocessing else {"TrainingNodes"}
     admitted = {
-        each["Properties"]["SourceSecurityGroupId"]["Fn::GetAtt"][0].rstrip("0123456789ABCDEF")
-        for name, each in template.find_resources("AWS::EC2::SecurityGroupIngress").items()
+        each["SourceSecurityGroupId"]["Fn::GetAtt"][0].rstrip("0123456789ABCDEF")
+        for name, each in of_type(resources, "AWS::EC2::SecurityGroupIngress").items()
         if name.startswith("NetworkEndpointAccess")
     }
     assert admitted == machines
 
 
-def test_each_generation_is_another_cluster_and_nothing_else(synthesise: Synthesise, tmp_path: Path) -> None:
-    spec = topology.load("demo", SHIPPED)
-    resources = [
-        Template.from_stack(synthesise(spec, tmp_path / str(number), generation=number)).to_json()["Resources"]
-        for number in (1, 2, 3)
-    ]
+def test_each_generation_is_another_cluster_and_nothing_else(templates: Templates) -> None:
+    resources = [templates.resources(DEMO, generation=number) for number in (1, 2, 3)]
     clusters = [{name for name, each in one.items() if each["Type"] == "AWS::EMR::Cluster"} for one in resources]
     assert len(set.union(*clusters)) == 3
     others = [
@@ -76,34 +68,22 @@ def test_each_generation_is_another_cluster_and_nothing_else(synthesise: Synthes
     assert others[0] == others[1] == others[2]
 
 
-def test_kept_data_outlive_the_stack_and_are_never_emptied(synthesise: Synthesise, tmp_path: Path) -> None:
-    template = Template.from_stack(synthesise(with_data(keep=True), tmp_path))
-    kept = template.find_resources("AWS::S3::Bucket", {"DeletionPolicy": "RetainExceptOnCreate"})
-    assert len(kept) == 1
-    cleaned = template.find_resources("Custom::Cleanup", {"Properties": {"Bucket": Match.any_value()}})
-    emptied = {each["Properties"]["Bucket"]["Ref"] for each in cleaned.values()}
+def test_kept_data_are_never_emptied_also_when_that_is_decided_later(templates: Templates) -> None:
+    before, after = (templates.resources(with_data(keep=keep)) for keep in (False, True))
+    cleaned = of_type(after, "Custom::Cleanup")
+    assert set(of_type(before, "Custom::Cleanup")) == set(cleaned)  # a deleted cleanup would empty its bucket
+    emptied = {each["Bucket"]["Ref"] for each in cleaned.values() if "Bucket" in each}
     assert len(emptied) == 2
-    assert not emptied & set(kept)
+    assert not emptied & {name for name, each in after.items() if each.get("DeletionPolicy") == "RetainExceptOnCreate"}
 
 
-def test_deciding_later_to_keep_data_deletes_no_cleanup_and_so_empties_nothing(
-    synthesise: Synthesise, tmp_path: Path
-) -> None:
-    before, after = (
-        Template.from_stack(synthesise(with_data(keep=keep), tmp_path / str(keep))) for keep in (False, True)
-    )
-    assert set(before.find_resources("Custom::Cleanup")) == set(after.find_resources("Custom::Cleanup"))
-
-
-def test_a_limit_of_what_a_run_may_cost_changes_an_output_alone(synthesise: Synthesise, tmp_path: Path) -> None:
-    spec = topology.load("demo", SHIPPED)
-    limited = spec.model_copy(update={"max_dollars": 20.0})
-    before, after = (Template.from_stack(synthesise(each, tmp_path / each.name)).to_json() for each in (spec, limited))
+def test_a_limit_of_what_a_run_may_cost_changes_an_output_alone(templates: Templates) -> None:
+    before, after = templates(DEMO), templates(DEMO.model_copy(update={"max_dollars": 20.0}))
     assert after == {**before, "Outputs": {**before["Outputs"], topology.OUTPUT_MAX_DOLLARS: {"Value": "20.0"}}}
 
 
-def test_a_bucket_that_was_given_is_used_and_nothing_of_it_is_changed(synthesise: Synthesise, tmp_path: Path) -> None:
-    found = Template.from_stack(synthesise(with_data(bucket="my-reviews"), tmp_path)).to_json()
+def test_a_bucket_that_was_given_is_used_and_nothing_of_it_is_changed(templates: Templates) -> None:
+    found = templates(with_data(bucket="my-reviews"))
     resources = found["Resources"]
     assert found["Outputs"][topology.OUTPUT_DATA_BUCKET] == {"Value": "my-reviews"}
     assert len(of_type(resources, "AWS::S3::Bucket")) == 2
@@ -117,8 +97,8 @@ def test_a_bucket_that_was_given_is_used_and_nothing_of_it_is_changed(synthesise
     assert not speaking & {name for name in resources if name.startswith("Cleanup")}
 
 
-def test_in_a_bucket_that_was_given_nodes_reach_only_what_is_theirs(synthesise: Synthesise, tmp_path: Path) -> None:
-    resources = Template.from_stack(synthesise(with_data(bucket="my-reviews"), tmp_path)).to_json()["Resources"]
+def test_in_a_bucket_that_was_given_nodes_reach_only_what_is_theirs(templates: Templates) -> None:
+    resources = templates.resources(with_data(bucket="my-reviews"))
     reached = {
         (part, place["Fn::Join"][1][-1].partition(":s3:::my-reviews")[2])
         for part in ("Preprocessing", "Training")
@@ -141,14 +121,13 @@ def test_in_a_bucket_that_was_given_nodes_reach_only_what_is_theirs(synthesise: 
     }
 
 
-def test_tags_of_a_topology_are_on_everything(synthesise: Synthesise, tmp_path: Path) -> None:
-    spec = topology.load("demo", SHIPPED).model_copy(update={"tags": {"project": "reviews"}})
-    resources = Template.from_stack(synthesise(spec, tmp_path)).to_json()["Resources"]
+def test_tags_of_a_topology_are_on_everything(templates: Templates) -> None:
+    resources = templates.resources(DEMO.model_copy(update={"tags": {"project": "reviews"}}))
     assert invariants.untagged(resources, {"project": "reviews", topology.TAG_OWNER: "ada"}) == []
 
 
 def with_data(**fields: object) -> topology.Topology:
-    return topology.load("demo", SHIPPED).model_copy(update={"data": parts.DataSpec.model_validate(fields)})
+    return DEMO.model_copy(update={"data": parts.DataSpec.model_validate(fields)})
 
 
 def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthesise, tmp_path: Path) -> None:
@@ -166,7 +145,7 @@ def test_retired_types_play_on_the_emulator(synthesise: Synthesise, tmp_path: Pa
 
 
 def test_types_of_today_deploy_to_aws(synthesise: Synthesise, tmp_path: Path) -> None:
-    assert not errors(synthesise(topology.load("demo", SHIPPED), tmp_path, emulated=False))
+    assert not errors(synthesise(DEMO, tmp_path, emulated=False))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +158,7 @@ def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis
     for name in ("bootstrap/nodes/gpu/boot.sh", *({"build/wheels/gpu.zip"} if inputs else ())):
         (bare / name).parent.mkdir(parents=True)
         (bare / name).write_text(name)
-    spec = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None, "inputs": inputs})
+    spec = DEMO.model_copy(update={"preprocessing": None, "inputs": inputs})
     stack = synthesise(spec, tmp_path / "out", repository=bare)
     assert errors(stack) == {
         f"build/wheels/{archive}.zip is missing; run `{command}` in a checkout of Shoal, and deploy from there."
@@ -187,7 +166,7 @@ def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis
 
 
 def test_a_topology_misses_only_what_its_own_nodes_install(tmp_path: Path) -> None:
-    both = topology.load("demo", SHIPPED)
+    both = DEMO
     reads = both.model_copy(update={"preprocessing": None, "inputs": ("s3://theirs",)})
     assert [path.name for path in libraries.missing(both, tmp_path)] == ["emr-x86_64.zip", "gpu.zip"]
     assert [path.name for path in libraries.missing(reads, tmp_path)] == ["gpu-inputs.zip"]
@@ -198,14 +177,14 @@ def test_a_topology_misses_only_what_its_own_nodes_install(tmp_path: Path) -> No
     assert libraries.of_gpu_nodes(topology.load("embeddings-4x1gpu-2readers", SHIPPED)).name == "gpu-inputs.zip"
 
 
-def test_a_node_that_preprocesses_has_the_jobs_and_reads_the_raw_bucket(synthesise: Synthesise, tmp_path: Path) -> None:
+def test_a_node_that_preprocesses_has_the_jobs_and_reads_the_raw_bucket(templates: Templates, tmp_path: Path) -> None:
     def raw_keys(name: str) -> list[Any]:
-        resources = Template.from_stack(synthesise(topology.load(name, SHIPPED), tmp_path / name)).to_json()
-        _, policy = invariants.the(resources["Resources"], "AWS::IAM::Policy", "TrainingNodeRole")
+        resources = templates.resources(bounded(topology.load(name, SHIPPED)), deployment=name)
+        _, policy = the(resources, "AWS::IAM::Policy", "TrainingNodeRole")
         return [each for each in policy["PolicyDocument"]["Statement"] if "BucketsRaw" in str(each["Resource"])]
 
     allowed = raw_keys("one-node")
-    assert {action for each in allowed for action in invariants.as_list(each["Action"])} == {
+    assert {action for each in allowed for action in as_list(each["Action"])} == {
         "s3:GetObject",
         "s3:ListBucket",
     }

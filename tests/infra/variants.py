@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from infra import topology
+from infra import policies, topology
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -55,18 +55,30 @@ DEPLOYED = (
 )
 """Of the shipped topologies those that tests/test_matrix.py deploys. Each other has the types of resources of one of
 these, with the same properties."""
+
+
+def of(**fields: object) -> topology.Topology:
+    """A topology with these fields."""
+    return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
+
+
 INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
 TOPOLOGIES = [
     # All shipped ones, of which none has inputs, one that has some, and one with every option.
     *(topology.load(name, SHIPPED) for name in topology.names(SHIPPED)),
     topology.load("demo", SHIPPED).model_copy(update=INPUTS),
-    topology.Topology.model_validate({"name": "with-all", "description": "x", **ALL}),
+    of(name="with-all", **ALL),
 ]
 IN_OTHER_NETWORKS = [
     # Every option in a network that is given, and with a shell but no NAT, and a data bucket that is given.
-    topology.Topology.model_validate({"name": name, "description": "x", **ALL, **others})
+    of(name=name, **{**ALL, **others})
     for name, others in (
         ("in-network", {"network": {"vpc": "vpc-0a1b2c3d4e5f60718", "subnet": "subnet-0a1b2c3d4e5f60718"}}),
         ("without-nat", {"network": {"shell": True}, "data": {"bucket": "my-reviews"}}),
     )
 ]
+
+
+def bounded(spec: topology.Topology) -> topology.Topology:
+    """The topology with the permissions boundary that comes with Shoal."""
+    return spec.model_copy(update={"permissions_boundary": f"arn:aws:iam::111122223333:policy/{policies.BOUNDARY}"})
