@@ -4,17 +4,16 @@ from typing import Any
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.progress import Bars
-from bootstrap.training.forecast import forecast_by, forecast_run
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
+from bootstrap.training.predicting import predict_run
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import StreamSource
 from bootstrap.training.train import train
 from corpus.stream.stream_settings import StreamSettings
-from experiments.forecast.rates import Rates
 from trainer.config import TrainConfig
 
 
@@ -23,18 +22,14 @@ def train_on(
     config: TrainConfig,
     learnt: str | StreamSettings,
     bars: Bars,
-    rates: Rates | None = None,
     wishes: Wishes = DEFAULT,
 ) -> dict[str, Any]:
     """Train on a deployment's nodes, on the dataset at an address or on text."""
     source = DatasetSource(learnt) if isinstance(learnt, str) else StreamSource(learnt, readers=learnt.readers)
-    return train(source, config, OnDeployment(deployment, wishes), bars, forecast=forecast_by(rates, bars))
+    return train(source, config, OnDeployment(deployment, wishes), bars)
 
 
-def forecast_on(
-    deployment: Deployment, config: TrainConfig, prepared: Prepared, bars: Bars, rates: Rates | None = None
-) -> dict[str, Any] | None:
+def predicted_on(deployment: Deployment, config: TrainConfig, prepared: Prepared, bars: Bars) -> dict[str, Any] | None:
     """What is expected of a training there."""
-    place = OnDeployment(deployment)
     launch = NodeLaunch(deployment, f"{deployment.name}.20260102T030405-0a1b")
-    return forecast_run(place, DeploymentRun(launch, prepared, config), rates=rates, bars=bars)
+    return predict_run(OnDeployment(deployment), DeploymentRun(launch, prepared, config), bars)

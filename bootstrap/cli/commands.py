@@ -30,7 +30,6 @@ COMMANDS = (
     "embed",
     "attach",
     "stop",
-    "calibrate",
     "predict",
     "export",
     "evaluate",

@@ -95,13 +95,6 @@ Examples:
 )
 @option("--arms", several=True, metavar="ARM", help="the names of the arms to run (default: all)")
 @option(
-    "--rates",
-    several=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="with --local: outputs of `shoal calibrate`, by which --dry-run predicts",
-)
-@option(
     "--max-price",
     type=click.FloatRange(min=0),
     metavar="DOLLARS",
@@ -164,8 +157,6 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
         raise UsageError("choose where it runs: shoal experiment run with either --local or --deployment NAME...")
     if asked["region"] is not None and not deployments:
         raise UsageError("--region goes with --deployment")
-    if asked["rates"] and not (local and dry_run):
-        raise UsageError("--rates goes with --local and --dry-run")
     kind = found.experiment.kind
     if kind in _READ:
         if asked["data"] is not None or not asked["inputs"]:
@@ -174,8 +165,6 @@ def _require_options(found: "ExperimentFile", asked: dict[str, Any], *, dry_run:
         raise UsageError(
             f"'{found.name}' compares trainings; give --data, a dataset made by `shoal preprocess`, and no --input"
         )
-    if kind == "words" and asked["rates"]:
-        raise UsageError("--rates goes with models that classify texts")
     if kind != "words" and asked["similarity"]:
         raise UsageError("--similarity goes with word embeddings")
 
@@ -191,7 +180,7 @@ def _maker(found: "ExperimentFile", asked: dict[str, Any], output: Path) -> "Run
         if asked["local"]:
             return preprocessings.LocalPreprocessings(inputs, output)
         return preprocessings.DeployedPreprocessings(_deployments(found, asked), inputs, output)
-    where = Here(asked["rates"]) if asked["local"] else _deployments(found, asked)
+    where = Here() if asked["local"] else _deployments(found, asked)
     if found.experiment.kind == "words":
         source = trainings.text_of(found.experiment, inputs, output)
         return trainings.Trainings(found.experiment, where, source, similarity=asked["similarity"])

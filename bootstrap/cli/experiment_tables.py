@@ -1,6 +1,7 @@
 """Tables of experiments for a person, and the same for a program: runs before they are made, and what they found."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import dollars
@@ -12,7 +13,6 @@ from trainer.options.embedding_options import PIP_COSINE, SIMILARITY
 
 if TYPE_CHECKING:
     from bootstrap.experiments.running import RunningPlan
-    from experiments.forecast.estimate import Estimate
     from experiments.plans.planned import PlannedRun
     from experiments.plans.prices import RunPrice
     from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
@@ -26,7 +26,13 @@ def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPric
     yield f"{plan.file.name}: {plan.file.experiment.about}"
     yield ""
     rows = [
-        (run.arm.name, str(run.repeat), _minutes(price.seconds), _dollars(price.dollars), price.basis)
+        (
+            run.arm.name,
+            str(run.repeat),
+            price.seconds.time() if price.seconds else "-",
+            price.dollars.dollars() if price.dollars else "-",
+            price.basis,
+        )
         for run, price in prices
     ]
     if retired := {run.arm.name: price.retired for run, price in prices if price.retired}:
@@ -34,11 +40,11 @@ def dry_lines(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPric
         yield from (f"  {name}: {', '.join(types)}" for name, types in retired.items())
         yield ""
     if rows:
-        yield table(rows, ("arm", "repeat", "minutes", "dollars", "by"), right=(1, 2, 3), ruled=True)
+        yield table(rows, ("arm", "repeat", "time", "cost", "by"), right=(1, 2, 3), ruled=True)
         yield ""
     costs, unknown = [price for _, price in prices], sum(price.dollars is None for _, price in prices)
     and_more = f", and {plural(unknown, 'run')} whose price cannot be told" if unknown else ""
-    yield f"All: {_dollars(total_dollars(costs)) or '0.00'} dollars{and_more}. Runs in {plan.output}."
+    yield f"All: {total_dollars(costs).dollars()}{and_more}. Runs in {plan.output}."
     if done := len(plan.runs) - len(prices):
         yield f"{plural(done, 'run')} of {len(plan.runs)} finished before."
     for arm, why in plan.left_out:
@@ -55,14 +61,14 @@ def dry_content(plan: "RunningPlan", prices: Sequence[tuple["PlannedRun", "RunPr
                 "arm": run.arm.name,
                 "repeat": run.repeat,
                 "folder": str(run.folder),
-                "seconds": price.seconds._asdict() if price.seconds else None,
-                "dollars": price.dollars._asdict() if price.dollars else None,
+                "seconds": price.seconds and asdict(price.seconds),
+                "dollars": price.dollars and asdict(price.dollars),
                 "basis": price.basis,
                 "retired": list(price.retired),
             }
             for run, price in prices
         ],
-        "dollars": total_dollars([price for _, price in prices])._asdict(),
+        "dollars": asdict(total_dollars([price for _, price in prices])),
         "finished": len(plan.runs) - len(prices),
         "left_out": {arm.name: why for arm, why in plan.left_out},
     }
@@ -177,16 +183,3 @@ def _digits(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "" if value is None else percent(value)
-
-
-def _minutes(seconds: "Estimate | None") -> str:
-    return _range(seconds.times(1 / 60), ",.1f") if seconds else "-"
-
-
-def _dollars(amount: "Estimate | None") -> str:
-    return _range(amount, ",.2f") if amount else "-"
-
-
-def _range(amount: "Estimate", form: str) -> str:
-    middle = f"{amount.middle:{form}}"
-    return middle if amount.low == amount.high else f"{middle} ({amount.low:{form}} to {amount.high:{form}})"

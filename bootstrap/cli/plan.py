@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli import plan_words, plan_work
-from bootstrap.cli.command import Converted, command, complete_topology, option, typed_options
+from bootstrap.cli.command import Converted, command, complete_topology, option
 from bootstrap.cli.figures import read_size
-from bootstrap.cli.input_options import NOTES, READING
-from bootstrap.cli.like import like_options
 from bootstrap.cli.output import json_option, show, table
 from bootstrap.cli.target import check_name
 from common.errors import UsageError
@@ -23,33 +21,30 @@ if TYPE_CHECKING:
     import boto3
 
     from bootstrap.lifecycle.plan import DeploymentPlan
+    from experiments.forecast import Prediction, Rates, Work
     from infra.rules import Finding
 
-_DATA, _CHOICE, _HERE = "The work", "The choice", "This machine"
+_WORK = "The work"
+_REGION = "us-east-1"
+"""Whose machines are compared with topologies."""
 
 
 @command(
     short_help="report what a topology costs and what would keep it from starting",
     help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
     "do. It creates nothing. Without a topology it lists those of topologies/, a line each. With --rows it predicts "
-    "what training on so many rows takes and costs, and with --raw-bytes also their preprocessing; with --like it "
-    "looks at your reviews for both; with --all it tells which topology to take. With --words it predicts how fast "
-    "word embeddings are learnt in each mode, and from when several GPUs beat one. It says where one "
-    "machine is enough.",
+    "what preprocessing and training take and cost there, stage by stage; with --all on single machines and on every "
+    "topology, so that you can choose.",
     epilog="""\
 \b
 Examples:
   shoal plan starter --hours 3
   shoal plan mixed-g5-g4dn --rows 21300000 --raw-bytes 92.45GB --epochs 10
-  shoal plan starter --like 'reviews/*.json.gz' --epochs 10
-  shoal plan --all --rows 21300000 --epochs 10 --max-price 30 --max-hours 2
-  shoal plan starter --rows 21300000 --rates results/starter-rates
-  shoal plan --local --rows 200000 --epochs 5 --rates results/rates
-  shoal plan embeddings-4x1gpu --words 100000000 --embedding 200
+  shoal plan --all --rows 21300000 --raw-bytes 92.45GB --epochs 10
+  shoal plan starter --rows 21300000 --rates results/model
 
-The exit status is 1 if a deployment would be refused, or nothing fits.
+The exit status is 1 if a deployment would be refused.
 """,
-    notes={READING: f"With --like. {NOTES[READING]}"},
 )
 @click.argument(
     "topologies",
@@ -67,78 +62,33 @@ The exit status is 1 if a deployment would be refused, or nothing fits.
 @option("--offline", is_flag=True, help="do not ask AWS")
 @option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
-@like_options(_DATA)
-@plan_words.word_options
-@option("--rows", group=_DATA, type=click.IntRange(min=1), metavar="N", help="rows of the dataset: distinct texts")
+@option("--rows", group=_WORK, type=click.IntRange(min=1), metavar="N", help="rows of the dataset: distinct texts")
 @option(
     "--raw-bytes",
-    group=_DATA,
+    group=_WORK,
     type=Converted(read_size),
     metavar="SIZE",
     help="of the raw reviews, unpacked, such as 92.45GB; without it the dataset is there already",
 )
 @option(
     "--epochs",
-    group=_DATA,
+    group=_WORK,
     type=click.IntRange(min=1),
     default=10,
     metavar="E",
-    help="passes over the training rows (default: 10, with --words 5)",
-)
-@option(
-    "--global-batch",
-    group=_DATA,
-    type=click.IntRange(min=1),
-    metavar="ROWS",
-    help="rows a step (default: 1024, and with --local 256)",
+    help="passes over the training rows (default: 10)",
 )
 @option(
     "--rates",
-    group=_DATA,
-    several=True,
+    group=_WORK,
     type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="predict the training by the output of `shoal calibrate`, or by trainings with the same model and ranks; "
-    "without it by the catalogue, for an LSTM as the reference's. Of a topology those of this machine tell whether it "
-    "is enough",
+    metavar="RECORD",
+    help="predict the training by the record of a run, its record.jsonl or its output folder, on the same kinds of "
+    "GPUs or on this machine (default: by the catalogue, for an LSTM as the reference's)",
 )
-@option(
-    "--upload-mbit",
-    group=_DATA,
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="MBIT",
-    help="the Mbit/s of your own line, over which the reviews or the dataset are uploaded and the model is fetched "
-    "(default: they are in S3 already)",
-)
-@option("--local", group=_HERE, is_flag=True, help="predict a training on this machine, by --rates")
-@option("--spot", group=_DATA, is_flag=True, help="GPU nodes as spot capacity, with the interruptions to expect")
-@option("--all", "every", group=_CHOICE, is_flag=True, help="compare one machine and all topologies that AWS can start")
-@option(
-    "--measure",
-    group=_CHOICE,
-    is_flag=True,
-    help="with --all, first measure this machine, for half a minute; without it each core of it counts as the one that "
-    "was measured",
-)
-@option(
-    "--max-price",
-    group=_CHOICE,
-    type=click.FloatRange(min=0),
-    metavar="DOLLARS",
-    help="leave out what is expected to cost more",
-)
-@option(
-    "--max-hours",
-    group=_CHOICE,
-    type=click.FloatRange(min=0),
-    metavar="H",
-    help="leave out what is expected to take longer",
-)
+@option("--all", "every", group=_WORK, is_flag=True, help="compare one machine and all topologies that AWS can start")
 @json_option
-@click.pass_context
 def run(
-    ctx: click.Context,
-    /,
     *,
     topologies: tuple[str, ...],
     hours: float | None,
@@ -149,21 +99,10 @@ def run(
     **asked: Any,
 ) -> int:
     """Run `shoal plan`."""
-    typed = typed_options(ctx)
-    plan_words.check_options(asked, list(typed), topologies)
-    if asked["words"] is None:
-        plan_work.check_options(ctx, topologies)
     _require_topologies(topologies, hours=hours, deployment=deployment)
-    work, words = plan_work.read_work(ctx), plan_words.read_work(asked, list(typed))
-    if words and asked["local"]:
-        return words.show_here(asked["ranks"], as_json=as_json)
-    if work and asked["local"]:
-        return plan_work.show_here(work, as_json=as_json)
-    if work and asked["every"]:
-        limits = {"most_dollars": asked["max_price"], "most_hours": asked["max_hours"]}
-        return plan_work.show_choice(work, limits, measure=asked["measure"], as_json=as_json)
+    work, measured = _read_work(topologies, **asked)
     if not topologies:
-        return _list_topologies(as_json=as_json)
+        return _list_choices(work, measured, as_json=as_json) if work else _list_topologies(as_json=as_json)
     from bootstrap.lifecycle import plan
     from infra import caller, topology
 
@@ -180,23 +119,105 @@ def run(
                 endpoint=os.environ.get("AWS_ENDPOINT_URL"),
             )
         )
-    texts, contents = ["\n".join(work.lines())] if work and work.extent else [], []
+    texts, contents = [], []
     for each in made:
         name = deployment or each.topology.name
         texts.append("\n".join(lines(each, deployment=name)))
         contents.append(content(each, deployment=name))
         if work:
-            from bootstrap.cli import predicted
+            from experiments.choices import predict
 
-            found = work.on(each.topology)
+            found = predict(each.topology, work, measured)
             early = () if offline else _credentials_note(each.topology.region, found.seconds.middle)
-            texts.append("\n".join([*predicted.lines(found), *work.notes(found), *early]))
-            contents[-1]["prediction"] = {**predicted.content(found), **work.compared(each.topology)}
-        if words:
-            texts.append("\n".join(words.lines(each.topology)))
-            contents[-1]["prediction"] = words.content(each.topology)
-    show({"plans": contents, **(work.content() if work else {})}, "\n\n".join(texts), as_json=as_json)
+            texts.append("\n".join([*_prediction_lines(found), *early]))
+            contents[-1]["prediction"] = found.content()
+    show({"plans": contents}, "\n\n".join(texts), as_json=as_json)
     return int(any(each.refused for each in made))
+
+
+def _read_work(
+    topologies: Sequence[str],
+    *,
+    rows: int | None,
+    raw_bytes: float | None,
+    epochs: int,
+    rates: Path | None,
+    every: bool,
+) -> "tuple[Work | None, Rates | None]":
+    """The work to predict, and the rates of the run to predict it by. Raises UsageError for options that do not go
+    together, and ExperimentError for a run that cannot be read."""
+    if rows is None and (every or raw_bytes is not None or rates is not None):
+        raise UsageError("--all, --raw-bytes and --rates go with the work to predict; give its --rows")
+    if every if topologies else rows is not None and not every:
+        raise UsageError("--rows goes with topologies, or with --all and no topology; give one of them")
+    if rows is None:
+        return None, None
+    from experiments.forecast import Work, read_rates
+
+    return Work(rows=rows, epochs=epochs, raw_bytes=raw_bytes), read_rates(rates) if rates else None
+
+
+def _prediction_lines(found: "Prediction") -> Iterator[str]:
+    """The stages of a prediction, line by line."""
+    rows = [
+        (each.name, each.seconds.time() if each.seconds.high else "", each.dollars.dollars(), each.basis)
+        for each in found.stages
+    ]
+    if found.by_use:
+        rows.append(("the share, by use", "", f"${found.by_use:,.2f}", "the price list"))
+    rows.append(("all", found.seconds.time(), found.dollars.dollars(), ""))
+    yield table(rows, ("stage", "time", "cost", "by"), right=(1, 2), ruled=True)
+    yield ""
+    yield "Each with the range in which it is expected, of a training by " + (
+        "an LSTM like the reference's." if found.model == "lstm" else f"--model {found.model}."
+    )
+    if found.unknown:
+        yield f"The dollars are without {', '.join(found.unknown)}, whose prices are not known."
+
+
+def _list_choices(work: "Work", measured: "Rates | None", *, as_json: bool) -> int:
+    """Print what the work takes and costs on single machines, and on the topologies that can do it."""
+    from bootstrap.lifecycle.plan import retired
+    from common.errors import ExperimentError
+    from experiments.choices import machines, predict
+    from infra import topology
+
+    alone, clusters = machines(work, _REGION, measured), []
+    for name in topology.names(cdk.TOPOLOGIES):
+        chosen = topology.load(name, cdk.TOPOLOGIES)
+        if chosen.training and not retired(chosen):
+            with suppress(ExperimentError):  # it lacks nodes for the work, or the GPUs of the run
+                clusters.append(predict(chosen, work, measured))
+    clusters.sort(key=lambda each: (each.dollars.middle, each.seconds.middle))
+    priced = [each for each in (*alone, *clusters) if each.dollars.high]
+    marks = {
+        "cheapest": min(priced, key=lambda each: each.dollars.middle),
+        "fastest": min(priced, key=lambda each: each.seconds.middle),
+    }
+
+    def listed(found: "Sequence[Prediction]") -> list[dict[str, Any]]:
+        return [{**each.content(), **{mark: each is best for mark, best in marks.items()}} for each in found]
+
+    rows = [
+        (
+            each.name,
+            each.model,
+            each.dollars.dollars() + (" or more" if each.unknown else ""),
+            each.seconds.time(),
+            ", ".join(mark for mark, best in marks.items() if each is best),
+        )
+        for each in (*alone, *clusters)
+    ]
+    heads = ("machine or topology", "model", "cost", "time", "")
+    text = [
+        table(rows, heads, right=(2, 3), ruled=True),
+        "",
+        f"Single machines come first: this one, and those of EC2 in {_REGION} that are cheapest, or dearer and faster "
+        "by a quarter.",
+        "No run on AWS has checked these figures; `shoal plan NAME` with the same options says what each follows from.",
+    ]
+    show({"machines": listed(alone), "topologies": listed(clusters)}, "\n".join(text), as_json=as_json)
+    return 0
 
 
 def _require_topologies(topologies: Sequence[str], *, hours: float | None, deployment: str | None) -> None:

@@ -92,10 +92,7 @@ def _sample(address: str, settings: StreamSettings) -> dict[str, Any]:
 
 
 def _nodes(place: "Place") -> dict[str, Any]:
-    from experiments.forecast.estimate import Estimate
-
     nodes = place.nodes(readers=True)
     if not nodes:
         return {}
-    hourly = place.dollars(Estimate.exact(3600), nodes)
-    return {"nodes": [node.instance_type for node in nodes], "dollars_an_hour": hourly and hourly.middle}
+    return {"nodes": [node.instance_type for node in nodes], "dollars_an_hour": place.hourly(nodes)}

@@ -85,16 +85,6 @@ Examples:
 @launch_options
 @local_ranks_option
 @option(
-    "--rates",
-    group="Where",
-    several=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    advanced=True,
-    help="predict how long it takes by the output of `shoal calibrate`, and show it beside what it took (default with "
-    "--deployment: by the catalogue, where the model is an LSTM)",
-)
-@option(
     "--data",
     group="Data",
     metavar="DATASET",
@@ -116,7 +106,6 @@ def run(
     wishes: dict[str, Any],
     nodes: int | None,
     data: str | None,
-    rates: tuple[Path, ...],
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -132,7 +121,7 @@ def run(
         return 0
     place = place_of(target, nodes, wishes)
     with scale_suggested(ctx.obj):
-        result = run_training(ctx, source, config, place, rates)
+        result = run_training(ctx, source, config, place)
     summary(result, rows(result, config.output), as_json=as_json)
     return exit_status(result)
 

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from bootstrap.cli.figures import dollars
+from bootstrap.cli.figures import dollars, duration
 from bootstrap.cli.output import percent
 from bootstrap.training.profile import phase_shares
+from experiments.estimate import Estimate
 
 
 def node_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
@@ -16,26 +17,24 @@ def node_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def predicted_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the command was predicted to take, and what it took; of a deployment also each of its stages. Where AWS was
-    emulated only the former: the prediction is of AWS's machines."""
+    """What the command was predicted to take and cost, and what it took, by stage. Where AWS was emulated only the
+    former: the prediction is of AWS's machines."""
     if "launch" not in result:
         return []
-    launch = result["launch"]
-    predicted = launch["predicted"]
+    launch, predicted = result["launch"], result["launch"]["predicted"]
+    seconds = Estimate(**predicted["seconds"])
+    cost = f", {Estimate(**predicted['dollars']).dollars()}" if predicted["dollars"] else ""
     if launch.get("emulated"):
-        parts = [(f"  {each['name']}", seconds_range(each["seconds"])) for each in predicted.get("stages", ())]
-        return [("predicted, on AWS", seconds_range(predicted["seconds"])), *parts]
-    off = launch["seconds"] / predicted["seconds"]["middle"] - 1
-    whole = f"{seconds_range(predicted['seconds'])}; it took {launch['seconds']:.1f} s ({off:+.0%})"
-    stages = [
-        (
-            f"  {stage['name']}",
-            f"{seconds_range(stage['seconds'])}{_dollars(stage['dollars'])}; it took {took['seconds']:.1f} s"
-            f"{_dollars(took['dollars'])}",
-        )
-        for stage, took in zip(predicted.get("stages", ()), launch.get("stages", ()), strict=True)
+        return [("predicted, on AWS", f"{seconds.time()}{cost}")]
+    off = launch["seconds"] / seconds.middle - 1
+    took = {stage["name"]: stage["seconds"] for stage in launch["stages"]}
+    return [
+        ("predicted", f"{seconds.time()}{cost}; it took {duration(launch['seconds'])} ({off:+.0%})"),
+        *(
+            (f"  {name}", f"{duration(expected)}; it took {duration(took[name])}")
+            for name, expected in predicted["stages"].items()
+        ),
     ]
-    return [("predicted", whole), *stages]
 
 
 def cost_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
@@ -50,11 +49,6 @@ def cost_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
 def refused_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The objects of a deployment's run that were not fetched."""
     return [("not fetched", sentence) for sentence in result.get("refused", ())]
-
-
-def seconds_range(estimate: dict[str, float]) -> str:
-    """A time with its range."""
-    return f"{estimate['middle']:.1f} s ({estimate['low']:.1f} to {estimate['high']:.1f})"
 
 
 def profile_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
@@ -102,13 +96,6 @@ def _kinds(name: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
     texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
     return [(name, "; ".join(texts))] if texts else []
-
-
-def _dollars(amount: "dict[str, float] | float | None") -> str:
-    """An amount behind a time; empty where no price is known."""
-    if isinstance(amount, dict):
-        return f", {dollars(amount['middle'])}"
-    return "" if amount is None else f", {dollars(amount)}"
 
 
 def _any_slowed(shares: dict[str, dict[str, float]]) -> bool:

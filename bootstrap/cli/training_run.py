@@ -1,7 +1,7 @@
-"""What `shoal train`, `shoal embed` and `shoal calibrate` have in common: the configuration, the place, and the run."""
+"""What `shoal train` and `shoal embed` have in common: the configuration, the place, and the run."""
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -79,18 +79,12 @@ def place_of(
     return place_on(deployment, wanted, managed=managed)
 
 
-def run_training(
-    ctx: click.Context, source: "Source", config: TrainConfig, place: "Place", rates: Sequence[Path] = ()
-) -> dict[str, Any]:
-    """Train, with a forecast by the runs in the folders `rates`; returns the summary, as `bootstrap.training.train`."""
-    from bootstrap.training.forecast import forecast_by
+def run_training(ctx: click.Context, source: "Source", config: TrainConfig, place: "Place") -> dict[str, Any]:
+    """Train; returns the summary, as `bootstrap.training.train`."""
     from bootstrap.training.train import train
-    from experiments.forecast.rates import read_rates
 
-    known = read_rates(rates) if rates else None
     with sole_writer(config.output), Bars(unit="row") as bars:
-        forecast = forecast_by(known, bars)
-        return train(source, config, place, bars, forecast=forecast, given=given_words(ctx))
+        return train(source, config, place, bars, given=given_words(ctx))
 
 
 def detached_rows(result: dict[str, Any]) -> list[tuple[str, str]]:

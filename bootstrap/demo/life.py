@@ -28,7 +28,6 @@ from bootstrap.prediction.texts import held_out
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.training.forecast import forecast_by
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.train import train
@@ -211,7 +210,7 @@ def _preprocess_and_train(
         config.output.mkdir()
         (config.output / _MARK).touch()
         place = OnDeployment(deployment)
-        result.summary = train(DatasetSource(merged.dataset), config, place, bars, forecast=forecast_by(None, bars))
+        result.summary = train(DatasetSource(merged.dataset), config, place, bars)
     return _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), DEFAULT), len(_SENTENCES)))
 
 

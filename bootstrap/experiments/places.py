@@ -1,25 +1,18 @@
 """Where the runs of an experiment are made: which arms can run there, and what a run takes and costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
-from bootstrap.progress import Bars
-from bootstrap.training.forecast import forecast_by, forecast_here
 from bootstrap.training.places.place import Place
 from bootstrap.training.places.this_machine import ThisMachine
-from bootstrap.training.sources.source import Source
-from bootstrap.training.train import Forecast
 from common.cores import cores
-from common.errors import ExperimentError
-from experiments.forecast.estimate import Estimate
-from experiments.forecast.rates import is_alike, rates_of
+from experiments.estimate import NOTHING, Estimate
 from experiments.plans.parts import Arm
 from experiments.plans.planned import PlannedRun
 from experiments.plans.prices import DatasetSize, RunPrice, cannot_tell, price_asleep, training_price
-from experiments.records.finding import find_runs
-from experiments.records.runs import numbers, read_run
+from experiments.records.runs import numbers
 from infra.topology import Topology, name_of
 from trainer.config import TrainConfig
 from trainer.output.run_files import CHECKPOINT_PATTERN, CHECKPOINTS, LAUNCH, finished_summary, read_json, was_stopped
@@ -30,7 +23,6 @@ if TYPE_CHECKING:
 
 _OFF = 0.1
 """By what share a run's time is expected to differ from those of other repeats."""
-_FREE = Estimate.exact(0.0)
 
 
 class Where(Protocol):
@@ -55,22 +47,16 @@ class Where(Protocol):
         """Whether a run has left a checkpoint to resume from."""
         ...
 
-    def price(self, run: PlannedRun, config: TrainConfig, source: Source, size: DatasetSize | None) -> RunPrice:
+    def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
         """What a training would take and cost; `size`: None where the source is no dataset, or not known here."""
-        ...
-
-    def forecast(self, bars: Bars) -> Forecast | None:
-        """What is said of a run before it begins."""
         ...
 
 
 class Here:
     """This machine."""
 
-    def __init__(self, rates: Sequence[Path] = ()) -> None:
-        """`rates`: folders of runs by which others are predicted. Raises ExperimentError for a folder without runs."""
+    def __init__(self) -> None:
         self.cores: int | None = cores()
-        self._rates = [read_run(folder) for folder in find_runs(rates)] if rates else []
 
     def why_not(self, arm: Arm) -> str:
         """An arm says by `local` how it runs here."""
@@ -89,32 +75,16 @@ class Here:
         """By its checkpoints."""
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
-    def price(self, run: PlannedRun, config: TrainConfig, source: Source, size: DatasetSize | None) -> RunPrice:
-        """By the arm's finished runs, by the rates of ranks that sleep, or by runs that were made before."""
+    def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
+        """By the arm's finished runs, or by the rates of ranks that sleep."""
         assert run.arm.local is not None
         took = [seconds for folder in run.folder.parent.glob("*") if (seconds := _launch_seconds(folder))]
         if took:
             expected = Estimate.about(median(took), _OFF)
-            return RunPrice(seconds=expected, dollars=_FREE, basis="the finished runs of this arm")
-        if size is None:
-            return cannot_tell("no run of this arm has finished", dollars=_FREE)
-        if run.arm.local.sleep:
+            return RunPrice(seconds=expected, dollars=NOTHING, basis="the finished runs of this arm")
+        if run.arm.local.sleep and size is not None:
             return price_asleep(run.arm.local, config, size)
-        ranks = run.arm.local.world_size
-        alike = [each for each in self._rates if is_alike(each, config.plain(), ranks)]
-        if not alike:
-            hint = "shoal calibrate --local with its ranks, model and --threads, and --rates"
-            return cannot_tell(f"no rates of such ranks; {hint}", dollars=_FREE)
-        try:
-            prepared = source.prepare(self.place(run.arm), config, Bars())
-            found = forecast_here(prepared, config, ranks, rates_of(alike))
-        except ExperimentError as error:
-            return cannot_tell(str(error), dollars=_FREE)
-        return RunPrice(seconds=Estimate(**found["seconds"]), dollars=_FREE, basis=found["source"])
-
-    def forecast(self, bars: Bars) -> Forecast | None:  # noqa: ARG002
-        """None: --dry-run tells."""
-        return None
+        return cannot_tell("no run of this arm has finished", dollars=NOTHING)
 
 
 class Deployments:
@@ -157,23 +127,13 @@ class Deployments:
         """By what the run was copied here with."""
         return was_stopped(run.folder)
 
-    def price(
-        self,
-        run: PlannedRun,
-        config: TrainConfig,
-        source: Source,  # noqa: ARG002
-        size: DatasetSize | None,
-    ) -> RunPrice:
+    def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
         """By the price list and what is known of GPUs."""
         if MODELS[config.model].learns == "words":
-            return cannot_tell("shoal plan NAME --words N tells what such a training takes")
+            return cannot_tell("how long word embeddings take is not known")
         if size is None:
             return cannot_tell("the rows of the deployment's newest dataset are not known here; name it by --data")
         return training_price(self.topology(run.arm), config, size)
-
-    def forecast(self, bars: Bars) -> Forecast | None:
-        """By the catalogue."""
-        return forecast_by(None, bars)
 
 
 def _launch_seconds(folder: Path) -> float | None:

@@ -43,7 +43,7 @@ class Trainings:
 
     def price(self, run: PlannedRun) -> RunPrice:
         """What a run takes and costs."""
-        return self.where.price(run, self._config(run, resume=False), self._source, self._size)
+        return self.where.price(run, self._config(run, resume=False), self._size)
 
     def is_finished(self, run: PlannedRun) -> bool:
         """Whether the run has come to its end before."""
@@ -57,7 +57,7 @@ class Trainings:
     def make(self, run: PlannedRun, bars: Bars) -> str | None:
         """Make the run; returns the name of the signal that stopped it."""
         config = self._config(run, resume=self.where.can_resume(run))
-        summary = train(self._source, config, self.where.place(run.arm), bars, forecast=self.where.forecast(bars))
+        summary = train(self._source, config, self.where.place(run.arm), bars)
         return str(summary.get("stopped_by", "SIGINT")) if summary["stopped"] else None
 
     def _config(self, run: PlannedRun, *, resume: bool) -> TrainConfig:

@@ -28,7 +28,7 @@ from bootstrap.progress import note
 from common.display import printable
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, put, read_from, read_text
-from experiments.forecast.preprocessing import REFERENCE, WHOLE_TEXTS, Workers, predict_preprocessing
+from experiments.forecast import cluster_seconds
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 
@@ -76,11 +76,8 @@ class EmrCluster:
         """About how long preprocessing so many bytes, uncompressed, to ragged or to fixed rows takes."""
         groups = self._groups()
         primary = next(group["InstanceType"] for group in groups if group["InstanceGroupType"] == "MASTER")
-        nodes = [
-            Workers(instance_type=group["InstanceType"], count=group["RequestedInstanceCount"])
-            for group in _working(groups)
-        ]
-        return 60 * predict_preprocessing(primary, nodes, plain_bytes / 1e9, WHOLE_TEXTS if ragged else REFERENCE).all
+        nodes = [(group["InstanceType"], group["RequestedInstanceCount"]) for group in _working(groups)]
+        return cluster_seconds(primary, nodes, plain_bytes, fixed_rows=not ragged).middle
 
     def _groups(self) -> "list[InstanceGroupTypeDef]":
         return self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]

@@ -1,7 +1,7 @@
 """A training, from a source to its results, wherever it happens."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,14 +9,12 @@ from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Place, Run
+from bootstrap.training.predicting import predict_run
 from bootstrap.training.saved_options import write_options
 from bootstrap.training.sources.source import Source
 from bootstrap.training.spending import Stages
 from experiments.records.launches import write_launch
 from trainer.config import TrainConfig
-
-Forecast = Callable[[Place, Run], dict[str, Any] | None]
-"""What a run that is prepared is expected to take: `seconds`, and more of it where that is known (forecast.py)."""
 
 
 def train(
@@ -25,15 +23,14 @@ def train(
     place: Place,
     bars: Bars,
     *,
-    forecast: Forecast | None = None,
     given: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Train at a place, with the results in `config.output`; returns the content of summary.json.
 
     Where nodes were paid for, it has besides the `nodes`, the `readers`, the folder of the `run`, its `cost` in dollars
     (None where a price is not known), in `refused` a sentence for each object of that folder that is not fetched, the
-    `inputs` that the nodes read, and what was `read` of them. With a forecast, `launch` says what was `predicted`, and
-    what it took.
+    `inputs` that the nodes read, and what was `read` of them. Where that was known, `launch` says what was `predicted`,
+    and what it took.
 
     `given` are the words of the options of the command, where there is one; with the configuration they make the file
     in the output that repeats the run.
@@ -47,7 +44,7 @@ def train(
     if finished := place.finished_before(config):
         return finished
     run = place.prepare(source, config, bars)
-    predicted = forecast(place, run) if forecast else None
+    predicted = predict_run(place, run, bars)
     write_options(config, run.prepared, given or place.options)
     return carry_out(place, run, bars, predicted)
 

@@ -1,30 +1,36 @@
 """What the runs of an experiment would take and cost, before they are made.
 
-Do not take what cannot be told for nothing: a limit of dollars cannot be kept with it.
+Do not take what is not known for nothing: a limit of dollars cannot be kept with it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from common.errors import ExperimentError
 from corpus.rules import VALIDATION_SHARE
-from experiments.forecast.cluster import ClusterWork, predict_cluster
-from experiments.forecast.estimate import Estimate, total
-from experiments.forecast.gpu_rates import LstmClassifier, lstm_operations
-from experiments.forecast.nodes import nodes_of
-from experiments.forecast.preprocessing import REFERENCE
+from experiments.choices import cost_of_share, running_hourly, setup_hourly
+from experiments.estimate import NOTHING, Estimate, total
+from experiments.forecast import (
+    LOCAL_START,
+    PREPROCESSING,
+    WORD_BYTES,
+    Training,
+    cluster_seconds,
+    lstm_operations,
+    machine_seconds,
+    node_stages,
+    nodes_of,
+    workers_of,
+)
 from experiments.plans.parts import Local
 from infra import catalog
 from infra.topology import Topology, instance_types
-from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
 from trainer.order import steps_per_epoch
 from trainer.registry import MODELS
 
-_AROUND = 10.0
-"""Seconds of a run on this machine in which no rank sleeps: starting processes, measuring rates."""
-_OFF_ASLEEP, _OFF_PREPROCESSING = 0.25, 1.0
+_OFF_ASLEEP = 0.25
 
 
 class DatasetSize(NamedTuple):
@@ -35,99 +41,83 @@ class DatasetSize(NamedTuple):
     words: float = 100.0
     """Of a row, on average."""
 
-    def trained(self, config: TrainConfig) -> int:
+    def learnt(self, config: TrainConfig) -> int:
         """The rows that a training learns from."""
         return config.rows_to_learn(self.train - max(1, int(self.train * VALIDATION_SHARE)))
+
+    def training(self, config: TrainConfig, ranks: int, embedding: int) -> Training:
+        """An LSTM's training on it, with vectors of so many numbers."""
+        rows, batch, words = self.learnt(config), config.batch_for(ranks), min(self.words, config.row_length)
+        return Training(
+            rows=rows,
+            epochs=config.epochs_for(steps_per_epoch(rows, batch)),
+            dataset_bytes=WORD_BYTES * self.words * (self.train + self.test),
+            global_batch=batch,
+            operations=lstm_operations(embedding=embedding, hidden=config.hidden, layers=config.layers, words=words),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunPrice:
-    """What a run would take and cost; None where that cannot be told."""
+    """What a run would take and cost; None where that is not known."""
 
     seconds: Estimate | None = None
     dollars: Estimate | None = None
     basis: str
-    """What it follows from, or why it cannot be told."""
+    """What it follows from, or why it is not known."""
     retired: tuple[str, ...] = ()
     """Types that its topology names and AWS does not start any more."""
 
 
-def cannot_tell(why: str, *, dollars: Estimate | None = None) -> RunPrice:
+def cannot_tell(why: str, *, dollars: Estimate | None = None, retired: tuple[str, ...] = ()) -> RunPrice:
     """The price of a run of which no time is known."""
-    return RunPrice(dollars=dollars, basis=f"cannot tell: {why}")
+    return RunPrice(dollars=dollars, basis=f"cannot tell: {why}", retired=retired)
 
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """A training on a topology's GPUs, from the start of its nodes to their end."""
-    return replace(_training_price(topology, config, size), retired=_retired(topology))
-
-
-def _retired(topology: Topology) -> tuple[str, ...]:
-    return tuple(name for name in instance_types(topology) if catalog.find(name).retired)
-
-
-def _training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
-    if not nodes_of(topology):
-        return cannot_tell(f"{topology.name} has no GPUs")
+    retired = tuple(name for name in instance_types(topology) if catalog.find(name).retired)
+    nodes = nodes_of(topology)
+    if not nodes:
+        return cannot_tell(f"{topology.name} has no GPUs", retired=retired)
     if not MODELS[config.model].has_known_rates:
-        return cannot_tell(f"how fast GPUs train --model {config.model} is not known")
+        return cannot_tell(f"how fast GPUs train --model {config.model} is not known", retired=retired)
     if config.embedding is None:
-        return cannot_tell("the size of the vectors in --embeddings is not known")
-    ranks = sum(node.gpus for node in nodes_of(topology))
-    batch = config.batch_for(ranks)
-    work = ClusterWork(
-        rows=config.rows_to_learn(size.train) + size.test,
-        raw_bytes=None,
-        epochs=config.epochs_for(steps_per_epoch(size.trained(config), batch)),
-        global_batch=batch,
-        costs=REFERENCE,
-        model=LstmClassifier(
-            lstm_operations(
-                embedding=config.embedding,
-                hidden=config.hidden,
-                layers=config.layers,
-                words=min(size.words, config.row_length),
-            )
-        ),
-    )
-    return _on_topology(topology, work)
+        return cannot_tell("the size of the vectors in --embeddings is not known", retired=retired)
+    work = size.training(config, sum(node.gpus for node in nodes), config.embedding)
+    stages = node_stages(nodes, work, shared=topology.share is not None)
+    seconds = total(stage.seconds for stage in stages)
+    share, _ = cost_of_share(topology, work.dataset_bytes)
+    dollars = seconds * running_hourly(topology) / 3600 + Estimate.exact(share)
+    return RunPrice(seconds=seconds, dollars=dollars, basis=stages[-1].basis, retired=retired)
 
 
 def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
     """A preprocessing on a topology's cluster, which is there already."""
-    if topology.preprocessing is None:
+    if (made := topology.preprocessing) is None:
         return cannot_tell(f"{topology.name} has no cluster to preprocess with")
-    return _on_topology(
-        topology, ClusterWork(rows=1, raw_bytes=raw_bytes, epochs=1, costs=REFERENCE), only="preprocess"
-    )
+    seconds = cluster_seconds(made.primary.instance_type, workers_of(made), raw_bytes, fixed_rows=True)
+    return RunPrice(seconds=seconds, dollars=seconds * setup_hourly(topology) / 3600, basis=PREPROCESSING)
 
 
 def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """A training on this machine whose ranks sleep."""
-    rows = size.trained(config)
-    batch = config.batch_for(local.world_size)
-    epochs = config.epochs_for(steps_per_epoch(rows, batch))
+    rows = size.learnt(config)
+    epochs = config.epochs_for(steps_per_epoch(rows, config.batch_for(local.world_size)))
     rate = len(local.sleep) * min(local.sleep) if config.balance == "off" else sum(local.sleep)
-    return RunPrice(
-        seconds=Estimate.about(_AROUND + epochs * rows / rate, _OFF_ASLEEP),
-        dollars=Estimate.exact(0.0),
-        basis="the rates at which its ranks sleep",
-    )
+    seconds = LOCAL_START + Estimate.about(epochs * rows / rate, _OFF_ASLEEP)
+    return RunPrice(seconds=seconds, dollars=NOTHING, basis="the rates at which its ranks sleep")
 
 
 def price_of_cores(workers: int, raw_bytes: float) -> RunPrice:
     """A preprocessing on so many cores of this machine."""
-    seconds = raw_bytes / 1e9 * sum(REFERENCE.cpu.values()) / workers
-    return RunPrice(
-        seconds=Estimate.about(_AROUND + seconds, _OFF_PREPROCESSING),
-        dollars=Estimate.exact(0.0),
-        basis="CPU-seconds measured on another machine",
-    )
+    seconds = LOCAL_START + machine_seconds(raw_bytes, workers, 1.0, fixed_rows=True)
+    return RunPrice(seconds=seconds, dollars=NOTHING, basis=PREPROCESSING)
 
 
 def total_dollars(prices: Sequence[RunPrice]) -> Estimate:
-    """The dollars of all runs whose price can be told."""
-    return total([price.dollars for price in prices if price.dollars is not None])
+    """The dollars of all runs whose price is known."""
+    return total(price.dollars for price in prices if price.dollars is not None)
 
 
 def require_price(prices: Sequence[RunPrice], most: float | None) -> None:
@@ -145,18 +135,3 @@ def require_price(prices: Sequence[RunPrice], most: float | None) -> None:
             f"the runs would cost ${dollars.middle:,.2f}, and up to ${dollars.high:,.2f}, which is more than "
             f"${most:,.2f}; raise --max-price, or run fewer --arms"
         )
-
-
-def _on_topology(topology: Topology, work: ClusterWork, only: str | None = None) -> RunPrice:
-    try:
-        found = predict_cluster(topology, work)
-    except (ExperimentError, TopologyError) as error:
-        return cannot_tell(str(error))
-    stages = [stage for stage in found.stages if only in (None, stage.name)]
-    by_use = Estimate.exact(found.by_use if only is None else 0.0)
-    return RunPrice(
-        seconds=total([stage.seconds for stage in stages]),
-        dollars=total([*(stage.dollars for stage in stages), by_use]),
-        basis=next((stage.basis for stage in stages if stage.name == (only or "train")), ""),
-        retired=_retired(topology),
-    )

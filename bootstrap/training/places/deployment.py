@@ -1,21 +1,16 @@
 """A deployment's GPU nodes as a place: what they can read, the datasets and runs in its bucket, and what they cost."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Self
+from collections.abc import Sequence
 
 from bootstrap.aws import objects
 from bootstrap.aws.account import credentials_warning
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import fleet
-from bootstrap.nodes.fleet import GpuNode
-from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.nodes.scaling_group import scaling_groups
 from bootstrap.progress import Bars
 from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.deployment_run import DeploymentRun
-from bootstrap.training.places.launch import NodeLaunch, queue_path, require_free
+from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.managed_job import is_managed, jobs
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.readers import count_readers
@@ -25,9 +20,7 @@ from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source as FileSource
 from corpus.stream.stream_settings import is_socket
-from experiments.forecast.estimate import Estimate
-from experiments.forecast.nodes import NODES_START
-from experiments.forecast.rates import Node
+from experiments.forecast import NODES_START, Node
 from infra import catalog, cost, topology
 from infra.topology_error import TopologyError
 from trainer.config import TrainConfig
@@ -39,14 +32,9 @@ class OnDeployment(InBucket):
     pause = 1.0
     reads_s3_alone = True
 
-    def __init__(
-        self, deployment: Deployment, wishes: Wishes = DEFAULT, *, held: Sequence[GpuNode] | None = None
-    ) -> None:
-        """`held`: nodes that run already, and go on after a run, which then leaves nothing in the bucket."""
+    def __init__(self, deployment: Deployment, wishes: Wishes = DEFAULT) -> None:
         super().__init__(deployment)
-        self.wishes, self.held_nodes, self.shares = wishes, held, deployment.share is not None
-        self.left: list[s3.S3Path] = []
-        """What runs on held nodes leave in the bucket."""
+        self.wishes, self.shares = wishes, deployment.share is not None
 
     @property
     def readers(self) -> int:
@@ -102,41 +90,34 @@ class OnDeployment(InBucket):
         launch = NodeLaunch(self.deployment, run)
         if config.resume:
             prepared = prepared.resumed(launch.request_before)
-        if self.held_nodes is not None:
-            marks = s3.S3Path(self._bucket, f"{topology.FETCHED_PREFIX}{launch.run}.")
-            self.left += [launch.folder, marks, queue_path(self.deployment)]
-        return DeploymentRun(launch, prepared, config, wishes=self.wishes, held=self.held_nodes)
+        return DeploymentRun(launch, prepared, config, wishes=self.wishes)
 
     def _require_paid(self, nodes: Sequence[Node]) -> None:
         """Raise ShoalError where nothing would be left for a training after its nodes have started."""
         if (most := self.wishes.max_dollars) is None:
             return
-        starts = self.dollars(NODES_START, nodes)
-        if starts is None:
+        if (hourly := self.hourly(nodes)) is None:
             raise ShoalError(
                 f"--max-dollars needs prices, and those of {self.deployment.session.region_name} are not known; "
                 f"`make prices REGION={self.deployment.session.region_name}` makes a list of them"
             )
-        if starts.middle >= most:
+        if (starts := NODES_START.middle / 3600 * hourly) >= most:
             raise ShoalError(
-                f"{self.deployment.limit_of(most)}, but only to start the nodes costs about ${starts.middle:.2f}; give "
-                "a higher --max-dollars"
+                f"{self.deployment.limit_of(most)}, but only to start the nodes costs about ${starts:.2f}; give a "
+                "higher --max-dollars"
             )
 
     def nodes(self, *, readers: bool = False) -> list[Node]:
-        """All of its groups that train, and with `readers` of those that read; none where nodes are held. Raises
-        ShoalError where it has none."""
-        if self.held_nodes is not None:
-            return []
+        """All of its groups that train, and with `readers` of those that read. Raises ShoalError where it has none."""
         groups = scaling_groups(self.deployment, readers=readers)
         found = [(each.node_group, each.instance_type) for each in groups]
         return [Node(kind, group.gpus, group.efa) for group, kind in found for _ in range(group.size)]
 
-    def dollars(self, seconds: Estimate, nodes: Sequence[Node]) -> Estimate | None:
+    def hourly(self, nodes: Sequence[Node]) -> float | None:
         """As `Spending` counts."""
         try:
             prices = catalog.prices(str(self.deployment.session.region_name))
-            return seconds.times(sum(cost.training_node(node.instance_type, prices) for node in nodes) / 3600)
+            return sum(cost.training_node(node.instance_type, prices) for node in nodes)
         except TopologyError:
             return None
 
@@ -149,22 +130,3 @@ class OnDeployment(InBucket):
             "once all nodes have booted they go on without them and end by themselves, but nobody here follows the "
             f"training; renew them, and follow it by: shoal attach {self.name}",
         )
-
-    @contextmanager
-    def held(self, bars: Bars) -> Iterator[Self]:
-        """The next training would take a dataset that is left for the newest one, or resume a run that is left."""
-        require_free(self.deployment)
-        with scaled_up(self.deployment, bars) as nodes:
-            place = type(self)(self.deployment, Wishes(keep=True, alone=True), held=nodes)
-            try:
-                yield place
-            finally:
-                for each in place.left:
-                    objects.remove(self._s3, each)
-
-    def _upload(self, path: Path, bars: Bars) -> str:
-        before = objects.sizes(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX))
-        uploaded = s3.place_of(super()._upload(path, bars))
-        if self.held_nodes is not None and uploaded.key not in before:
-            self.left.append(uploaded)
-        return str(uploaded)

@@ -61,12 +61,9 @@ class DeploymentRun(RunInBucket):
         config: TrainConfig,
         *,
         wishes: Wishes = DEFAULT,
-        held: Sequence[GpuNode] | None = None,
     ) -> None:
-        """`held`: nodes that run already, and go on after it."""
         self.config, self.prepared, self.launch = config, prepared, launch
-        self.survives = held is None
-        self._wishes, self._held, self._deployment = wishes, held, launch.deployment
+        self._wishes, self._deployment = wishes, launch.deployment
         self._s3 = launch.deployment.session.client("s3")
         self._nodes: Sequence[GpuNode] = ()
         self._spending: Spending | None = None
@@ -79,10 +76,6 @@ class DeploymentRun(RunInBucket):
         if not launch.is_claimed:
             self._claim(bars)
         with self._forgotten_after_errors():
-            if self._held is not None:
-                self._nodes = self._held
-                yield
-                return
             self._spending = Spending(region=str(deployment.session.region_name), since=launch.began)
             # Only who has begun a run ends its nodes where something goes wrong. One that has ended may have left them.
             if self._wishes.leave or launch.end() is not None:
@@ -136,11 +129,8 @@ class DeploymentRun(RunInBucket):
     def _claim(self, bars: Bars) -> None:
         """Claim the nodes, and bring them the sets of this machine, which a launch that is found has already."""
         launch, wishes = self.launch, self._wishes
-        if self._held is not None:
-            counts = [len(of_role(self._held, role)) for role in _ROLES]
-        else:
-            groups = fleet.groups(self._deployment, readers=self.prepared.readers > 0)
-            counts = [sum(each.size for each in groups if each.role == role) for role in _ROLES]
+        groups = fleet.groups(self._deployment, readers=self.prepared.readers > 0)
+        counts = [sum(each.size for each in groups if each.role == role) for role in _ROLES]
         if wishes.min_nodes > counts[0]:
             trains = plural(counts[0], "node")
             raise ShoalError(f"--min-nodes is {wishes.min_nodes}, but '{self._deployment.name}' trains on {trains}")
@@ -222,7 +212,7 @@ class DeploymentRun(RunInBucket):
                 "nodes": [vars(node) for node in train],
                 "readers": [vars(node) for node in read_nodes],
                 "run": str(folder),
-                **({"kept": True} if self.launch.request.keep and self._held is None else {}),
+                **({"kept": True} if self.launch.request.keep else {}),
                 **({"inputs": list(self.prepared.inputs)} if self.prepared.inputs else {}),
                 **read,
                 "refused": refused,

@@ -123,14 +123,6 @@ def requested_runs(deployment: Deployment) -> RequestedRuns:
     return RequestedRuns(Bucket(_bucket(deployment), deployment.session.client("s3")), deployment.name)
 
 
-def require_free(deployment: Deployment) -> None:
-    """Raise ShoalError while a run is wanted of a deployment's nodes: two would end each other's nodes. Requests that
-    are over are removed, as the guard ends nodes by them."""
-    wanted = requested_runs(deployment)
-    _require_no_nodes(deployment, wanted.going())
-    wanted.change(wanted.going)
-
-
 def queue_path(deployment: Deployment) -> S3Path:
     """Where the requests to a deployment's nodes are."""
     return S3Path(_bucket(deployment), documents.request_key(deployment.name))

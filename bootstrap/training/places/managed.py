@@ -37,8 +37,7 @@ from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from common.errors import ShoalError
 from common.options import flag
 from corpus.reading import s3
-from experiments.forecast.estimate import Estimate
-from experiments.forecast.rates import Node
+from experiments.forecast import Node
 from experiments.records.summaries import read_summary
 from infra import catalog, topology
 from trainer.config import TrainConfig
@@ -97,10 +96,9 @@ class OnManaged(InBucket):
         gpu = catalog.find(self.settings.ec2_type).gpu
         return [Node(self.settings.ec2_type, gpu.count if gpu else 1, efa=False) for _ in range(self.settings.count)]
 
-    def dollars(self, seconds: Estimate, nodes: object) -> Estimate | None:  # noqa: ARG002
+    def hourly(self, nodes: object) -> float | None:  # noqa: ARG002
         """At SageMaker's price on demand."""
-        hourly = self.settings.hourly(str(self.deployment.session.region_name))
-        return None if hourly is None else seconds.times(hourly / 3600)
+        return self.settings.hourly(str(self.deployment.session.region_name))
 
     def credentials_warning(self, seconds: float) -> str | None:
         """The job needs none of them."""

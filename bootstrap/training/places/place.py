@@ -7,14 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Reach, Source
 from common.errors import TrainingError
-from experiments.forecast.estimate import Estimate
-from experiments.forecast.rates import Node
+from experiments.forecast import Node
 from trainer.config import TrainConfig
 from trainer.output.run_files import MODEL, has_model, require_free_output, was_stopped
 
@@ -91,8 +90,6 @@ class Place(Reach):
     """Of this machine; None where nodes have them."""
     options: Mapping[str, Sequence[str]]
     """The words of the options that name it on a command line."""
-    topology = "--local"
-    """What `shoal plan` calls it."""
     shares: bool = False
     """Whether its nodes share a folder."""
 
@@ -114,26 +111,17 @@ class Place(Reach):
         """A run, as far as it costs nothing. Raises what `Source.prepare` raises, and ShoalError where the place is
         taken."""
 
-    def newest_dataset(self, bars: Bars) -> str | None:  # noqa: ARG002
-        """The address of its newest dataset; None where it has none."""
-        return None
-
     def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
         """The nodes that a run would start: those that train, and with `readers` those that read."""
         return []
 
-    def dollars(self, seconds: Estimate, nodes: Sequence[Node]) -> Estimate | None:  # noqa: ARG002
-        """What so many seconds of these nodes cost on demand; None where a price is not known."""
+    def hourly(self, nodes: Sequence[Node]) -> float | None:  # noqa: ARG002
+        """Dollars an hour of these nodes on demand; None where a price is not known."""
         return None
 
     def credentials_warning(self, seconds: float) -> str | None:  # noqa: ARG002
         """What to tell where the command's credentials end before a run of so many seconds; None where they hold."""
         return None
-
-    @contextmanager
-    def held(self, bars: Bars) -> Iterator[Self]:  # noqa: ARG002
-        """The place, whose nodes run for all runs of the block, and in which these leave nothing."""
-        yield self
 
 
 @contextmanager

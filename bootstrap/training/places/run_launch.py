@@ -39,8 +39,6 @@ class Wishes:
     """Whether a node is replaced that computes much slower than its kind."""
     max_dollars: float | None = None
     """The most that its nodes may cost."""
-    alone: bool = False
-    """Whether it is another launch than one that the same command has begun."""
     detach: bool = False
     """Whether the command ends as soon as the nodes have agreed on the first attempt."""
     leave: bool = False
@@ -266,7 +264,7 @@ class RunLaunch(ABC):
     ) -> Sequence[RunRequest]:
         """The requests with this one; the same where it is among them. Raises ShoalError where another is not over."""
         ends = {each.token: self.wanted.end(each) for each in runs}
-        same = [each for each in runs if wanted.same_work(each) and not wishes.alone]
+        same = [each for each in runs if wanted.same_work(each)]
         if any(_may_be_followed(ends[each.token], anew=anew) for each in same):
             return runs
         going = [each for each in runs if ends[each.token] is None]

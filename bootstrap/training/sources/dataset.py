@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,10 @@ from bootstrap.training.sources.source import Prepared, Reach, Source
 from corpus.dataset import Dataset, open_dataset
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import open_range, size_of
-from corpus.rules import VALIDATION_SHARE
-from experiments.forecast.gpu_rates import GpuModel, LstmClassifier, lstm_operations
-from experiments.forecast.training import TrainingWork
+from experiments.forecast import Training
 from experiments.plans.prices import DatasetSize
 from trainer.config import TrainConfig
 from trainer.embeddings.vectors import vectors_size
-from trainer.options.classifier_options import sgd_batch
-from trainer.order import steps_per_epoch
 
 _READ_AHEAD = 1 << 20
 
@@ -44,7 +41,7 @@ class DatasetSource(Source):
         if self.address is None:
             return None
         with opened_dataset(self.address) as dataset:
-            return DatasetSize(len(dataset.train), len(dataset.test), _row_words(dataset))
+            return _size(dataset)
 
 
 class PreparedDataset(Prepared):
@@ -64,34 +61,12 @@ class PreparedDataset(Prepared):
         """Its address."""
         return {"dataset": self.address}
 
-    def work(self, config: TrainConfig, ranks: int) -> TrainingWork:
+    def work(self, config: TrainConfig, ranks: int) -> Training:
         """By its rows. Raises DataError for one that cannot be used."""
-        size = size_of(self.address)
         with opened_dataset(self.address) as dataset:
-            every, test = len(dataset.train), len(dataset.test)
-            batch = sgd_batch(mean_words(dataset)) if config.batch_follows_texts else config.batch_for(ranks)
-        validation = max(1, int(every * VALIDATION_SHARE))
-        rows = config.rows_to_learn(every - validation)
-        return TrainingWork(
-            rows=rows,
-            validation=validation,
-            test=test,
-            epochs=config.epochs_for(steps_per_epoch(rows, batch)),
-            global_batch=batch,
-            balance=config.balance,
-            checkpoint_minutes=config.checkpoint_minutes,
-            row_bytes=size / (every + test),
-        )
-
-    def model_on_gpus(self, config: TrainConfig) -> GpuModel:
-        """That of its texts. Raises DataError for a dataset that cannot be used."""
-        with opened_dataset(self.address) as dataset:
-            words = min(_row_words(dataset), config.row_length)
-        size = config.embedding
-        if size is None:
-            assert config.embeddings is not None
-            size = vectors_size(config.embeddings)
-        return LstmClassifier(lstm_operations(embedding=size, hidden=config.hidden, layers=config.layers, words=words))
+            size = _size(dataset)
+        embedding = config.embedding or vectors_size(str(config.embeddings))
+        return replace(size.training(config, ranks, embedding), dataset_bytes=float(size_of(self.address)))
 
 
 @contextmanager
@@ -105,14 +80,8 @@ def opened_dataset(address: str) -> Iterator[Dataset]:
             yield dataset
 
 
-def mean_words(dataset: Dataset) -> float:
-    """Words of a row to learn from, on average."""
-    arrays = dataset.train.arrays
-    if dataset.settings.ragged:
-        return len(arrays["tokens"]) / max(1, len(dataset.train))
-    return float(arrays["lengths"][:].mean()) if len(dataset.train) else 0.0
-
-
-def _row_words(dataset: Dataset) -> float:
-    """Words of a row on average, or at most, where the mean would have to be read."""
-    return mean_words(dataset) if dataset.settings.ragged else float(dataset.settings.row_length)
+def _size(dataset: Dataset) -> DatasetSize:
+    """Of a dataset; words of a row on average, or at most, where the mean would have to be read."""
+    train, settings = dataset.train, dataset.settings
+    words = len(train.arrays["tokens"]) / max(1, len(train)) if settings.ragged else float(settings.row_length)
+    return DatasetSize(len(train), len(dataset.test), words)

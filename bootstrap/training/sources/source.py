@@ -15,9 +15,7 @@ from bootstrap.agent.documents import RunRequest
 from bootstrap.progress import Bars
 from corpus.reading.sources import Source as FileSource
 from corpus.stream.progress import Status
-from experiments.forecast.estimate import Estimate
-from experiments.forecast.gpu_rates import GpuModel, LstmClassifier
-from experiments.forecast.training import TrainingWork
+from experiments.forecast import Training
 from experiments.plans.prices import DatasetSize
 from trainer.config import TrainConfig
 
@@ -100,16 +98,8 @@ class Prepared(ABC):
         """The fields of the request to the nodes that say what to learn from."""
 
     @abstractmethod
-    def work(self, config: TrainConfig, ranks: int) -> TrainingWork:
-        """The work of learning from it. Raises ExperimentError where that cannot be told before it was read."""
-
-    def model_on_gpus(self, config: TrainConfig) -> GpuModel:  # noqa: ARG002
-        """By which the catalogue of GPUs tells how long that takes."""
-        return LstmClassifier()
-
-    def lasts(self, config: TrainConfig) -> Estimate | None:  # noqa: ARG002
-        """The seconds that a training was told to last; None: as long as its work takes."""
-        return None
+    def work(self, config: TrainConfig, ranks: int) -> Training:
+        """The work of learning from it. Raises ExperimentError where that is not known before it was read."""
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:  # noqa: ARG002
         """As a run learnt from it that now goes on, `before` returning its request. Raises ShoalError where it learnt

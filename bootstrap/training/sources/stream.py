@@ -16,12 +16,8 @@ from corpus.reading.inputs.finding import files_for_now, find_files
 from corpus.reading.sources import Inputs, digest_of_files
 from corpus.stream.progress import read_status
 from corpus.stream.stream_settings import StreamSettings, differing, read_settings
-from experiments.forecast.estimate import Estimate
-from experiments.forecast.training import TrainingWork
+from experiments.forecast import Training
 from trainer.config import TrainConfig
-
-_FIRST_WORDS = Estimate(5.0, 60.0, 600.0)
-"""Seconds until readers have left the words of which a vocabulary is made; not measured."""
 
 
 class StreamSource(Source):
@@ -90,15 +86,9 @@ class PreparedStream(Prepared):
         """How it is read."""
         return {"stream": self.settings}
 
-    def work(self, config: TrainConfig, ranks: int) -> TrainingWork:  # noqa: ARG002
+    def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
         """Raises ExperimentError."""
         raise ExperimentError(f"nobody has measured how long --model {config.model} takes")
-
-    def lasts(self, config: TrainConfig) -> Estimate | None:
-        """Of an unbounded one --minutes, and the time until the first words."""
-        if config.minutes is None or not self.settings.endless:
-            return None
-        return Estimate.exact(60 * config.minutes).plus(_FIRST_WORDS)
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:
         """With as many readers as before, who share its files."""

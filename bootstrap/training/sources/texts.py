@@ -22,7 +22,7 @@ from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.text_request import TextRequest, describe_left_out
-from experiments.forecast.training import TrainingWork
+from experiments.forecast import Training
 from jobs.preparation import fingerprint, settle
 from trainer.config import TrainConfig
 
@@ -74,7 +74,7 @@ class PreparedTexts(Prepared):
         """The texts, and what stands for them."""
         return {"texts": self._request, "texts_name": dataset_name(self._request)}
 
-    def work(self, config: TrainConfig, ranks: int) -> TrainingWork:  # noqa: ARG002
+    def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
         """Raises ExperimentError."""
         raise ExperimentError("how many texts there are is known when the nodes have read them")
 

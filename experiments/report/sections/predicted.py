@@ -9,7 +9,6 @@ from common.display import printable
 from experiments.report.figures import Column, Figure, Value
 from experiments.report.subjects import Subject
 
-_ALL = "all"
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -19,15 +18,11 @@ class _Range(BaseModel):
     high: Seconds
 
 
-class _Part(BaseModel):
-    name: str = _ALL
-    seconds: _Range
-
-
-class _Predicted(_Part):
+class _Predicted(BaseModel):
     """What is read of `predicted` in launch.json."""
 
-    stages: list[_Part] = []
+    seconds: _Range
+    stages: dict[str, Seconds] = {}
 
 
 class _Took(BaseModel):
@@ -69,12 +64,12 @@ def _rows(launch: Mapping[str, Any]) -> list[list[Value]]:
         found = _Launch.model_validate(launch)
     except ValidationError:
         return []
-    took = {_ALL: found.seconds, **{each.name: each.seconds for each in found.stages}}
-    return [
-        [printable(part.name), wanted.middle, wanted.low, wanted.high, seconds, _off(wanted.middle, seconds)]
-        for part in (*found.predicted.stages, found.predicted)
-        for wanted, seconds in [(part.seconds, took.get(part.name))]
+    took, whole = {each.name: each.seconds for each in found.stages}, found.predicted.seconds
+    stages: list[list[Value]] = [
+        [printable(name), middle, None, None, took.get(name), _off(middle, took.get(name))]
+        for name, middle in found.predicted.stages.items()
     ]
+    return [*stages, ["all", whole.middle, whole.low, whole.high, found.seconds, _off(whole.middle, found.seconds)]]
 
 
 def _off(middle: float, seconds: float | None) -> float | None:

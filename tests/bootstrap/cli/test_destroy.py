@@ -85,14 +85,6 @@ def test_status_shows_what_exists_and_what_it_costs(before: dict[str, set[str]])
     assert ends - created == timedelta(hours=12)
 
 
-def test_a_calibration_tells_its_price_before_it_starts_nodes(before: dict[str, set[str]]) -> None:
-    priced = told("calibrate", "--deployment", NAME, "--dry-run", "--output", "rates")
-    assert not priced["calibrated"]
-    assert [node["gpus"] for node in priced["nodes"]] == [1, 1]
-    assert 0 < priced["dollars"]["low"] < priced["dollars"]["high"] < 5
-    assert all(group["running"] == 0 for group in told("status", NAME)["groups"])
-
-
 def test_an_extension_moves_the_end_and_another_one_moves_it_further(before: dict[str, set[str]]) -> None:
     first = told("extend", NAME, "--hours", "1.5")
     second = told("extend", NAME, "--hours", "2")

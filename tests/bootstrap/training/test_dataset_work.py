@@ -7,7 +7,7 @@ import pytest
 from bootstrap.training.sources.dataset import DatasetSource, PreparedDataset
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
-from experiments.forecast.gpu_rates import LstmClassifier, lstm_operations
+from experiments.forecast import lstm_operations
 from tests.trainer.conftest import VOCABULARY, make_rows
 from trainer.config import TrainConfig, configured
 
@@ -30,9 +30,11 @@ def ragged(tmp_path: Path) -> tuple[str, float]:
 def test_an_lstm_reads_as_many_words_as_the_texts_have_up_to_the_length_of_a_row(ragged: tuple[str, float]) -> None:
     path, words = ragged
     layers = {"embedding": 100, "hidden": 32, "layers": 2}
-    whole, cut = (PreparedDataset(path).model_on_gpus(config(**layers, row_length=length)) for length in (400, 5))
-    assert whole == LstmClassifier(lstm_operations(**layers, words=words))
-    assert cut == LstmClassifier(lstm_operations(**layers, words=5))
+    whole, cut = (
+        PreparedDataset(path).work(config(**layers, row_length=length), ranks=1).operations for length in (400, 5)
+    )
+    assert whole == pytest.approx(lstm_operations(**layers, words=words))
+    assert cut == lstm_operations(**layers, words=5)
     size = DatasetSource(path).size()
     assert size is not None
     assert size.words == pytest.approx(words)

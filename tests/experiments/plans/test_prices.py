@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ExperimentError
-from experiments.forecast.estimate import Estimate
+from experiments.estimate import NOTHING, Estimate
 from experiments.plans.parts import Local
 from experiments.plans.prices import (
     DatasetSize,
@@ -72,7 +72,7 @@ def test_ranks_that_sleep_take_as_long_as_their_rates_say_and_cost_nothing() -> 
     assert shared is not None
     assert equal is not None
     assert equal.middle - shared.middle == pytest.approx(2 * 19_000 * (1 / 1000 - 1 / 1500))
-    assert price_asleep(Local(sleep=(1000.0,)), config(), size).dollars == Estimate.exact(0.0)
+    assert price_asleep(Local(sleep=(1000.0,)), config(), size).dollars == NOTHING
 
 
 def test_runs_that_may_cost_more_than_the_limit_are_refused_as_a_whole() -> None:

@@ -269,10 +269,10 @@ def test_what_a_launch_was_predicted_to_take_stands_beside_what_it_took(tmp_path
     folder = examples.launched(tmp_path / "one", dollars=2.0, seconds=400)
     told = json.loads((folder / "launch.json").read_text())
     wanted = {"low": 90.0, "middle": 150.0, "high": 200.0}
-    predicted = {"seconds": {**wanted, "middle": 500.0}, "stages": [{"name": "train", "seconds": wanted}]}
+    predicted = {"seconds": {**wanted, "middle": 500.0}, "stages": {"train": 150.0}}
     (folder / "launch.json").write_text(json.dumps({**told, "predicted": predicted}))
     rows = page_of(folder).rows
-    assert ["one", "train", "150.0", "90.0", "200.0", "180.0", "+20%"] in rows
+    assert ["one", "train", "150.0", "-", "-", "180.0", "+20%"] in rows
     assert ["one", "all", "500.0", "90.0", "200.0", "400.0", "-20%"] in rows
     (folder / "launch.json").write_text(json.dumps({**told, "predicted": predicted, "emulated": True}))
     assert "Predicted and measured" not in page_of(folder).headings

@@ -1,0 +1,75 @@
+"""A quantity that is estimated: its middle, and the range in which it is expected."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Self
+
+_UNITS = (("seconds", 1.0, 90.0), ("minutes", 60.0, 90.0 * 60.0), ("hours", 3600.0, float("inf")))
+"""Each with its seconds, and the time below which it is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds, dollars, or any other amount that is at least 0. Sums and products have the worst of all ranges, because
+    errors may have one cause."""
+
+    low: float
+    middle: float
+    high: float
+
+    @classmethod
+    def about(cls, middle: float, off: float) -> Self:
+        """An amount that may be off by the factor 1 + `off`, to both sides."""
+        return cls(middle / (1.0 + off), middle, middle * (1.0 + off))
+
+    @classmethod
+    def exact(cls, amount: float) -> Self:
+        """An amount that is known."""
+        return cls(amount, amount, amount)
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        return Estimate(self.low + other.low, self.middle + other.middle, self.high + other.high)
+
+    def __mul__(self, factor: "float | Estimate") -> "Estimate":
+        other = factor if isinstance(factor, Estimate) else Estimate.exact(factor)
+        return Estimate(self.low * other.low, self.middle * other.middle, self.high * other.high)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: "float | Estimate") -> "Estimate":
+        other = divisor if isinstance(divisor, Estimate) else Estimate.exact(divisor)
+        return Estimate(self.low / other.high, self.middle / other.middle, self.high / other.low)
+
+    def __rtruediv__(self, amount: float) -> "Estimate":
+        return Estimate.exact(amount) / self
+
+    def at_most(self, most: float) -> "Estimate":
+        """It, cut off there."""
+        return Estimate(min(self.low, most), min(self.middle, most), min(self.high, most))
+
+    def time(self) -> str:
+        """Seconds for a person, with their range, in the unit that fits: `2.5 hours (1.5 to 4.0)`."""
+        if self.high < 1:
+            return "under a second"
+        unit, size, _ = next(each for each in _UNITS if self.middle < each[2])
+        return f"{_few(self.middle / size)} {unit}{self._range(lambda amount: _few(amount / size))}"
+
+    def dollars(self) -> str:
+        """Dollars for a person, with their range."""
+        return f"${self.middle:,.2f}{self._range(lambda amount: f'{amount:,.2f}')}"
+
+    def _range(self, form: Callable[[float], str]) -> str:
+        return "" if self.low == self.high else f" ({form(self.low)} to {form(self.high)})"
+
+
+NOTHING = Estimate.exact(0.0)
+
+
+def total(parts: Iterable[Estimate]) -> Estimate:
+    """The sum of all."""
+    return sum(parts, NOTHING)
+
+
+def _few(number: float) -> str:
+    """A number without more digits than an estimate has."""
+    return f"{number:,.1f}" if number < 10 else f"{number:,.0f}"

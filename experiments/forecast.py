@@ -1,0 +1,340 @@
+"""What preprocessing and training will take and cost: one model, with its assumptions.
+
+    start + bytes / (cores * rate) + rows * epochs / (sum of rates * efficiency) + bytes sent / bandwidth
+
+Each assumption is a constant below, with its source and the range in which it is expected; the range of a result
+follows from theirs. No run on AWS has checked them: the record of a real run replaces those of training (`read_rates`).
+
+Do not multiply hours by the price of everything. A cluster is paid for from the deployment until the guard ends it, GPU
+nodes only while a training runs, and the rest of the network until the deployment is destroyed.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+from common.errors import ExperimentError
+from corpus.dataset_settings import DEFAULT
+from corpus.rules import VALIDATION_SHARE
+from experiments import reference
+from experiments.estimate import NOTHING, Estimate, total
+from experiments.records.runs import read_run
+from infra import catalog
+from infra.catalog import Gpu
+from infra.parts import PreprocessingSpec
+from infra.topology import Topology
+from trainer.order import steps_per_epoch
+from trainer.output.run_files import RECORD
+
+LOCAL_START = Estimate(5.0, 10.0, 20.0)
+"""Seconds in which processes start here, and measure their rates. Measured."""
+MACHINE_START = Estimate(60.0, 180.0, 600.0)
+"""Seconds from the request for a machine to the first command on it, with Shoal installed. Assumed."""
+CLUSTER_START = Estimate(300.0, 420.0, 720.0)
+"""Seconds until EMR's nodes have booted. AWS states no time; assumed."""
+HADOOP_START = Estimate.about(150.0, 0.6)
+"""Seconds between the five steps on EMR: polling, YARN's application master, a JVM for each task. Assumed."""
+NODES_START = Estimate(180.0, 300.0, 600.0)
+"""Seconds from the request for GPU nodes to the first command on them. Assumed."""
+
+CORE_RATE = Estimate.about(65e6, 0.6)
+"""Bytes of raw reviews a second that one busy core makes a dataset of whole texts of. Measured on an AMD EPYC (Zen 5,
+4.0 GHz): 15.3 CPU-seconds a GB; the range is for other machines."""
+ONE_CORE_RATE = Estimate.about(1e9, 0.6)
+"""Bytes of raw reviews a second in the steps that run on one core: the vocabulary and the merge. Measured there."""
+FIXED_ROWS = 1.7
+"""How many times as fast the rows of `--preset reference` are made. Measured there."""
+VCPU: Mapping[str, float] = {
+    "m4": 0.20, "m5": 0.25, "m6i": 0.30, "m7i": 0.35, "m6g": 0.30, "c6g": 0.30, "r6g": 0.30,
+    "m7g": 0.40, "c7g": 0.40, "r7g": 0.40, "m8g": 0.45,
+}  # fmt: skip
+"""What a busy vCPU does of the work of that core, by family; of another family the least. Assumed, by clock rates and
+generations: an m4 has half a Broadwell core, an m7g a whole Graviton3 core."""
+ALONE = 1.6
+"""What a vCPU does while the others are idle, to what it does while all are busy: two threads share a core. Assumed."""
+HADOOP_BUSY = 0.8
+"""The share of the vCPUs' time that tasks have on EMR. Assumed."""
+SHUFFLED, MERGED = 2.9, 0.72
+"""Bytes through the network of all workers, and through that of the primary node, for a byte of raw reviews."""
+GBIT = Estimate.about(120e6, 0.6)
+"""Bytes a second that a network of 1 Gbit/s carries. Assumed."""
+COPY_RATE = Estimate.about(100e6, 1.0)
+"""Bytes a second at which a dataset comes from S3 to a share, or to a node. Assumed."""
+WORD_BYTES, ROW_BYTES = 2.0, 400.0
+"""Bytes of a word in a dataset, measured: 1.9 to 2.2; and of a row of whole texts, of 200 words."""
+
+FASTTEXT_RATE = Estimate.about(22_500.0, 0.6)
+"""Rows a second that one core learns by fastText's model, of 200 words. Measured (benchmarks/results/fasttext.md);
+more cores are hardly faster."""
+REFERENCE_GPUS: Mapping[str, str] = {"M60": "g3.4xlarge", "K80": "p2.xlarge"}
+"""The GPUs on which the reference has measured its LSTM. Others are taken to be faster in proportion to their TFLOPS in
+32 bits, and other LSTMs to be slower in proportion to their operations. Both are guesses for a small LSTM."""
+OFF_REFERENCE, OFF_GUESSED, OFF_MEASURED, OFF_OTHER_GPUS = 0.25, 1.0, 0.1, 0.5
+"""How far off a GPU's rate may be: measured by the reference; guessed from it; measured by a run on the same GPUs; by a
+run on another number of them."""
+EFFICIENCY = Estimate(0.9, 0.95, 1.0)
+"""The share of the sum of the ranks' own rates that a balanced training reaches, evaluation included, without the sum
+over the ranks. Measured on one machine (benchmarks/results/distributed.md)."""
+STEP_SECONDS = Estimate.about(0.001, 1.0)
+"""What a step takes besides: the host's own work. Assumed."""
+GLOBAL_BATCH = 1024
+"""Rows of a step where no configuration says how many."""
+GRADIENT_BYTES = 2.8e6
+"""Bytes of the gradients of the reference's model in such a step, most of them of the word table's rows that the batch
+touches. Measured (`python -m benchmarks link`)."""
+INSIDE_RATE = Estimate.about(8e9, 1.0)
+"""Bytes a second between the GPUs of a node, over PCIe 3; NVLink has many times as much. Assumed."""
+
+SPOT_PRICE = Estimate(0.25, 0.4, 1.0)
+"""What a spot node costs, of its price on demand: AWS publishes no list, and never asks for more. Assumed."""
+SYSTEM_GIB, KEPT_GB = 100, 2.0
+"""The volume of a single machine: of the system, and for each GB of raw reviews. Assumed."""
+
+FASTTEXT, LSTM, HERE = "fasttext", "lstm", "this machine"
+PREPROCESSING = "bytes a second of a core, measured on another machine"
+
+
+class Node(NamedTuple):
+    """A GPU node."""
+
+    instance_type: str
+    gpus: int
+    """Of its GPUs those that are used, a rank each."""
+    efa: bool = False
+    """Whether it has EFA interfaces, which reach others through all of its network cards."""
+
+
+def lstm_operations(*, embedding: int, hidden: int, layers: int, words: float = 100.0) -> float:
+    """Multiplications and additions of a step for a row of so many words; backward takes twice as many as forward."""
+    widths = [embedding, *[hidden] * (layers - 1)]
+    return 3 * words * sum(2 * 4 * hidden * (width + hidden) for width in widths)
+
+
+REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """A training on a dataset."""
+
+    rows: int
+    """To learn from, an epoch."""
+    epochs: int
+    dataset_bytes: float
+    global_batch: int = GLOBAL_BATCH
+    operations: float = REFERENCE_OPERATIONS
+    """Of a step, for a row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a user wants: a dataset of so many rows, of raw reviews that are preprocessed (None: it is there already),
+    and a training on it."""
+
+    rows: int
+    epochs: int
+    raw_bytes: float | None = None
+
+    @property
+    def training(self) -> Training:
+        """On the rows that are left by test and validation."""
+        rows = max(1, round((1 - DEFAULT.test_share) * (1 - VALIDATION_SHARE) * self.rows))
+        return Training(rows=rows, epochs=self.epochs, dataset_bytes=ROW_BYTES * self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How fast ranks were in a run."""
+
+    source: str
+    model: str
+    gpus: Mapping[str, float]
+    """Rows a second of a rank, by the catalogue's name of its GPU, or `HERE` where that has none."""
+    ranks: Mapping[str, int]
+    """The number of ranks, by the same."""
+    efficiency: Estimate
+    """The share of the sum of these rates that the run reached."""
+
+
+def read_rates(path: Path) -> Rates:
+    """The rates of a run, by its output folder or its record. Raises ExperimentError where that cannot be read."""
+    run = read_run(path.parent if path.name == RECORD else path)
+    kinds = [_gpu_of(device) for device in run.latest.devices]
+    found = {kind: [rate for own, rate in zip(kinds, run.own_rates, strict=True) if own == kind] for kind in kinds}
+    share = run.told("share_of_ideal")
+    model = str(run.latest.config.get("model"))
+    return Rates(
+        source=f"measured, {model}: {path}",
+        model=model,
+        gpus={kind: mean(rates) for kind, rates in found.items()},
+        ranks=Counter(kinds),
+        efficiency=EFFICIENCY if share is None else Estimate.exact(share),
+    )
+
+
+def _gpu_of(device: str) -> str:
+    names = {kind.gpu.name for kind in catalog.catalog().types.values() if kind.gpu}
+    return max((name for name in names if re.search(rf"\b{re.escape(name)}\b", device)), key=len, default=HERE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A part of the work, which follows the one before."""
+
+    name: str
+    seconds: Estimate
+    dollars: Estimate = NOTHING
+    basis: str
+    """What the time follows from, for the user."""
+
+    def at(self, hourly: Estimate) -> "Stage":
+        """It, at so many dollars an hour."""
+        return replace(self, dollars=self.seconds * hourly / 3600)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What all of the work takes and costs on a machine or a topology."""
+
+    name: str
+    model: str
+    stages: tuple[Stage, ...]
+    by_use: float = 0.0
+    """Dollars for what is paid for by use: the share's reads and writes."""
+    unknown: tuple[str, ...] = ()
+    """What has no price: the dollars are without it."""
+
+    @property
+    def seconds(self) -> Estimate:
+        """From the beginning to the model."""
+        return total(stage.seconds for stage in self.stages)
+
+    @property
+    def dollars(self) -> Estimate:
+        """All of it."""
+        return total(stage.dollars for stage in self.stages) + Estimate.exact(self.by_use)
+
+    def content(self) -> dict[str, Any]:
+        """It, for a program."""
+        return {**asdict(self), "seconds": asdict(self.seconds), "dollars": asdict(self.dollars)}
+
+
+def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estimate, str]:
+    """Rows a second that a GPU of the catalogue learns by an LSTM of so many operations, and the source of that."""
+    slower, known = operations / REFERENCE_OPERATIONS, {name: _reference_rate(name) for name in REFERENCE_GPUS}
+    if gpu.name in known:
+        return Estimate.about(known[gpu.name] / slower, OFF_REFERENCE), f"the reference's own time on one {gpu.name}"
+    tflops = {name: _gpu(kind).tflops for name, kind in REFERENCE_GPUS.items()}
+    each = math.prod(rate / tflops[name] for name, rate in known.items()) ** (1 / len(known))
+    return Estimate.about(
+        each * gpu.tflops / slower, OFF_GUESSED
+    ), f"{gpu.name} not measured: by TFLOPS from {' and '.join(known)}"
+
+
+def _reference_rate(gpu: str) -> float:
+    """Rows a second of the reference's training on one of these GPUs."""
+    (alone,) = [each for each in reference.TRAININGS if each.gpus == {REFERENCE_GPUS[gpu]: 1}]
+    return reference.TRAINED_ROWS * reference.EPOCHS / alone.seconds
+
+
+def _gpu(instance_type: str) -> Gpu:
+    found = catalog.find(instance_type).gpu
+    assert found is not None
+    return found
+
+
+def training_stage(nodes: Sequence[Node], work: Training, rates: Rates | None = None) -> Stage:
+    """The training on these nodes: by the rates of a run where it had such GPUs, and else by the catalogue, which knows
+    LSTMs alone. Raises ExperimentError for a run of another model that had not such GPUs."""
+    gpus = Counter({_gpu(node.instance_type).name: 0 for node in nodes})
+    for node in nodes:
+        gpus[_gpu(node.instance_type).name] += node.gpus
+    if rates and set(gpus) <= set(rates.gpus):
+        return Stage(name="train", seconds=measured_seconds(gpus, work, rates), basis=rates.source)
+    if rates and rates.model != LSTM:
+        raise ExperimentError(
+            f"the run of --rates had {_listed(rates.ranks)}, and this is a training on {_listed(gpus)}; how fast these "
+            f"learn by {rates.model} is not known: give the record of a run on them"
+        )
+    ranks, speeds = gpus.total(), {}
+    for node in nodes:
+        speeds[_gpu(node.instance_type).name] = gpu_rate(_gpu(node.instance_type), work.operations)
+    learnt = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
+    bandwidth = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes)
+    sent = 2 * (ranks - 1) / ranks * GRADIENT_BYTES / bandwidth
+    steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
+    basis = "; ".join(source for _, source in speeds.values())
+    return Stage(name="train", seconds=learnt + steps * (STEP_SECONDS + sent), basis=basis)
+
+
+def measured_seconds(ranks: Mapping[str, int], work: Training, rates: Rates) -> Estimate:
+    """A training by ranks on so many GPUs of each kind, all of which a run had."""
+    off = OFF_MEASURED if dict(ranks) == dict(rates.ranks) else OFF_OTHER_GPUS
+    together = Estimate.about(sum(rates.gpus[kind] * count for kind, count in ranks.items()), off)
+    return work.rows * work.epochs / (together * rates.efficiency)
+
+
+def _listed(ranks: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(ranks.items()))
+
+
+def slowest_gbits(nodes: Sequence[Node]) -> float:
+    """Gbit/s of the slowest node's network: TCP uses one of its network cards, EFA all that carry it."""
+    types = [(catalog.find(node.instance_type), node.efa) for node in nodes]
+    return min(kind.efa.network if efa and kind.efa else kind.network for kind, efa in types)
+
+
+def node_stages(
+    nodes: Sequence[Node], work: Training, *, shared: bool, rates: Rates | None = None
+) -> tuple[Stage, Stage, Stage]:
+    """A training on GPU nodes, which have a `shared` folder, to which the dataset is copied first, or one each. Raises
+    what `training_stage` raises, and TopologyError for an unknown type."""
+    copied = (2 if shared else 1) * work.dataset_bytes / COPY_RATE
+    return (
+        Stage(name="start the nodes", seconds=NODES_START, basis="assumed"),
+        Stage(name="copy the data", seconds=copied, basis="assumed"),
+        training_stage(nodes, work, rates),
+    )
+
+
+def speed(instance_type: str) -> float:
+    """What one of its vCPUs does of the work of the core that was measured, while all are busy."""
+    return VCPU.get(instance_type.partition(".")[0], min(VCPU.values()))
+
+
+def cluster_seconds(
+    primary: str, workers: Sequence[tuple[str, int]], raw_bytes: float, *, fixed_rows: bool = False
+) -> Estimate:
+    """Preprocessing on a cluster with these workers, by type and number. Raises TopologyError for an unknown type."""
+    work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
+    busy = sum(count * catalog.find(name).vcpu * speed(name) for name, count in workers) * HADOOP_BUSY
+    gbits = sum(count * catalog.find(name).network for name, count in workers)
+    sent = SHUFFLED * work / (GBIT * gbits) + MERGED * work / (GBIT * catalog.find(primary).network)
+    return HADOOP_START + work / (busy * CORE_RATE) + work / (speed(primary) * ONE_CORE_RATE) + sent
+
+
+def workers_of(cluster: PreprocessingSpec) -> list[tuple[str, int]]:
+    """Type and number of the nodes that work; a cluster without workers works on its primary node."""
+    return [(group.instance_type, group.count) for _, group in cluster.workers] or [(cluster.primary.instance_type, 1)]
+
+
+def machine_seconds(raw_bytes: float, busy: float, alone: float, *, fixed_rows: bool = False) -> Estimate:
+    """Preprocessing on one machine; `busy`, `alone`: all of its cores together, and one that works alone, as cores of
+    the machine that was measured."""
+    work = raw_bytes / (FIXED_ROWS if fixed_rows else 1.0)
+    return work / (busy * CORE_RATE) + work / (alone * ONE_CORE_RATE)
+
+
+def nodes_of(topology: Topology) -> tuple[Node, ...]:
+    """The GPU nodes of a topology when all of its groups are scaled up; without groups the machines of a job."""
+    if (jobs := topology.managed) and not topology.training:
+        gpu = catalog.find(jobs.ec2_type).gpu
+        return (Node(jobs.ec2_type, gpu.count if gpu else 1),) * jobs.count
+    return tuple(
+        Node(group.instance_type, group.gpus, group.efa) for group in topology.trainers for _ in range(group.count)
+    )

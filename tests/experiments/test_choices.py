@@ -1,0 +1,98 @@
+"""What machines and topologies take and cost: for each of them, with all that is paid for meanwhile."""
+
+from dataclasses import replace
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import pytest
+
+from bootstrap.aws.cdk import TOPOLOGIES
+from common.errors import ExperimentError
+from experiments.choices import machines, predict
+from experiments.forecast import FASTTEXT, HERE, LSTM, ROW_BYTES, Work, read_rates
+from infra import catalog, cost, topology
+from tests.experiments.test_forecast import a_run
+
+WORK = Work(rows=21_300_000, epochs=10, raw_bytes=92.45e9)
+TRAINING = replace(WORK, raw_bytes=None)
+
+
+def of(name: str) -> topology.Topology:
+    return topology.load(name, TOPOLOGIES)
+
+
+@pytest.mark.parametrize("name", topology.names(TOPOLOGIES))
+def test_every_topology_has_a_prediction_whose_range_is_in_order(name: str) -> None:
+    chosen = of(name)
+    found = predict(chosen, WORK if chosen.preprocessing or chosen.preprocesses_on_node else TRAINING)
+    assert 0 < found.seconds.low < found.seconds.middle < found.seconds.high
+    assert 0 < found.dollars.low < found.dollars.middle < found.dollars.high
+    assert all(stage.basis for stage in found.stages)
+
+
+def test_a_node_that_preprocesses_takes_what_one_machine_does_and_copies_no_dataset() -> None:
+    start, made, train = predict(of("one-node"), WORK).stages
+    (machine,) = (each for each in machines(WORK, "us-east-1") if each.name == "g6e.2xlarge")
+    seconds = {stage.name: stage.seconds.middle for stage in machine.stages}
+    assert made.seconds.middle == pytest.approx(seconds["download"] + seconds["preprocess"])
+    assert train.seconds.middle == pytest.approx(seconds["train"])
+    there = predict(of("one-node"), TRAINING).stages
+    assert (there[0], there[2]) == (start, train)
+
+
+def test_readers_which_a_training_on_a_dataset_does_not_start_change_nothing() -> None:
+    alone, read_for = (predict(of(name), TRAINING) for name in ("embeddings-4x1gpu", "embeddings-4x1gpu-2readers"))
+    assert read_for.stages == alone.stages
+
+
+def test_an_idle_cluster_is_paid_for_until_the_guard_ends_it() -> None:
+    chosen = of("mixed-g5-g4dn")
+    (idle,) = [stage for stage in predict(chosen, WORK).stages if stage.name == "the idle cluster"]
+    assert idle.seconds.high == 0
+    hourly = sum(row.hourly for row in cost.rows(chosen) if row.since == "deploy")
+    assert idle.dollars.high == pytest.approx(hourly * chosen.guard.idle_minutes / 60)
+
+
+def test_spot_nodes_have_a_wide_range_of_dollars() -> None:
+    train = predict(of("mixed-g6e-g6-g5"), TRAINING).stages[-1]
+    assert train.dollars.high / train.dollars.low > 2 * train.seconds.high / train.seconds.low
+
+
+def test_a_share_is_paid_for_by_the_gib_that_are_written_once_and_read_by_each_node() -> None:
+    chosen = of("demo")
+    prices = catalog.prices(chosen.region).other
+    found = predict(chosen, Work(rows=10 << 30, epochs=1))
+    gib = prices.efs_write_gib + chosen.gpu_nodes * prices.efs_read_gib
+    assert found.by_use == pytest.approx(10 * ROW_BYTES * gib)
+    assert found.dollars.middle == pytest.approx(sum(stage.dollars.middle for stage in found.stages) + found.by_use)
+
+
+def test_a_topology_without_a_cluster_cannot_preprocess() -> None:
+    with pytest.raises(ExperimentError, match="reference-1g3 has no cluster"):
+        predict(of("reference-1g3"), WORK)
+
+
+def test_a_training_job_is_predicted_as_a_node_at_its_own_price() -> None:
+    job, node = (predict(of(name), TRAINING).stages[-1] for name in ("managed", "scaling-a10g"))
+    assert job.seconds == node.seconds
+    assert job.dollars.high == pytest.approx(job.seconds.high * 1.408 / 3600)
+
+
+def test_the_cheapest_machine_of_each_model_is_listed_and_each_that_is_faster_by_a_quarter() -> None:
+    here, *rented = machines(WORK, "us-east-1")
+    assert (here.name, here.model, here.dollars.high) == (HERE, FASTTEXT, 0.0)
+    assert {each.model for each in rented} == {FASTTEXT, LSTM}
+    for _, group in groupby(rented, key=lambda each: each.model):
+        for one, other in pairwise(group):
+            assert one.dollars.middle <= other.dollars.middle
+            assert other.seconds.middle < 0.75 * one.seconds.middle
+    assert not any(catalog.find(each.name).retired for each in rented)
+    assert all((each.model == LSTM) == bool(catalog.find(each.name).gpu) for each in rented)
+    assert [each.name for each in machines(WORK, "eu-nowhere-1")] == [HERE]
+
+
+def test_a_run_on_this_machine_tells_what_its_model_takes_there(tmp_path: Path) -> None:
+    rates = read_rates(a_run(tmp_path / "run", ["CPU", "CPU"], [500.0, 500.0], "cnn"))
+    by_fasttext, by_run, *_ = machines(WORK, "us-east-1", rates)
+    assert (by_fasttext.model, by_run.model, by_run.name) == (FASTTEXT, "cnn", HERE)
+    assert by_run.stages[-1].seconds.middle == pytest.approx(10 * WORK.training.rows / 800)

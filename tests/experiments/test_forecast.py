@@ -1,0 +1,155 @@
+"""The one model of time: more work never takes less, and the range of a result follows from those of assumptions."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import ExperimentError
+from experiments import reference
+from experiments.estimate import NOTHING, Estimate, total
+from experiments.forecast import (
+    HERE,
+    REFERENCE_OPERATIONS,
+    Node,
+    Training,
+    cluster_seconds,
+    gpu_rate,
+    lstm_operations,
+    machine_seconds,
+    node_stages,
+    read_rates,
+    slowest_gbits,
+    training_stage,
+)
+from infra import catalog
+from tests.experiments import made_records as records
+
+amounts = st.floats(0.01, 1e6)
+estimates = st.tuples(amounts, amounts, amounts).map(lambda each: Estimate(*sorted(each)))
+NODES = [Node("g5.xlarge", 1), Node("g4dn.xlarge", 1)]
+WORK = Training(rows=1_000_000, epochs=4, dataset_bytes=4e8)
+
+
+@given(estimates, estimates)
+def test_ranges_stay_in_order_and_have_the_worst_of_both(one: Estimate, other: Estimate) -> None:
+    for found in (one + other, one * other, one / other, 2.0 / one, total([one, other, NOTHING])):
+        assert found.low <= found.middle <= found.high
+    assert (one * other).high == pytest.approx(one.high * other.high)
+    assert (one / other).high == pytest.approx(one.high / other.low)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (Estimate(0.1, 0.2, 0.4), "under a second"),
+        (Estimate(0.5, 0.9, 2.0), "0.9 seconds (0.5 to 2.0)"),
+        (Estimate.exact(40.0), "40 seconds"),
+        (Estimate(45.0, 100.0, 300.0), "1.7 minutes (0.8 to 5.0)"),
+        (Estimate(1800.0, 5000.0, 9000.0), "83 minutes (30 to 150)"),
+        (Estimate(5400.0, 9000.0, 14400.0), "2.5 hours (1.5 to 4.0)"),
+    ],
+)
+def test_a_time_is_in_the_unit_that_fits(seconds: Estimate, said: str) -> None:
+    assert seconds.time() == said
+
+
+@given(st.integers(1, 10**8), st.integers(1, 50), st.floats(1e3, 1e12), st.floats(1.01, 10))
+def test_more_rows_epochs_and_bytes_take_longer(rows: int, epochs: int, size: float, times: float) -> None:
+    work = Training(rows=rows, epochs=epochs, dataset_bytes=size)
+    less = total(stage.seconds for stage in node_stages(NODES, work, shared=True))
+    for more in (
+        replace(work, rows=2 * rows),
+        replace(work, epochs=epochs + 1),
+        replace(work, dataset_bytes=times * size),
+        replace(work, operations=times * work.operations),
+    ):
+        assert total(stage.seconds for stage in node_stages(NODES, more, shared=True)).middle > less.middle
+    made: list[Callable[[float], Estimate]] = [
+        lambda raw: machine_seconds(raw, 4.0, 1.0),
+        lambda raw: cluster_seconds("m5.xlarge", [("m5.xlarge", 4)], raw),
+    ]
+    for seconds in made:
+        assert seconds(times * size).middle > seconds(size).middle
+        assert seconds(size).low < seconds(size).middle < seconds(size).high
+
+
+@given(st.integers(1, 16), st.integers(1, 16))
+def test_more_gpus_and_cores_never_take_longer_to_compute(few: int, more: int) -> None:
+    small, large = sorted((few, few + more))
+    computed = [training_stage([Node("p5.48xlarge", count)], WORK).seconds.low for count in (small, large)]
+    assert computed[1] < computed[0]
+    made = [cluster_seconds("m5.xlarge", [("m5.xlarge", count)], 1e10).middle for count in (small, large)]
+    assert made[1] < made[0]
+
+
+def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:
+    some, many = (cluster_seconds("m4.xlarge", [("m4.xlarge", count)], 92.45e9).middle for count in (8, 8_000))
+    assert some / 3 < many < some
+
+
+def test_the_reference_takes_what_it_took_on_one_gpu() -> None:
+    for kind in ("g3.4xlarge", "p2.xlarge"):
+        (measured,) = [each for each in reference.TRAININGS if each.gpus == {kind: 1}]
+        work = Training(rows=reference.TRAINED_ROWS, epochs=reference.EPOCHS, dataset_bytes=4e9, global_batch=128)
+        found = training_stage([Node(kind, 1)], work)
+        assert found.seconds.low < measured.seconds < found.seconds.high
+        assert "the reference's own time" in found.basis
+
+
+def test_a_gpu_that_nobody_measured_has_a_wide_range_by_its_tflops() -> None:
+    (known, _), (guessed, source) = (gpu_rate(catalog.find(name).gpu) for name in ("g3.4xlarge", "g4dn.xlarge"))
+    assert "T4 not measured" in source
+    assert guessed.high / guessed.low > known.high / known.low
+    a10g, _ = gpu_rate(catalog.find("g5.xlarge").gpu)
+    assert a10g.middle / guessed.middle == pytest.approx(31.2 / 8.1)
+    twice = lstm_operations(embedding=100, hidden=32, layers=2, words=200)
+    assert twice == 2 * REFERENCE_OPERATIONS == 2 * 3 * 100 * (8 * 32 * (100 + 32) + 8 * 32 * (32 + 32))
+
+
+def test_tcp_sends_through_one_network_card_and_efa_through_all() -> None:
+    assert [slowest_gbits([Node("p5.48xlarge", 8, efa)] * 2) for efa in (False, True)] == [100, 3200]
+    assert slowest_gbits([Node("p5.48xlarge", 8, True), Node("g5.xlarge", 1)]) == 2.5
+
+
+def a_run(folder: Path, devices: list[str], rates: list[float], model: str = "lstm") -> Path:
+    """A finished run of ranks on these devices, which reached 80% of the sum of these rates."""
+    begun = records.start(
+        config={**records.CONFIG, "model": model}, world_size=len(rates), devices=devices, own_rates=rates
+    )
+    return records.write(folder, begun, records.end(900.0, own_rates=rates, share_of_ideal=0.8))
+
+
+def test_the_rates_of_a_run_stand_in_place_of_assumed_ones(tmp_path: Path) -> None:
+    folder = a_run(tmp_path / "run", ["NVIDIA A10G", "Tesla T4"], [3000.0, 1000.0])
+    for path in (folder, folder / "record.jsonl"):
+        rates = read_rates(path)
+        found = training_stage(NODES, WORK, rates)
+        assert found.seconds.middle == pytest.approx(WORK.rows * WORK.epochs / (4000 * 0.8))
+        assert found.basis == f"measured, lstm: {path}"
+    four = training_stage([Node("g5.xlarge", 1)] * 4, WORK, rates).seconds
+    assert four.middle == pytest.approx(WORK.rows * WORK.epochs / (4 * 3000 * 0.8))
+    assert four.high / four.low > found.seconds.high / found.seconds.low
+    assert "L4 not measured" in training_stage([Node("g6.xlarge", 1)], WORK, rates).basis
+
+
+def test_a_run_of_another_model_says_nothing_of_gpus_that_it_had_not(tmp_path: Path) -> None:
+    rates = read_rates(a_run(tmp_path / "run", ["NVIDIA L40S"], [1000.0], "fasttext"))
+    assert dict(rates.ranks) == {"L40S": 1}
+    with pytest.raises(ExperimentError, match="had 1 L40S, and this is a training on 1 A10G, 1 T4; how fast these lea"):
+        training_stage(NODES, WORK, rates)
+
+
+def test_ranks_without_a_gpu_are_those_of_this_machine(tmp_path: Path) -> None:
+    rates = read_rates(a_run(tmp_path / "run", ["CPU", "CPU"], [100.0, 300.0]))
+    assert (dict(rates.gpus), dict(rates.ranks)) == ({HERE: 200.0}, {HERE: 2})
+    with pytest.raises(ExperimentError, match="nowhere"):
+        read_rates(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "record.jsonl").write_text(json.dumps({"kind": "step"}))
+    with pytest.raises(ExperimentError):
+        read_rates(tmp_path / "empty")
