@@ -6,18 +6,16 @@ import pytest
 import torch
 
 from tests.trainer.conftest import Launch
+from tests.trainer.runs import finish, summary
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
-from trainer.output.run_files import SUMMARY, read_json
 
 LEARNING = ("--model", "both", "--buckets", "500", "--threads", "1", "--epochs", "10", "--lr", "0.02")
 
 
 def trained(launch: Launch, data: Path, output: Path, *options: str, ranks: int = 0) -> dict[str, torch.Tensor]:
     """The weights that a run has learnt."""
-    process = launch(ranks, "-m", "trainer", "--data", data, "--output", output, *LEARNING, *options)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    finish(launch(ranks, "-m", "trainer", "--data", data, "--output", output, *LEARNING, *options))
     found: dict[str, torch.Tensor] = load_model(output).classifier.state_dict()
     return found
 
@@ -28,8 +26,7 @@ def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, dataset: Path
     shared = trained(launch, dataset, tmp_path / "shared", "--balance", "3,1", ranks=2)
     for name, expected in alone.items():
         torch.testing.assert_close(shared[name], expected, rtol=1e-3, atol=1e-3)
-    summary = read_json(tmp_path / "alone" / SUMMARY)
-    assert summary is not None
-    assert summary["accuracy"] > summary["majority"] + 0.1
+    found = summary(tmp_path / "alone")
+    assert found["accuracy"] > found["majority"] + 0.1
     good, bad = Labeller(load_model(tmp_path / "alone"))(["gooda goodb goodc", "bada badb"])
     assert (good.label, bad.label) == (1, 0)

@@ -1,7 +1,9 @@
 """What can go wrong, as the user sees it: one sentence, status 1, no traceback."""
 
+import errno
+import io
 import itertools
-import json
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import h5py
@@ -11,8 +13,9 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
+from tests.trainer import runs
+from tests.trainer.runs import finish, notes, run_here, summary
 from trainer import task
-from trainer.__main__ import main
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
@@ -25,55 +28,42 @@ def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
-@pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Run `python -m trainer` in this process with these arguments; its status and what it said."""
-
-    def run(*arguments: str | Path) -> tuple[int, str]:
-        monkeypatch.setattr("sys.argv", ["trainer", *map(str, arguments), "--threads", "1"])
-        status = main()
-        return status, capsys.readouterr().err
-
-    return run
-
-
-def refused(said, sentence: str, *arguments: str | Path) -> None:
-    status, errors = said(*arguments)
+def refused(sentence: str, *arguments: object) -> None:
+    status, errors = run_here(*arguments)
     assert status == 1
     assert sentence in errors
     assert len(errors.strip().splitlines()) == 1
 
 
-def test_a_missing_dataset(said, tmp_path: Path) -> None:
-    refused(said, "no such file; `shoal preprocess` makes a dataset", "--data", tmp_path / "x", "--output", tmp_path)
-
-
-def test_a_file_of_another_kind(said, tmp_path: Path) -> None:
-    (tmp_path / "x.h5").write_text("hello")
-    refused(said, "x.h5 is not an HDF5 file", "--data", tmp_path / "x.h5", "--output", tmp_path)
-
-
-def test_another_layout_version(said, tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "x.h5", "w") as file:
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--data", "absent.h5"), "no such file; `shoal preprocess` makes a dataset"),
+        (("--data", "text.h5"), "text.h5 is not an HDF5 file"),
+        (("--data", "newer.h5"), "has layout version 99"),
+        (("--output", "text.h5"), "choose another --output"),
+        (("--slow", "3:2"), "--slow names rank 3"),
+    ],
+)
+def test_a_run_that_cannot_begin(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.h5").write_text("hello")
+    with h5py.File("newer.h5", "w") as file:
         file.attrs["layout_version"] = 99
-    refused(said, "has layout version 99", "--data", tmp_path / "x.h5", "--output", tmp_path)
-
-
-def test_an_output_folder_that_is_a_file(said, dataset: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("")
-    refused(said, "choose another --output", "--data", dataset, "--output", tmp_path / "out")
-
-
-def test_a_slowed_rank_that_does_not_exist(said, dataset: Path, tmp_path: Path) -> None:
-    refused(said, "--slow names rank 3", "--data", dataset, "--output", tmp_path, "--slow", "3:2")
+    refused(sentence, "--data", dataset, "--output", "out", *options)
 
 
 @pytest.mark.soak
 def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path: Path) -> None:
     process = launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--global-batch", "1")
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert errors.count("2 ranks cannot share a global batch of 1 row; raise --global-batch to at least 2") == 1
+    assert (
+        finish(process, status=1).count(
+            "2 ranks cannot share a global batch of 1 row; raise --global-batch to at least 2"
+        )
+        == 1
+    )
 
 
 @pytest.mark.soak
@@ -100,9 +90,7 @@ def test_ranks_that_were_told_other_things(
     )
     program = Path(__file__).with_name("differing.py")
     process = launch(2, program, "--data", dataset, "--output", "out", "--threads", "1", "--", *otherwise)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert errors.count(sentence) == 1
+    assert finish(process, status=1).count(sentence) == 1
     assert not Path("out/record.jsonl").exists()
 
 
@@ -123,31 +111,31 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
     ],
 )
 def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
-    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, owner, name: str, error, where: str
+    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, owner, name: str, error, where: str
 ) -> None:
     def full(*_arguments: object, **_options: object) -> None:
         raise type(error)(*error.args)
 
     monkeypatch.setattr(owner, name, full)
     sentence = f"trainer: rank 0: the memory of cpu is full{where}; take a smaller model, or --rows-in memory, or end"
-    refused(said, sentence, "--data", dataset, "--output", tmp_path)
+    refused(sentence, "--data", dataset, "--output", tmp_path)
 
 
 def test_another_error_of_the_gpu_is_not_taken_for_a_full_memory(
-    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
     def broken(*_arguments: object, **_options: object) -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
     monkeypatch.setattr(exchange.GradientExchange, "reduce", broken)
-    status, errors = said("--data", dataset, "--output", tmp_path)
+    status, errors = run_here("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert "rank 0 failed by RuntimeError (CUDA error: an illegal memory access was encountered) at step 1" in errors
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset: Path, tmp_path: Path) -> None:
+def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(dataset: Path, tmp_path: Path) -> None:
     options = ("--optimiser", "sgd", "--learning-rate", "1e12", "--clip-norm", "0", "--warm-up", "0")
-    status, errors = said("--data", dataset, "--output", tmp_path, *options)
+    status, errors = run_here("--data", dataset, "--output", tmp_path, *options)
     assert status == 1
     assert "the loss is nan at step" in errors
     assert not (tmp_path / "summary.json").exists()
@@ -155,13 +143,13 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset
 
 
 def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_smaller_rate(
-    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(task, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
-        status, errors = said(*options, "--clip-norm", "0")
+        status, errors = run_here(*options, "--clip-norm", "0")
     assert status == 1
     assert "the loss is nan at step 27; lower --learning-rate, or set --clip-norm" in errors
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
@@ -169,14 +157,14 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
     assert "and continue from step 19 with --resume" in errors
-    assert said(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume")[0] == 0
+    assert run_here(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume")[0] == 0
     changed = ["continuing with --learning-rate 0.001; it was 0.008", "continuing with --clip-norm 1.0; it was 0.0"]
     assert notes(tmp_path) == changed
-    assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 2 * 1900
+    assert summary(tmp_path)["rows_seen"] == 2 * 1900
 
 
 def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
-    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
     own, dealt = task.stratified_rows, []
 
@@ -185,7 +173,7 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
     monkeypatch.setattr(task, "stratified_rows", losing)
-    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
+    status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (
         "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they "
@@ -199,45 +187,55 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
 
 @pytest.mark.soak
 def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: Path, tmp_path: Path) -> None:
-    arguments = ("--data", dataset, "--output", tmp_path, "--threads", "1", "--global-batch", "64", "--balance", "3,1")
-    process = launch(2, Path(__file__).with_name("failing.py"), "split", *arguments)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
+    arguments = (
+        "--data",
+        dataset,
+        "--output",
+        tmp_path,
+        "--threads",
+        "1",
+        "--threads",
+        "1",
+        "--global-batch",
+        "64",
+        "--balance",
+        "3,1",
+    )
+    errors = finish(launch(2, Path(__file__).with_name("failing.py"), "split", *arguments), status=1)
     assert errors.count("the ranks computed 63 rows at step 1, and not the 64 of its global batch (rank 0: 48;") == 1
     assert "rank 1: 15): they split the rows differently; give all ranks the same Python and NumPy" in errors
 
 
-def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: Path, tmp_path: Path) -> None:
+def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(dataset: Path, tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
     (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')
     sentence = "checkpoints of a run that has not ended; continue with --resume, or remove that folder, or"
-    refused(said, sentence, "--data", dataset, "--output", tmp_path)
+    refused(sentence, "--data", dataset, "--output", tmp_path)
     assert (tmp_path / "checkpoints" / "step-000000003.pt").exists()
     (tmp_path / "record.jsonl").write_text('{"kind": "end", "stopped": false}\n')
-    assert said("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
+    assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
 
 
-def test_damaged_checkpoints_are_said_in_the_record(said, dataset: Path, tmp_path: Path) -> None:
+def test_damaged_checkpoints_are_said_in_the_record(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000007.pt").write_text("PK and nothing more")
-    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
+    status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
     sentence = "step-000000007.pt is damaged; starting from the beginning"
     assert (status, errors.count(sentence)) == (0, 1)
     assert [sentence in note for note in notes(tmp_path)] == [True]
     assert (tmp_path / "checkpoints" / "step-000000007.pt.damaged").exists()
 
 
-def test_a_folder_without_checkpoints_is_said(said, dataset: Path, tmp_path: Path) -> None:
-    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
+def test_a_folder_without_checkpoints_is_said(dataset: Path, tmp_path: Path) -> None:
+    status, errors = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
     sentence = f"{tmp_path / 'checkpoints'} holds no checkpoint; starting from the beginning"
     assert (status, errors.strip(), notes(tmp_path)) == (0, sentence, [sentence])
 
 
-def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tmp_path: Path) -> None:
+def test_the_work_of_another_version_is_never_begun_anew(dataset: Path, tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "checkpoints", {"format": 1}, steps=7)
     (tmp_path / "checkpoints" / "step-000000008.pt").write_text("PK and nothing more")
     refused(
-        said,
         "step-000000007.pt is not a checkpoint of this version of Shoal "
         f"(it is not of format {checkpoint.FORMAT}), and there is no other to resume from; resume with what wrote it, "
         "or start in another --output",
@@ -248,9 +246,9 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
 
 
 @pytest.fixture
-def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
+def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
     """The command line of a run of four epochs that was lost as the second one was to be judged."""
-    options = ("--data", dataset, "--output", tmp_path, "--threads", "1")
+    options = ("--data", dataset, "--output", tmp_path)
     evaluate, epochs = Classification.evaluate, itertools.count()
 
     def lost(*arguments: object, **options: object) -> object:
@@ -261,35 +259,35 @@ def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: P
     with monkeypatch.context() as patch:
         patch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
         patch.setattr(Classification, "evaluate", lost)
-        assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
+        assert run_here(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
     return options
 
 
-def test_a_run_may_be_given_more_epochs_before_its_end(said, unfinished: tuple[object, ...], tmp_path: Path) -> None:
-    refused(said, "--epochs is 1, but", *unfinished, "--epochs", "1", "--resume")
-    assert said(*unfinished, "--epochs", "5", "--resume")[0] == 0
+def test_a_run_may_be_given_more_epochs_before_its_end(unfinished: tuple[object, ...], tmp_path: Path) -> None:
+    refused("--epochs is 1, but", *unfinished, "--epochs", "1", "--resume")
+    assert run_here(*unfinished, "--epochs", "5", "--resume")[0] == 0
     (note,) = notes(tmp_path)
     assert note.startswith(
         "continuing to 5 epochs; they were to be 4. The learning rate is from here on that of a run of 5"
     )
-    told = json.loads((tmp_path / "summary.json").read_text())
+    told = summary(tmp_path)
     assert (told["epochs"], told["rows_seen"], told["steps"]) == (5, 5 * 1900, 5 * 19)
     sentence = "has come to the end of its 5 epochs; leave out --epochs"
-    refused(said, sentence, *unfinished, "--epochs", "6", "--resume")
+    refused(sentence, *unfinished, "--epochs", "6", "--resume")
 
 
-def test_a_run_that_goes_on_keeps_its_steps(said, unfinished: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_run_that_goes_on_keeps_its_steps(unfinished: tuple[object, ...], tmp_path: Path) -> None:
     sentence = (
         f"--global-batch is 50, but the run in {tmp_path} has steps of 100 rows; leave it out, or start in another"
     )
-    refused(said, sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
-    assert said(*unfinished, "--resume") == (0, "")
-    told = json.loads((tmp_path / "summary.json").read_text())
+    refused(sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
+    assert run_here(*unfinished, "--resume") == (0, "")
+    told = summary(tmp_path)
     assert (told["global_batch"], told["epochs"], told["steps"]) == (100, 4, 4 * 19)
 
 
-def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_path: Path) -> None:
-    status, _ = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--global-batch", "5000")
+def test_a_global_batch_larger_than_the_rows_is_said(dataset: Path, tmp_path: Path) -> None:
+    status, _ = run_here("--data", dataset, "--output", tmp_path, "--epochs", "1", "--global-batch", "5000")
     assert status == 0
     assert notes(tmp_path) == [
         "the global batch of 5000 rows is larger than the 1900 training rows, so that every step takes all of them"
@@ -302,27 +300,24 @@ def test_a_share_that_does_not_fit_into_memory_is_said_once_with_its_rank(
 ) -> None:
     program = Path(__file__).with_name("failing.py")
     arguments = ("--data", dataset, "--output", tmp_path, "--threads", "1", "--epochs", "1", "--balance", "off")
-    process = launch(2, program, "memory", *arguments)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+    finish(launch(2, program, "memory", *arguments))
     assert notes(tmp_path) == ["rank 1: its share does not fit into its memory; continuing in pieces of 32 rows"]
 
 
-def test_notes_that_nobody_can_hear_end_nothing(launch, dataset: Path, tmp_path: Path) -> None:
+class FullDisk(io.StringIO):
+    """A standard error that nothing can be written to."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_notes_that_cannot_be_printed_end_nothing(
+    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
-    to_full_disk = (
-        "import os, trainer.__main__ as it; os.dup2(os.open('/dev/full', os.O_WRONLY), 2); os._exit(it.main())"
-    )
-    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--threads", "1")
-    process = launch(0, "-c", to_full_disk, *arguments)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+    monkeypatch.setattr(runs, "redirect_stderr", lambda _: redirect_stderr(FullDisk()))
+    assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
     assert "no checkpoint at step" in notes(tmp_path)[0]
-
-
-def notes(output: Path) -> list[str]:
-    lines = map(json.loads, (output / "record.jsonl").read_text().splitlines())
-    return [line["text"] for line in lines if line["kind"] == "note"]
 
 
 @pytest.mark.parametrize(
@@ -334,45 +329,44 @@ def notes(output: Path) -> list[str]:
     ],
 )
 def test_an_error_that_nobody_expects(
-    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, error: Exception, sentence: str
+    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, error: Exception, sentence: str
 ) -> None:
     def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(task, "stratified_rows", fail)
-    status, errors = said("--data", dataset, "--output", tmp_path)
+    status, errors = run_here("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")
     assert errors.startswith("Traceback")
 
 
-def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None:
-    assert said("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
+def test_resuming_with_another_seed(dataset: Path, tmp_path: Path) -> None:
+    assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
     arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
-    refused(said, "were made with --seed 0, not --seed 5", *arguments, "--seed", "5")
-    assert said(*arguments)[0] == 0
-    assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 1900
+    refused("were made with --seed 0, not --seed 5", *arguments, "--seed", "5")
+    assert run_here(*arguments)[0] == 0
+    assert summary(tmp_path)["rows_seen"] == 1900
 
 
 def test_a_run_of_which_only_the_test_is_left_is_calibrated_as_one_that_was_not_stopped(
-    said, dataset: Path, tmp_path: Path
+    dataset: Path, tmp_path: Path
 ) -> None:
     arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--metric", "f1-macro")
     told = []
     for resumed in ((), ("--resume",)):
-        assert said(*arguments, *resumed)[0] == 0
-        summary = tmp_path / "summary.json"
-        found = json.loads(summary.read_text())
+        assert run_here(*arguments, *resumed)[0] == 0
+        found = summary(tmp_path)
         told.append({name: found[name] for name in (*CALIBRATION, "accuracy", "macro_f1", "confusion")})
-        summary.unlink()
+        (tmp_path / "summary.json").unlink()
     assert told[0] == told[1]
     assert told[0]["threshold"] != 0.5
 
 
-def test_an_evaluation_without_a_number_stops_the_run(said, dataset: Path, tmp_path: Path) -> None:
+def test_an_evaluation_without_a_number_stops_the_run(dataset: Path, tmp_path: Path) -> None:
     options = ("--loss", "mse", "--optimiser", "sgd", "--learning-rate", "1e12", "--rate-scaling", "none")
     only_step = ("--global-batch", "4000", "--epochs", "1", "--clip-norm", "0", "--warm-up", "0")
-    status, errors = said("--data", dataset, "--output", tmp_path, *options, *only_step)
+    status, errors = run_here("--data", dataset, "--output", tmp_path, *options, *only_step)
     assert status == 1
     assert "the loss on the validation rows is" in errors
     assert "at step 1; lower --learning-rate" in errors

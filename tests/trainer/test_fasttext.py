@@ -1,8 +1,5 @@
 """fastText's model learns alike on one rank and on several, with each optimiser, and goes on after a stop."""
 
-import json
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import torch
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
 from tests.trainer.conftest import VOCABULARY, Launch, make_rows
+from tests.trainer.runs import finish, run_here, stop, summary, train_here, wait_for_lines, weights
 from trainer.classification import task
 from trainer.classification.data import load_data
 from trainer.classification.labelling import Labeller
@@ -38,29 +36,21 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def trained(launch: Launch, data: Path, output: Path, *options: str | Path, ranks: int = 0) -> dict[str, Any]:
-    """The summary of a run."""
-    process = launch(ranks, "-m", "trainer", "--data", data, "--output", output, *LEARNING, *options)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
-    found: dict[str, Any] = json.loads((output / "summary.json").read_text())
-    return found
-
-
-def weights(output: Path) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = load_model(output).classifier.state_dict()
-    return found
+def trained(launch: Launch, data: Path, output: Path, *options: str | Path, ranks: int = 2) -> dict[str, Any]:
+    """The summary of a run on ranks."""
+    finish(launch(ranks, "-m", "trainer", "--data", data, "--output", output, *LEARNING, *options))
+    return summary(output)
 
 
 @pytest.fixture(scope="module")
-def alone(launch: Launch, texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("alone")
-    trained(launch, texts, output, *STEPS)
+    train_here(output, "--data", texts, *LEARNING, *STEPS)
     return output
 
 
 def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Path) -> None:
-    found = json.loads((alone / "summary.json").read_text())
+    found = summary(alone)
     assert found["accuracy"] > found["majority"] + 0.1
     model = load_model(alone)
     assert (model.words, model.row_length) == ("tokens", None)
@@ -71,7 +61,7 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
 
 @pytest.mark.soak
 def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, alone: Path, tmp_path: Path) -> None:
-    found = trained(launch, texts, tmp_path, *STEPS, "--balance", "3,1", ranks=2)
+    found = trained(launch, texts, tmp_path, *STEPS, "--balance", "3,1")
     assert found["rows_of_ranks"][0] > 2 * found["rows_of_ranks"][1]
     for name, expected in weights(alone).items():
         torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
@@ -110,7 +100,7 @@ def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
 def test_it_learns_with_each_optimiser_also_in_few_bits_and_from_characters(
     launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    found = trained(launch, texts, tmp_path, *options, ranks=2)
+    found = trained(launch, texts, tmp_path, *options)
     assert found["accuracy"] > found["majority"] + 0.1
 
 
@@ -119,30 +109,24 @@ def test_a_run_that_was_stopped_goes_on_with_the_moments_of_its_rows(
     launch: Launch, texts: Path, alone: Path, tmp_path: Path
 ) -> None:
     program = ("-m", "trainer", "--data", texts, "--output", tmp_path, *LEARNING, *STEPS)
-    first, record = launch(0, *program, "--slow", "0:1@40:2000", "--record-every", "1"), tmp_path / "record.jsonl"
-    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 45):
-        time.sleep(0.05)
-    first.send_signal(signal.SIGTERM)
-    _, errors = first.communicate(timeout=60)
-    stopped = json.loads((tmp_path / "summary.json").read_text())
+    first = launch(0, *program, "--slow", "0:1@40:2000", "--record-every", "1")
+    wait_for_lines(first, tmp_path, "step", 45)
+    errors, stopped = stop(first), summary(tmp_path)
     assert stopped["stopped"], errors
     assert 45 <= stopped["steps"] < 180
-    trained(launch, texts, tmp_path, *STEPS, "--resume", ranks=2)
+    trained(launch, texts, tmp_path, *STEPS, "--resume")
     for name, expected in weights(alone).items():
         torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.soak
-def test_it_learns_rows_that_were_cut_to_a_length_too(launch: Launch, dataset: Path, tmp_path: Path) -> None:
-    found = trained(launch, dataset, tmp_path, *STEPS)
+def test_it_learns_rows_that_were_cut_to_a_length_too(dataset: Path, tmp_path: Path) -> None:
+    found = train_here(tmp_path, "--data", dataset, *LEARNING, *STEPS)
     assert found["accuracy"] > found["majority"] + 0.1
     assert load_model(tmp_path).row_length == 20
 
 
-def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(
-    launch: Launch, texts: Path, tmp_path: Path
-) -> None:
-    process = launch(0, "-m", "trainer", "--data", texts, "--output", tmp_path, *LEARNING, "--word-dropout", "0.2")
-    _, errors = process.communicate()
-    assert process.returncode == 1
-    assert "--word-dropout is 0.2, but a model of whole texts drops no words" in errors
+def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(texts: Path, tmp_path: Path) -> None:
+    status, errors = run_here("--data", texts, "--output", tmp_path, *LEARNING, "--word-dropout", "0.2")
+    assert status == 1
+    assert "--word-dropout is 0.2" in errors

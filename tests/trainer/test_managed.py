@@ -1,5 +1,6 @@
 """The contract of a training job's container, a program in a folder of that shape."""
 
+import io
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError, TrainingError
+from tests.experiments.made_records import start, step, write
+from tests.trainer import runs
 from trainer import managed
 from trainer.managed import Hosts, address_of, read_options
 
-QUICK = {"model": "fasttext", "epochs": "2", "batch-size": "16"}
+QUICK = {"model": "fasttext", "epochs": "1", "batch-size": "200"}
 
 
 @pytest.fixture
@@ -39,84 +42,135 @@ def configure(base: Path, hyper: Mapping[str, Any], hosts: tuple[str, ...] = ("a
     (base / "input/config/resourceconfig.json").write_text(json.dumps(resources))
 
 
-def start(base: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "trainer.managed", "train"],
-        env={**os.environ, "SAGEMAKER_BASE_DIR": str(base)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+class LauncherHere:
+    """Stands in for the process of the launcher: its only rank trains in this process."""
+
+    def __init__(self, command: list[str], **_: object) -> None:
+        self.returncode, printed = runs.run_here(*command[command.index("trainer") + 1 :])
+        self.stdout = io.StringIO(printed)
+
+    def poll(self) -> int:
+        return self.returncode
 
 
-def failure(base: Path) -> str:
-    running = start(base)
-    running.communicate(timeout=120)
-    assert running.returncode == 1
+class StoppedLauncher:
+    """Stands in for the process of the launcher of a job that SageMaker stops: its ranks leave a summary."""
+
+    def __init__(self, command: list[str], **_: object) -> None:
+        self.stdout, self.returncode = io.StringIO(), 0
+        self.output = Path(command[command.index("--output") + 1])
+
+    def poll(self) -> int | None:
+        signal.raise_signal(signal.SIGTERM)
+        return self.returncode or None
+
+    def wait(self, seconds: float) -> None:
+        """Return as a process that has ended."""
+
+    def terminate(self) -> None:
+        self.returncode = 128 + signal.SIGTERM
+        (self.output / "summary.json").write_text('{"stopped": true}')
+
+
+@pytest.fixture
+def run(base: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """run() is the program in this process, as in a container without GPUs; its exit status."""
+    monkeypatch.setenv("SAGEMAKER_BASE_DIR", str(base))
+    monkeypatch.setattr(managed, "_gpus", lambda: 0)
+
+    def container(launcher: type = LauncherHere) -> int:
+        monkeypatch.setattr(managed.subprocess, "Popen", launcher)
+        return managed.main()
+
+    return container
+
+
+def failure(base: Path, run: Callable[..., int]) -> str:
+    assert run() == 1
     return (base / "output" / "failure").read_text()
 
 
-def test_it_leaves_the_model_and_its_measures(base: Path, dataset: Path) -> None:
+def test_it_leaves_the_model_and_its_measures(
+    base: Path, run: Callable[..., int], dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
-    running = start(base)
-    printed, _ = running.communicate(timeout=120)
-    assert running.returncode == 0
+    assert run() == 0
+    printed = capsys.readouterr().out
     assert {path.name for path in (base / "model").iterdir()} >= {"config.json", "model.safetensors"}
     assert not (base / "checkpoints/checkpoints").exists()
-    summary = json.loads((base / "checkpoints/summary.json").read_text())
-    assert float(re.findall(r"\baccuracy=([0-9.eE+-]+)", printed)[-1]) == pytest.approx(summary["accuracy"], abs=1e-6)
-    assert re.findall(r"\bloss=([0-9.eE+-]+)", printed)
+    told = runs.summary(base / "checkpoints")
+    assert float(re.findall(r"\baccuracy=([0-9.eE+-]+)", printed)[-1]) == pytest.approx(told["accuracy"], abs=1e-6)
     assert not (base / "output/failure").exists()
     record = (base / "checkpoints/record.jsonl").read_text()
-    assert start(base).wait(120) == 0  # the container was lost after the last step
+    assert run() == 0  # the container was lost after the last step
     assert (base / "checkpoints/record.jsonl").read_text() == record
 
 
-def test_without_checkpoints_its_folder_is_packed_with_the_output(base: Path, dataset: Path) -> None:
+def test_the_loss_of_the_newest_step_is_printed(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = managed._Job(base)
+    job._print_steps()  # there is no record yet
+    write(base / "checkpoints", start(), step(1, 101.0, loss=0.7), step(10, 105.0), "")
+    job._print_steps()
+    job._print_steps()  # there is no newer step
+    assert capsys.readouterr().out == "step=10 loss=0.500000 rows_per_second=1200.0\n"
+
+
+def test_without_checkpoints_its_folder_is_packed_with_the_output(
+    base: Path, run: Callable[..., int], dataset: Path
+) -> None:
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
     (base / "checkpoints").rmdir()
-    assert start(base).wait(120) == 0
+    assert run() == 0
     assert (base / "output/data/summary.json").exists()
 
 
-def test_it_stops_with_a_checkpoint_and_goes_on_from_it(base: Path, dataset: Path) -> None:
+def test_a_job_that_is_stopped_stops_its_launcher_and_leaves_no_model(
+    base: Path, run: Callable[..., int], dataset: Path
+) -> None:
+    shutil.copy(dataset, base / "input/data/data/dataset.h5")
+    assert run(StoppedLauncher) == 0
+    assert runs.summary(base / "checkpoints")["stopped"]
+    assert not list((base / "model").iterdir())
+    assert not (base / "output/failure").exists()
+
+
+@pytest.mark.soak
+def test_it_stops_with_a_checkpoint_and_resumes(base: Path, dataset: Path) -> None:
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
     configure(base, {**QUICK, "epochs": "5000", "checkpoint-minutes": "0.01"})
-    running = start(base)
-    while not list((base / "checkpoints").glob("checkpoints/*.pt")):
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.05)
-    running.send_signal(signal.SIGTERM)
-    assert running.wait(100) == 0
-    assert json.loads((base / "checkpoints/summary.json").read_text())["stopped"]
+    program = [sys.executable, "-P", "-m", "trainer.managed", "train"]
+    environment = {**os.environ, "SAGEMAKER_BASE_DIR": str(base)}
+    running = subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
+    runs.wait_for_lines(running, base / "checkpoints", "checkpoint")
+    runs.stop(running)
+    assert runs.summary(base / "checkpoints")["stopped"]
     assert not list((base / "model").iterdir())
     configure(base, {**QUICK, "epochs": "60"})
-    assert start(base).wait(120) == 0
-    starts = [line for line in (base / "checkpoints/record.jsonl").read_text().splitlines() if '"start"' in line]
-    assert json.loads(starts[-1])["from_step"] > 0
+    subprocess.run(program, env=environment, check=True)
+    assert runs.lines(base / "checkpoints", "start")[-1]["from_step"] > 0
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"epochz": "2"}, "--epochz is no option of a training"),
+        ({"epochz": "2"}, "--epochz is no option"),
         ({"epochs": "two"}, "argument --epochs"),
-        ({"epochs": 2}, "the hyperparameter epochs is no text"),
+        ({"epochs": 2}, "the hyperparameter epochs"),
         ({"epochs": "-x"}, "--epochs has a value that begins with a dash"),
     ],
 )
 def test_a_wrong_hyperparameter_is_the_reason_of_the_failure(
-    base: Path, dataset: Path, change: Mapping[str, Any], sentence: str
+    base: Path, run: Callable[..., int], dataset: Path, change: Mapping[str, Any], sentence: str
 ) -> None:
     shutil.copy(dataset, base / "input/data/data/dataset.h5")
     configure(base, {**QUICK, **change})
-    assert sentence in failure(base)
+    assert sentence in failure(base, run)
 
 
-def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path) -> None:
+def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path, run: Callable[..., int]) -> None:
     (base / "input/data/data/dataset.h5").write_text("nothing")
-    said = failure(base)
-    assert "dataset.h5 is not an HDF5 file, or is damaged" in said
+    said = failure(base, run)
+    assert "dataset.h5 is not an HDF5 file" in said
     assert said.count("\n") == 1
 
 

@@ -1,6 +1,5 @@
 """The loop knows no task: a task with two tables and no labels is trained, and split over ranks, like any other."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 import torch
 
 from tests.trainer.conftest import Launch
+from tests.trainer.runs import finish, summary
 from trainer.classification.task import Classification
 from trainer.embeddings.char_task import CharacterEmbedding
 from trainer.embeddings.skipgram_task import SkipGramEmbedding
@@ -18,11 +18,8 @@ PAIRS = ("-m", "tests.trainer.pairs", "--model", "pairs", "--data", "none", "--t
 
 
 def trained(launch: Launch, output: Path, ranks: int, *options: str) -> dict[str, Any]:
-    process = launch(ranks, *PAIRS, "--output", str(output), "--learning-rate", "0.2", "--word-rate", "1", *options)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
-    summary: dict[str, Any] = json.loads((output / "summary.json").read_text())
-    return summary
+    finish(launch(ranks, *PAIRS, "--output", output, "--learning-rate", "0.2", "--word-rate", "1", *options))
+    return summary(output)
 
 
 def test_every_model_belongs_to_one_kind_of_task() -> None:

@@ -3,19 +3,16 @@
 import json
 import re
 import signal
-import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from corpus.dataset import open_dataset, write_dataset
 from corpus.dataset_settings import Settings
+from tests.trainer.runs import finish, lines, step_losses, stop, summary, train_here, wait_for_lines, weights
 from trainer.classification.calibration import calibrated
 from trainer.classification.data import load_data
 from trainer.classification.evaluate import Evaluation, evaluate
@@ -36,44 +33,20 @@ LEARNING = (
 )  # fmt: skip
 
 
-def finish(process: "subprocess.Popen[str]") -> str:
-    """What it said on stderr, once it has ended well."""
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 0, errors
-    return errors
-
-
-def summary(output: Path) -> dict[str, Any]:
-    return json.loads((output / "summary.json").read_text())
-
-
-def lines(output: Path, kind: str) -> list[dict[str, Any]]:
-    whole = [json.loads(line) for line in (output / "record.jsonl").read_text().splitlines()]
-    return [line for line in whole if line["kind"] == kind]
-
-
-def step_losses(output: Path) -> dict[int, float]:
-    return {line["step"]: line["loss"] for line in lines(output, "step")}
-
-
-def weights(output: Path) -> dict[str, torch.Tensor]:
-    return load_file(output / "model" / "model.safetensors")
-
-
 @pytest.fixture(scope="module")
-def alone(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on one rank, without torchrun."""
     output = tmp_path_factory.mktemp("alone")
-    finish(launch(0, "-m", "trainer", "--data", dataset, "--output", output, *LEARNING))
+    train_here(output, "--data", dataset, *LEARNING)
     return output
 
 
 @pytest.fixture(scope="module")
 def uneven(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same run on two ranks, the second of which is five times slower, with the rows on disk."""
+    """The same run on two ranks, with the rows on disk. By a played clock the second rank is five times slower."""
     output = tmp_path_factory.mktemp("uneven")
-    on_disk = ("--rows-in", "disk", "--cache", output / "cache")
-    finish(launch(2, "-m", "trainer", "--data", dataset, "--output", output, "--slow", "1:5", *on_disk, *LEARNING))
+    options = ("--slow", "1:5", "--rows-in", "disk", "--cache", output / "cache", *LEARNING)
+    finish(launch(2, "-m", "tests.trainer.played", "--data", dataset, "--output", output, *options))
     return output
 
 
@@ -139,24 +112,13 @@ def test_the_summary_counts_what_was_done(uneven: Path) -> None:
     assert lines(uneven, "end")[0]["accuracy"] == found["accuracy"]
 
 
-def test_a_slowed_rank_has_a_lower_rate_of_its_own(uneven: Path) -> None:
-    first, second = summary(uneven)["own_rates"]
-    assert second < first / 2
-
-
-def test_a_slow_rank_gets_clearly_fewer_rows(uneven: Path) -> None:
-    first, second = summary(uneven)["rows_of_ranks"]
-    assert first + second == summary(uneven)["rows_seen"]
-    assert first > 1.5 * second
-
-
-@pytest.mark.soak
-def test_even_the_first_step_is_nearly_balanced(launch, dataset: Path, tmp_path: Path) -> None:
-    # Ranks that sleep are as fast as they are told to be, also where the machine is busy.
-    asleep = ("--sleep", "1000", "200", "--epochs", "1", "--record-every", "1")
-    finish(launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--global-batch", "64", *asleep))
-    first, second = lines(tmp_path, "step")[0]["split"]
-    assert first > 2 * second > 0
+def test_ranks_share_the_rows_by_their_own_rates_from_the_first_step(uneven: Path) -> None:
+    found = summary(uneven)
+    assert found["own_rates"] == pytest.approx([1000, 200])
+    splits = [line["split"] for line in lines(uneven, "step")]
+    assert {tuple(split) for split in splits if sum(split) == 64} == {(54, 10)}  # 54 and 50 ms
+    assert found["rows_of_ranks"] == np.sum(splits, axis=0).tolist()
+    assert sum(found["rows_of_ranks"]) == found["rows_seen"]
 
 
 def test_the_summary_says_where_the_time_went(uneven: Path, alone: Path) -> None:
@@ -164,7 +126,6 @@ def test_the_summary_says_where_the_time_went(uneven: Path, alone: Path) -> None
         found = summary(output)
         assert found["balanced"] + sum(found["lost"].values()) == pytest.approx(1.0)
         assert min(found["balanced"], *found["lost"].values()) >= 0
-        assert found["balanced"] > 0.2
         for phases in found["profile"]:
             assert {"order", "rows", "forward", "backward", "pack", "all_reduce", "update"} <= set(phases)
             assert 0 < sum(phases.values()) < 1.01 * found["seconds"]
@@ -173,13 +134,11 @@ def test_the_summary_says_where_the_time_went(uneven: Path, alone: Path) -> None
     assert summary(alone)["lost"]["imbalance"] == pytest.approx(0, abs=1e-6)
 
 
-def test_the_times_of_a_run_add_up(uneven: Path) -> None:
-    found, times = summary(uneven), summary(uneven)["times"]
+def test_the_times_of_a_run_add_up(alone: Path) -> None:
+    found, times = summary(alone), summary(alone)["times"]
     assert sum(times.values()) == pytest.approx(found["wall"])
     assert times["training"] + times["checkpoints"] == pytest.approx(found["seconds"])
     assert min(times[name] for name in ("loading", "rates", "training", "checkpoints", "evaluation")) > 0
-    first, last = lines(uneven, "start")[0]["time"], lines(uneven, "end")[0]["time"]
-    assert found["wall"] < last - first + times["loading"] + times["rates"] + 0.01
 
 
 def test_test_rows_are_judged_once_with_the_weights_that_are_kept(uneven: Path) -> None:
@@ -243,11 +202,8 @@ def test_the_models_folder_stands_alone(alone: Path) -> None:
 def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING]
     first = launch(2, *arguments, "--slow", "0:9", "1:12")
-    record = tmp_path / "record.jsonl"
-    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 35):
-        time.sleep(0.05)
-    first.send_signal(signal.SIGTERM)
-    _, errors = first.communicate(timeout=60)
+    wait_for_lines(first, tmp_path, "step", 35)
+    errors = stop(first)
     assert summary(tmp_path)["stopped"], errors
     assert 35 <= summary(tmp_path)["steps"] < 90
     assert summary(tmp_path)["accuracy"] is None
@@ -285,11 +241,8 @@ def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_whe
     wide = ("--epochs", "1", "--hidden", "256", "--global-batch", "512", "--threads", "1")
     arguments = ["-m", "trainer", "--data", long_to_judge, "--output", tmp_path, *wide]
     process = launch(2, *arguments)
-    record = tmp_path / "record.jsonl"
-    while process.poll() is None and not (record.exists() and '"kind": "checkpoint"' in record.read_text()):
-        time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
+    wait_for_lines(process, tmp_path, "checkpoint")
+    errors = stop(process)
     stopped = summary(tmp_path)
     assert stopped["stopped"], errors
     assert (stopped["steps"], stopped["accuracy"]) == (4, None)
@@ -323,10 +276,8 @@ def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
 @pytest.mark.soak
 def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: Path) -> None:
     process = launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:20", *LEARNING)
-    while process.poll() is None and not (tmp_path / "record.jsonl").exists():
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    finish(process)
+    wait_for_lines(process, tmp_path, "start")
+    stop(process, signal.SIGINT)
     assert summary(tmp_path)["stopped"]
     assert not (tmp_path / "model").exists()
 
@@ -334,6 +285,4 @@ def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: P
 @pytest.mark.soak
 def test_an_error_on_all_ranks_is_said_once(launch, tmp_path: Path) -> None:
     process = launch(2, "-m", "trainer", "--data", tmp_path / "none.h5", "--output", tmp_path)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert errors.count("none.h5: no such file") == 1
+    assert finish(process, status=1).count("none.h5: no such file") == 1

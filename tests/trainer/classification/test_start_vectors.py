@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from common.errors import DataError, TrainingError
+from tests.trainer.runs import finish, lines, notes, stop, wait_for_lines
 from trainer.classification import models
 from trainer.classification.data import StartVectors, load_data
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
@@ -94,31 +95,22 @@ def test_the_size_is_that_of_the_vectors_unless_it_was_given(
 LEARNING = ("--global-batch", "64", "--threads", "1", "--epochs", "2")
 
 
-def told(output: Path, kind: str) -> list[dict[str, Any]]:
-    lines = map(json.loads, (output / "record.jsonl").read_text().splitlines())
-    return [line for line in lines if line["kind"] == kind]
-
-
 @pytest.mark.soak
 def test_a_run_on_two_ranks_starts_from_them_and_says_for_how_many_words(launch, dataset: Path, tmp_path: Path) -> None:
     vectors = written(tmp_path / "vectors.txt", load_data(dataset).vocabulary[:30])
     output = tmp_path / "out"
     start = ("-m", "trainer", "--data", dataset, "--output", output, *LEARNING)
-    running = launch(2, *start, "--embeddings", vectors)
-    errors = running.communicate(timeout=100)[1]
-    assert running.returncode == 0, errors
-    (began,) = told(output, "start")
+    finish(launch(2, *start, "--embeddings", vectors))
+    (began,) = lines(output, "start")
     assert (began["config"]["embedding"], began["config"]["embeddings"]) == (5, str(vectors))
-    assert any(f"30 of 60 words start with the vectors in {vectors}" in note["text"] for note in told(output, "note"))
+    assert any(f"30 of 60 words start with the vectors in {vectors}" in note for note in notes(output))
     assert json.loads((output / "model" / "config.json").read_text())["settings"]["embedding"] == 5
 
 
 @pytest.mark.soak
 def test_a_file_that_is_not_there_ends_all_ranks_with_one_sentence(launch, dataset: Path, tmp_path: Path) -> None:
     start = ("-m", "trainer", "--data", dataset, "--output", tmp_path / "out", *LEARNING)
-    running = launch(2, *start, "--embeddings", tmp_path / "none.bin")
-    errors = running.communicate(timeout=100)[1]
-    assert running.returncode != 0
+    errors = finish(launch(2, *start, "--embeddings", tmp_path / "none.bin"), status=1)
     assert errors.count("trainer: cannot read ") == 1
     assert "Traceback" not in errors.partition("trainer: cannot read")[0]
 
@@ -130,15 +122,11 @@ def test_a_resumed_run_needs_the_file_no_more(launch, dataset: Path, tmp_path: P
     start = ("-m", "trainer", "--data", dataset, "--output", output, "--threads", "1", "--global-batch", "64")
     often = ("--checkpoint-minutes", "0.001", "--slow", "0:20", "--epochs", "6", "--embeddings", vectors)
     running = launch(1, *start, *often)
-    while not list(output.glob("checkpoints/*.pt")):
-        assert running.poll() is None, running.communicate()[1]
-    running.terminate()
-    running.communicate(timeout=100)
+    wait_for_lines(running, output, "checkpoint")
+    stop(running)
     vectors.unlink()
-    going_on = launch(2, *start, "--resume", "--epochs", "6", "--embeddings", vectors)
-    errors = going_on.communicate(timeout=100)[1]
-    assert going_on.returncode == 0, errors
-    assert told(output, "start")[-1]["from_step"] > 0
+    finish(launch(2, *start, "--resume", "--epochs", "6", "--embeddings", vectors))
+    assert lines(output, "start")[-1]["from_step"] > 0
 
 
 def test_what_a_run_began_with_is_part_of_it() -> None:

@@ -109,7 +109,7 @@ def main() -> None:
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
         expected = of_one_process(alone, rows)
-        ways = ((32, True), (16, True), (32, False))
+        ways = ((32, True), (32, False), (16, True))[: 3 if dtype == torch.float32 else 2]
         for split, clip_norm, (bits, by_word) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
             timer = StepTimer()
             exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm, bits=bits)

@@ -1,7 +1,6 @@
 """A rank that lost the others reports it in one sentence, and ends."""
 
 import socket
-import time
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from common.errors import TrainingError
+from tests.trainer.runs import finish, wait_for_lines
 from trainer.__main__ import main
 from trainer.distributed import collectives
 from trainer.distributed.collectives import convert_errors, wait
@@ -79,13 +79,10 @@ def test_the_rank_that_is_left_says_so_and_ends(launch, dataset: Path, tmp_path:
     arguments = ("-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:9", "1:9", "--threads", "1")
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
     first, second = (launch(0, *arguments, **meeting, RANK=str(rank)) for rank in range(2))
-    record = tmp_path / "record.jsonl"
-    while first.poll() is None and not (record.exists() and '"kind": "step"' in record.read_text()):
-        time.sleep(0.05)
+    wait_for_lines(first, tmp_path, "step")
     second.kill()
     second.communicate()
-    _, errors = first.communicate(timeout=60)
-    assert first.returncode == 1
+    errors = finish(first, status=1)
     assert "trainer: rank 0 lost the other ranks at step" in errors
     assert "Traceback" not in errors
 

@@ -12,6 +12,7 @@ import torch.distributed as dist
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.trainer.runs import finish
 from trainer.clock import StepTimer
 from trainer.computing.row_gradients import Means, no_means
 from trainer.distributed import collectives, exchange
@@ -24,9 +25,7 @@ from trainer.rank_errors import LostError
 @pytest.fixture(scope="module")
 def deviations(launch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     result = tmp_path_factory.mktemp("gradients") / "deviations.json"
-    process = launch(3, Path(__file__).with_name("gradients.py"), result)
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 0, errors
+    finish(launch(3, Path(__file__).with_name("gradients.py"), result))
     return json.loads(result.read_text())
 
 
@@ -102,7 +101,7 @@ def test_the_gradients_of_rows_are_counted_once_for_each_other_rank(
     assert found.traffic.bytes == (ranks - 1) * bytes_of(own, bits=32)
 
 
-def told(shares: list[int], size: int) -> StepReport:
+def report(shares: list[int], size: int) -> StepReport:
     """What a step's report says, after shares of so many rows travelled in float32."""
     nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)
     return StepReport(
@@ -123,11 +122,11 @@ def told(shares: list[int], size: int) -> StepReport:
 @example(shares=[2**25 + 2, 1])
 @given(shares=st.lists(st.integers(0, 2**40), min_size=1, max_size=64))
 def test_shares_that_add_up_are_whole_however_many_rows_they_are(shares: list[int]) -> None:
-    assert told(shares, sum(shares)).is_complete
+    assert report(shares, sum(shares)).is_complete
 
 
 @given(st.lists(st.integers(1, 2**18), min_size=1, max_size=63), st.integers(0, 62), st.sampled_from([-1, 1]))
 def test_a_row_that_is_missing_or_computed_twice_is_seen(shares: list[int], rank: int, off: int) -> None:
     size = sum(shares)
     shares[rank % len(shares)] += off
-    assert not told(shares, size).is_complete
+    assert not report(shares, size).is_complete

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -13,6 +12,8 @@ import pytest
 import torch
 
 from tests.trainer.conftest import ROOT, Launch
+from tests.trainer.runs import finish
+from tests.waiting import until
 from trainer.config import RANK_ENVIRONMENT
 
 PROGRAM, STRANGER = (Path(__file__).with_name(name) for name in ("serving.py", "stranger.py"))
@@ -23,9 +24,7 @@ ROWS, COLUMNS, PUSHES = (11, 6), 3, 40
 @pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_all_ranks_end_with_the_sum_of_all_pushes(launch: Launch, tmp_path: Path, ranks: int) -> None:
-    process = launch(ranks, PROGRAM, tmp_path, SHOAL_SECRET="s")
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+    finish(launch(ranks, PROGRAM, tmp_path, SHOAL_SECRET="s"))
     all_have_the_sum(tmp_path, ranks)
 
 
@@ -48,9 +47,8 @@ def test_a_rank_whose_rows_are_lost_is_told_in_a_sentence(launch: Launch, tmp_pa
         port = str(free.getsockname()[1])
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "SHOAL_SECRET": "s"}
     first, second = (launch(0, PROGRAM, tmp_path, "lost", **meeting, RANK=str(rank)) for rank in range(2))
-    second.communicate(timeout=120)
-    _, errors = first.communicate(timeout=120)
-    assert first.returncode == 1, errors
+    second.communicate()
+    finish(first, status=1)
     said = (tmp_path / "error").read_text()
     assert said.startswith("rank 0 lost the other ranks at step 7")
     assert said.endswith("restart with --resume")
@@ -67,9 +65,7 @@ def test_another_user_who_knows_the_ports_of_a_run_executes_nothing_in_it(tmp_pa
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (tmp_path / "port").exists():
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.05)
+    until(lambda: (tmp_path / "port").exists() or running.poll() is not None)
     launched = psutil.Process(running.pid)
     listening = {
         each: [found.laddr for found in each.net_connections("tcp") if found.status == psutil.CONN_LISTEN]
@@ -82,13 +78,12 @@ def test_another_user_who_knows_the_ports_of_a_run_executes_nothing_in_it(tmp_pa
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert not (tmp_path / "made").exists()
     assert stranger.returncode == 0, stranger.stderr
     assert stranger.stdout.strip()  # it has read the store
     assert {place.ip for places in listening.values() for place in places} == {"127.0.0.1"}
     (tmp_path / "go").touch()
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 0, errors
+    finish(running)
     all_have_the_sum(tmp_path, 2)

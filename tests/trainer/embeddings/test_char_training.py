@@ -1,16 +1,13 @@
 """Runs that learn words by their characters: on one rank and on two, with both exchanges, stopped and gone on."""
 
-import signal
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
-from tests.trainer.embeddings.test_training import losses, summary
+from tests.trainer.runs import finish, step_losses, stop, summary, train_here, wait_for_lines
 from trainer.embeddings.encoder import read_encoder
 from trainer.embeddings.model_folder import open_words
 
@@ -27,17 +24,10 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(launch: Launch, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("alone")
-    pairs = made_text.pairs(output / "topics.txt")
-    train(launch, 0, text, output, "--similarity", pairs)
+    train_here(output, "--data", text, *LEARNING, "--similarity", made_text.pairs(output / "topics.txt"))
     return output
-
-
-def train(launch: Launch, ranks: int, text: Path, output: Path, *options: Any) -> None:
-    process = launch(ranks, "-m", "trainer", "--data", text, "--output", output, *LEARNING, *options)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
 
 
 def test_words_that_stand_together_become_similar_and_unseen_ones_like_those_they_resemble(alone: Path) -> None:
@@ -51,8 +41,8 @@ def test_words_that_stand_together_become_similar_and_unseen_ones_like_those_the
 
 @pytest.mark.soak
 def test_two_ranks_learn_what_one_learns(launch: Launch, text: Path, alone: Path, tmp_path: Path) -> None:
-    train(launch, 2, text, tmp_path, "--balance", "3,1")
-    assert losses(tmp_path) == pytest.approx(losses(alone), rel=1e-3)
+    finish(launch(2, "-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--balance", "3,1"))
+    assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
     assert summary(tmp_path)["loss"] == pytest.approx(summary(alone)["loss"], rel=1e-3)
 
 
@@ -60,15 +50,12 @@ def test_two_ranks_learn_what_one_learns(launch: Launch, text: Path, alone: Path
 def test_a_run_that_is_stopped_goes_on_exactly(launch: Launch, text: Path, alone: Path, tmp_path: Path) -> None:
     arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING]
     first = launch(0, *arguments, "--slow", "0:5")
-    record = tmp_path / "record.jsonl"
-    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 5):
-        time.sleep(0.05)
-    first.send_signal(signal.SIGTERM)
-    _, errors = first.communicate(timeout=60)
+    wait_for_lines(first, tmp_path, "step", 5)
+    errors = stop(first)
     assert summary(tmp_path)["stopped"], errors
     assert 0 < summary(tmp_path)["rows_seen"] < summary(alone)["rows_seen"]
-    _, errors = launch(0, *arguments, "--resume").communicate(timeout=120)
-    assert summary(tmp_path)["rows_seen"] == summary(alone)["rows_seen"], errors
-    assert losses(tmp_path) == losses(alone)
+    finish(launch(0, *arguments, "--resume"))
+    assert summary(tmp_path)["rows_seen"] == summary(alone)["rows_seen"]
+    assert step_losses(tmp_path) == step_losses(alone)
     vectors = [open_words(str(output)).matrix for output in (alone, tmp_path)]
     assert np.array_equal(*vectors)

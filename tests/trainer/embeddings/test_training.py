@@ -1,8 +1,5 @@
 """Runs that learn word embeddings, on one rank and on two, together, apart, and without waiting for each other."""
 
-import json
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ from corpus.stream.stream_settings import StreamSettings, read_settings, write_s
 from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
+from tests.trainer.runs import finish, run_here, step_losses, stop, summary, train_here, wait_for_lines
 from trainer.computing.threads import Threads
 from trainer.config import configured
 from trainer.distributed.ranks import Ranks
@@ -43,28 +41,15 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained(launch: Launch, ranks: int, text: Path, output: Path, *options: Any) -> dict[str, Any]:
-    process = launch(ranks, "-m", "trainer", "--data", text, "--output", output, *LEARNING, *options)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    found: dict[str, Any] = json.loads((output / "summary.json").read_text())
-    return found
+    finish(launch(ranks, "-m", "trainer", "--data", text, "--output", output, *LEARNING, *options))
+    return summary(output)
 
 
 @pytest.fixture(scope="module")
-def alone(launch: Launch, text: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(text: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("alone")
-    trained(launch, 0, text, output, "--similarity", pairs, "--pip")
+    train_here(output, "--data", text, *LEARNING, "--similarity", pairs, "--pip")
     return output
-
-
-def losses(output: Path) -> dict[int, float]:
-    found = map(json.loads, (output / "record.jsonl").read_text().splitlines())
-    return {line["step"]: line["loss"] for line in found if line["kind"] == "step"}
-
-
-def summary(output: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((output / "summary.json").read_text())
-    return found
 
 
 def test_words_that_stand_together_become_similar(alone: Path) -> None:
@@ -81,7 +66,7 @@ def test_words_that_stand_together_become_similar(alone: Path) -> None:
 def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tmp_path: Path, options: Any) -> None:
     one = trained(launch, 0, text, tmp_path / "1", *options)
     two = trained(launch, 2, text, tmp_path / "2", "--balance", "3,1", *options)
-    assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), rel=1e-3)
+    assert step_losses(tmp_path / "2") == pytest.approx(step_losses(tmp_path / "1"), rel=1e-3)
     assert two["loss"] == pytest.approx(one["loss"], rel=1e-3)
     assert one["bytes_a_step"] == 0
     assert 24 * ROW < two["bytes_a_step"] < 2 * 24 * ROW + 200  # most centres and contexts, and what ranks tell
@@ -119,39 +104,31 @@ def test_a_run_that_is_stopped_goes_on_with_the_rows_that_are_left(
 ) -> None:
     arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--mode", mode, "--trust-network"]
     first = launch(2, *arguments, "--slow", "0:8", "1:8")
-    record = tmp_path / "record.jsonl"
-    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 5):
-        time.sleep(0.05)
-    first.send_signal(signal.SIGTERM)
-    _, errors = first.communicate(timeout=60)
+    wait_for_lines(first, tmp_path, "step", 5)
+    errors = stop(first)
     assert summary(tmp_path)["stopped"], errors
     assert 0 < summary(tmp_path)["rows_seen"] < summary(alone)["rows_seen"]
-    second = launch(2, *arguments, "--resume")
-    _, errors = second.communicate(timeout=120)
-    assert second.returncode == 0, errors
+    finish(launch(2, *arguments, "--resume"))
     assert summary(tmp_path)["rows_seen"] == summary(alone)["rows_seen"]
     if mode == "sync":
-        assert losses(tmp_path) == pytest.approx(losses(alone), rel=1e-3)
+        assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
     else:
         assert summary(tmp_path)["loss"] < summary(alone)["loss"] + 0.1
 
 
-def test_the_last_checkpoint_has_the_end_of_the_part_whose_last_step_was_in_one(launch: Launch, tmp_path: Path) -> None:
-    with Sender([line.encode() for line in made_text.lines(2500)]) as sender:
+def test_the_last_checkpoint_has_the_end_of_the_part_whose_last_step_was_in_one(tmp_path: Path) -> None:
+    with Sender([line.encode() for line in made_text.lines(500)]) as sender:
         sources = StreamSettings(sources=(sender.address,), tokeniser="spaces", part_rows=64, quiet_seconds=1.0)
         write_settings(tmp_path / "stream", sources)
         read_stream(tmp_path / "stream", 0, 1)
-    trained(launch, 0, tmp_path / "stream", tmp_path / "out", "--checkpoint-minutes", "1e-9")
+    train_here(tmp_path / "out", "--data", tmp_path / "stream", *LEARNING, "--checkpoint-minutes", "1e-9")
     found, _ = checkpoint.newest(tmp_path / "out/checkpoints")
     assert found is not None
-    assert (found[1]["task"]["chosen"], found[1]["task"]["words_seen"]) == (None, 12 * 2500)
+    assert (found[1]["task"]["chosen"], found[1]["task"]["words_seen"]) == (None, 12 * 500)
 
 
-def test_a_text_without_frequent_words_is_one_sentence(launch: Launch, text: Path, tmp_path: Path) -> None:
-    process = launch(0, "-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--min-count", "100000")
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "no word of the 30,000 words in" in errors
-    assert "occurs 100,000 times; lower --min-count, or read more text" in errors
-    assert "Traceback" not in errors
+def test_a_text_without_frequent_words_is_one_sentence(text: Path, tmp_path: Path) -> None:
+    status, errors = run_here("--data", text, "--output", tmp_path, *LEARNING, "--min-count", "100000")
+    assert (status, errors.count("\n")) == (1, 1)
+    assert "occurs 100,000 times; lower --min-count" in errors
     assert not (tmp_path / "model").exists()

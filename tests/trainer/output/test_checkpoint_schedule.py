@@ -1,6 +1,5 @@
 """A checkpoint is written once, and a run goes on from it wherever it was stopped."""
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from tests.trainer.conftest import make_rows
-from trainer.__main__ import main
+from tests.trainer.runs import lines, train_here
 from trainer.classification.task import Classification
 from trainer.options.run_options import seconds_between_checkpoints
 from trainer.output import checkpoint_schedule
@@ -31,18 +30,9 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     )
 
     def run(*arguments: str) -> dict[str, Any]:
-        fixed = f"--data {data} --output {tmp_path} --epochs 1 --batch-size 100 --threads 1".split()
-        monkeypatch.setattr("sys.argv", ["trainer", *fixed, *arguments])
-        assert main() == 0
-        found: dict[str, Any] = json.loads((tmp_path / "summary.json").read_text())
-        return found
+        return train_here(tmp_path, "--data", data, "--epochs", 1, "--batch-size", 100, *arguments)
 
     return run
-
-
-def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
-    told = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
-    return [line for line in told if line["kind"] == kind]
 
 
 @pytest.mark.parametrize(

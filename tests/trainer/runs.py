@@ -1,0 +1,94 @@
+"""Runs of the trainer, in this process or on ranks of their own, and what they leave in their folders."""
+
+import io
+import json
+import signal
+import subprocess
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.trainer import forked
+from tests.waiting import until
+from trainer import rate_measurement
+from trainer.__main__ import main
+
+Process = subprocess.Popen[str]
+
+
+def run_here(*arguments: object) -> tuple[int, str]:
+    """Run `python -m trainer` in this process with one thread: its status, and what it wrote on standard error. A
+    process of its own would take seconds to import PyTorch."""
+    errors = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(errors):
+        patch.setattr("sys.argv", ["trainer", *map(str, arguments), "--threads", "1"])
+        patch.setattr(rate_measurement, "_LOOK", forked.LOOK)
+        patch.setitem(rate_measurement.measure_own_rates.__kwdefaults__, "seconds", forked.SECONDS)
+        status = main()
+    return status, errors.getvalue()
+
+
+def train_here(output: Path, *arguments: object) -> dict[str, Any]:
+    """Run `python -m trainer` in this process to its end; the content of summary.json."""
+    status, errors = run_here("--output", output, *arguments)
+    assert status == 0, errors
+    return summary(output)
+
+
+def finish(process: Process, status: int = 0) -> str:
+    """Wait for a program that ends with this status; what it wrote on standard error."""
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == status, errors
+    return errors
+
+
+def wait_for_lines(process: Process, output: Path, kind: str, count: int = 1) -> None:
+    """Wait until the record of a running program has so many lines of a kind."""
+
+    def holds() -> bool:
+        assert process.poll() is None, process.communicate()
+        return (output / "record.jsonl").exists() and len(lines(output, kind)) >= count
+
+    until(holds)
+
+
+def stop(process: Process, number: int = signal.SIGTERM) -> str:
+    """Ask a run to stop, which ends with a checkpoint; what it wrote on standard error."""
+    process.send_signal(number)
+    return finish(process)
+
+
+def summary(output: Path) -> dict[str, Any]:
+    """The content of summary.json, which has no NaN."""
+    found: dict[str, Any] = json.loads((output / "summary.json").read_text(), parse_constant=_refuse)
+    return found
+
+
+def lines(output: Path, kind: str) -> list[dict[str, Any]]:
+    """The lines of a kind in the record, without a last one that is half written."""
+    *whole, _ = (output / "record.jsonl").read_text().split("\n")
+    found = map(json.loads, whole)
+    return [line for line in found if line["kind"] == kind]
+
+
+def notes(output: Path) -> list[str]:
+    """The notes in the record."""
+    return [line["text"] for line in lines(output, "note")]
+
+
+def step_losses(output: Path) -> dict[int, float]:
+    """The loss of each step in the record."""
+    return {line["step"]: line["loss"] for line in lines(output, "step")}
+
+
+def weights(output: Path) -> dict[str, torch.Tensor]:
+    """The weights of the model that a run has left."""
+    return load_file(output / "model" / "model.safetensors")
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not JSON")
