@@ -33,7 +33,7 @@ class InBucket(Place):
     """A deployment's place, by its data bucket."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self.deployment, self.name, self.topology = deployment, deployment.name, deployment.topology
+        self.deployment, self.name = deployment, deployment.name
         self.options = {"deployment": (self.name,)}
         self._bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
         self._s3 = deployment.session.client("s3")

@@ -35,7 +35,6 @@ def held(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
         ("train", "--local", "--data", "{data}"),
         ("embed", "--local", "--input", "{data}"),
         ("preprocess", "--local", "--input", "{data}"),
-        ("calibrate", "--local"),
         ("experiment", "run", "preprocessing", "--local", "--input", "{data}"),
         ("export", "--model", "{model}"),
         ("demo",),
