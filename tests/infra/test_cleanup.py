@@ -73,11 +73,19 @@ def cloudformation() -> Iterator[CloudFormation]:
         server.shutdown()
 
 
+@pytest.fixture
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page of a list of versions has two of them."""
+    session = boto3.Session()
+    session.events.register("provide-client-params.s3.ListObjectVersions", lambda params, **_: {**params, "MaxKeys": 2})
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
+
+
 def filled_bucket(name: str) -> str:
-    """A bucket with more objects than one page lists, older versions, a deletion, and an unfinished upload."""
+    """A bucket with several objects, older versions, a deletion, and an unfinished upload."""
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket=name)
-    for number in range(1100):
+    for number in range(7):
         s3.put_object(Bucket=name, Key=f"part-{number:05d}", Body=b"first")
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
     s3.put_object(Bucket=name, Key="part-00000", Body=b"second")
@@ -112,6 +120,7 @@ def buckets() -> set[str]:
     return {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
 
 
+@pytest.mark.usefixtures("short_pages")
 def test_a_filled_bucket_is_deleted_with_all_that_it_holds(cloudformation: CloudFormation) -> None:
     bucket = filled_bucket("filled")
     with pytest.raises(ClientError, match="BucketNotEmpty"):
