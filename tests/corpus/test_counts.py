@@ -11,31 +11,12 @@ from corpus.dataset_settings import Settings
 SETTINGS = Settings(row_length=4)
 WORDS = [("good", 9), ("lamp", 7)]
 # 12 lines: 2 malformed, 1 empty, 9 texts, of which 7 are distinct: 1 wordless, 5 to train, 1 to test.
-FLAT = {
-    "lines": 12,
-    "malformed": 2,
-    "malformed_by_reason.not_json": 2,
-    "empty": 1,
-    "texts": 9,
-    "codes.before.1": 4,
-    "codes.before.5": 5,
-    "codes.after.1": 3,
-    "codes.after.5": 4,
-    "distinct": 7,
-    "conflicting": 1,
-    "wordless": 1,
-    "train": 5,
-    "test": 1,
-    "positive_train": 3,
-    "positive_test": 1,
-    "lengths.1": 2,
-    "lengths.2": 2,
-    "lengths.4": 1,
-    "lengths.8": 1,
-    "cut": 2,
-    "tokens": 14,
-    "unknown_tokens": 3,
-}
+FLAT_TEXT = """
+lines=12 malformed=2 malformed_by_reason.not_json=2 empty=1 texts=9 codes.before.1=4 codes.before.5=5 codes.after.1=3
+codes.after.5=4 distinct=7 conflicting=1 wordless=1 train=5 test=1 positive_train=3 positive_test=1 lengths.1=2
+lengths.2=2 lengths.4=1 lengths.8=1 cut=2 tokens=14 unknown_tokens=3
+"""
+FLAT = {name: int(number) for name, number in (pair.split("=") for pair in FLAT_TEXT.split())}
 
 
 def counts(settings: Settings = SETTINGS, positive_from: int = 4, **changed: int) -> dict:
