@@ -12,7 +12,7 @@ from backports import zstd
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import LABELS, Codes, Format
 from corpus.reading.ranges import read_batches
-from corpus.reading.sources import Range, Source
+from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.tally import Tally
 from tests import oracle
 
@@ -77,6 +77,11 @@ def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, cod
     path.write_bytes(content)
     edges = sorted({0, len(content), *(place for place in cuts if place < len(content))})
     return [Range(str(path), start, end, form, code, False) for start, end in pairwise(edges)]
+
+
+def whole(path: Path, form: Format = SNAP) -> Range:
+    """All of a file."""
+    return Range(str(path), 0, WHOLE, form, None, False)
 
 
 def source(address: str, size: int, form: Format = SNAP, code: int | None = None, test: bool = False) -> Source:

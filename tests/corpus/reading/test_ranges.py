@@ -36,6 +36,7 @@ from tests.corpus.reading.cuts import (
     pieces,
     read,
     source,
+    whole,
 )
 from tests.reviews import snap_lines
 
@@ -59,7 +60,7 @@ def test_ranges_cut_anywhere_give_every_line_once_and_its_number(
     content = mark + b"\n".join(lines) + (b"\n" if last_newline else b"")
     file = oracle.File(content, "json", form.text, form.value)
     assert_as_the_oracle(pieces(tmp_path / "file", content, cuts, form), file)
-    assert_as_the_oracle([Range(str(tmp_path / "file"), 0, WHOLE, form, None, False)], file)
+    assert_as_the_oracle([whole(tmp_path / "file", form)], file)
 
 
 POLARITY = Format(kind="csv", text=("2", "3"), value="1")
@@ -74,7 +75,7 @@ CSV_PIECES = st.sampled_from(
 def test_any_csv_is_read_as_the_contract_says(tmp_path: Path, mark: bytes, text: str, form: Format) -> None:
     content = mark + (b"stars,text\n" if form.header else b"") + text.encode("utf-8", "surrogateescape")
     (tmp_path / "file.csv").write_bytes(content)
-    part = Range(str(tmp_path / "file.csv"), 0, WHOLE, form, None, False)
+    part = whole(tmp_path / "file.csv", form)
     assert_as_the_oracle([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
 
 
@@ -83,7 +84,7 @@ def test_quoted_newlines_and_quotes_of_csv_belong_to_the_text(tmp_path: Path) ->
     written = io.StringIO()
     csv.writer(written, quoting=csv.QUOTE_ALL).writerows(rows)
     (tmp_path / "a.csv").write_text(written.getvalue() + "9,bad,bad\n", "utf-8", newline="")
-    found, tally = read([Range(str(tmp_path / "a.csv"), 0, WHOLE, POLARITY, None, False)], LABELLED)
+    found, tally = read([whole(tmp_path / "a.csv", POLARITY)], LABELLED)
     assert found == [('a title said "no"\nand left\r\n', 2), (" x,y", 1)]
     assert [(place.reason, place.line, place.begins) for place in tally.malformed_lines()] == [
         ("bad_label", 5, "9,bad,bad")
@@ -93,7 +94,7 @@ def test_quoted_newlines_and_quotes_of_csv_belong_to_the_text(tmp_path: Path) ->
 def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Path) -> None:
     lost = b"1,a,b\n" * (MAX_LINE_BYTES // 6)
     (tmp_path / "a.csv").write_bytes(b'1,"a,b\n' + lost + b"2,a,kept\n" * 500)
-    found, tally = read([Range(str(tmp_path / "a.csv"), 0, WHOLE, POLARITY, None, False)], LABELLED)
+    found, tally = read([whole(tmp_path / "a.csv", POLARITY)], LABELLED)
     assert set(found) <= {("a b", 1), ("a kept", 2)}
     assert found.count(("a kept", 2)) >= 499
     assert tally.counts["malformed_by_reason.too_long"] == 1
@@ -110,7 +111,7 @@ def test_all_members_of_a_compressed_file_are_read(tmp_path: Path, suffix: str, 
     path = tmp_path / f"file{suffix}"
     path.write_bytes(b"".join(map(PACKERS[suffix], [first, second])))
     file = oracle.File(first + second, form.kind, form.text, form.value, form.header)
-    assert_as_the_oracle([Range(str(path), 0, WHOLE if suffix else path.stat().st_size, form, None, False)], file)
+    assert_as_the_oracle([whole(path, form)], file)
 
 
 @settings(max_examples=150)
@@ -135,7 +136,7 @@ def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
         ranges = pieces(path, content, cuts)
         if suffix:
             path.write_bytes(PACKERS[suffix](content))
-            ranges = [Range(str(path), 0, WHOLE, SNAP, None, False)]
+            ranges = [whole(path)]
         assert_as_the_oracle(ranges, oracle.File(content))
 
 
@@ -150,7 +151,7 @@ def test_neither_the_size_of_blocks_nor_records_that_are_too_long_change_the_res
         patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
         for module in (corpus.reading.lines, corpus.reading.csv_records, oracle_lines):
             patch.setattr(module, "MAX_LINE_BYTES", 25)
-        part = Range(str(tmp_path / "file.csv"), 0, WHOLE, POLARITY, None, False)
+        part = whole(tmp_path / "file.csv", POLARITY)
         assert_as_the_oracle([part], oracle.File(content, "csv", POLARITY.text, POLARITY.value), LABELLED)
 
 
@@ -192,14 +193,14 @@ def test_an_archive_cut_anywhere_gives_its_whole_lines_and_is_counted_once(
         path.write_bytes(packed[:length])
         content, is_whole = unpackable(suffix, packed[:length])
         file = oracle.File(content, form.kind, form.text, form.value, form.header, broken=not is_whole)
-        assert_as_the_oracle([Range(str(path), 0, WHOLE, form, None, False)], file)
+        assert_as_the_oracle([whole(path, form)], file)
 
 
 @pytest.mark.parametrize("suffix", DECODERS)
 def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"file{suffix}"
     path.write_bytes(PACKERS[suffix](snap_lines(("first", 1))) + b"no archive at all")
-    found, tally = read([Range(str(path), 0, WHOLE, SNAP, None, False)])
+    found, tally = read([whole(path)])
     assert found == [("first", 1)]
     assert tally.counts == {"lines": 1}
     assert tally.damaged_files() == [DamagedFile(file=str(path), lines=1, bytes=len(snap_lines(("first", 1))))]
@@ -208,7 +209,7 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
 def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     for suffix in PACKERS:
         (tmp_path / f"file{suffix}").write_bytes(b"")
-        found, tally = read([Range(str(tmp_path / f"file{suffix}"), 0, WHOLE if suffix else 0, SNAP, None, False)])
+        found, tally = read([whole(tmp_path / f"file{suffix}")])
         assert (found, tally.counts) == ([], {})
 
 
@@ -225,10 +226,8 @@ def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path,
     for mark in (b"", b"\xef\xbb\xbf"):
         for last in (content, content[:-1]):
             path.write_bytes(PACKERS[suffix](mark + last))
-            end = WHOLE if suffix else path.stat().st_size
-            part = Range(str(path), 0, end, SNAP, None, False)
-            assert_as_the_oracle([part], oracle.File(mark + last))
-    _, tally = read([part])
+            assert_as_the_oracle([whole(path)], oracle.File(mark + last))
+    _, tally = read([whole(path)])
     assert [(place.line, place.begins[:12]) for place in tally.malformed_lines()] == [
         (3, '{"reviewText'),
         (5, '{"reviewText'),
@@ -250,23 +249,20 @@ def test_memory_is_bounded_whatever_the_length_of_a_line(tmp_path: Path, suffix:
         for _ in range(200):
             file.write(b"x" * 1_000_000)
         file.write(b'", "overall": 5}\n' + snap_lines(("after", 2)))
-    end = WHOLE if suffix else path.stat().st_size
-    code = f"""
-import resource
-from corpus.reading.formats import Codes, Format
+    code = """
+import resource, sys
 from corpus.dataset_settings import Settings
-from corpus.reading.sources import Range
+from corpus.reading.formats import Codes, Format
 from corpus.reading.ranges import read_batches
+from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import Tally
-form = Format(kind="json", text=("reviewText",), value="overall")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-tally = Tally()
-parts = Range({str(path)!r}, 0, {end}, form, None, False)
-texts = [text for batch in read_batches(parts, Codes(Settings()), tally) for text in batch.texts]
+before, tally = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, Tally()
+part = Range(sys.argv[1], 0, WHOLE, Format(kind="json", text=("reviewText",), value="overall"), None, False)
+texts = [text for batch in read_batches(part, Codes(Settings()), tally) for text in batch.texts]
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(texts, tally.counts["malformed_by_reason.too_long"], grown < 40_000, grown)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("['before', 'after'] 1 True"), done.stdout
 
 
@@ -278,7 +274,7 @@ def test_only_newlines_end_a_line(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read .*absent: No such file or directory"):
-        read([Range(str(tmp_path / "absent"), 0, 10, SNAP, None, False)])
+        read([whole(tmp_path / "absent")])
 
 
 MIB = 1 << 20
