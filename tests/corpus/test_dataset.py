@@ -120,9 +120,7 @@ def test_any_change_of_the_rows_changes_the_digest(tmp_path: Path) -> None:
 # More rows than a chunk of any of the arrays holds: 2^20 labels of a byte each, 2^19 tokens.
 @BOTH
 @PACKED
-def test_rows_of_many_chunks_make_the_same_bytes_however_they_come(
-    tmp_path: Path, kind: Settings, packed: bool
-) -> None:
+def test_rows_of_many_chunks_make_the_same_bytes_in_any_blocks(tmp_path: Path, kind: Settings, packed: bool) -> None:
     lengths = np.random.default_rng(0).integers(1, 5, 1_100_000)
     lengths[7] = 4_000_000 if kind.ragged else 4  # tokens of several chunks and of a block
     whole = rows(lengths, kind)
@@ -201,9 +199,7 @@ def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rule", "is_refused"), [("tokens", False), ("letters", True)])
-def test_words_of_the_rule_tokens_may_have_letters_that_do_not_print(
-    tmp_path: Path, rule: str, is_refused: bool
-) -> None:
+def test_tokens_may_have_letters_that_do_not_print(tmp_path: Path, rule: str, is_refused: bool) -> None:
     words = ["4.5", "(", "caf\u00e9", "a\u00a0b", "\x1b[2j", "\u2028"]
     write(tmp_path / "d.h5", [], replace(RAGGED, words=rule), vocabulary=words)
     if is_refused:
@@ -245,9 +241,7 @@ def test_fixed_rows_keep_their_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "dtype"), [(3, np.uint8), (65_536, np.uint16)])
-def test_names_of_classes_are_in_the_settings_and_many_of_them_have_wider_labels(
-    tmp_path: Path, count: int, dtype: type
-) -> None:
+def test_names_of_classes_are_kept_and_many_have_wider_labels(tmp_path: Path, count: int, dtype: type) -> None:
     kind = replace(RAGGED, labelled=True, classes=tuple(f"class/{number}" for number in range(count)))
     whole = rows([1] * 3_000, kind, classes=count)
     with DatasetWriter(tmp_path / "d.h5", kind) as writer:

@@ -205,7 +205,7 @@ HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
 
 
 @pytest.mark.parametrize("kind", HARM)
-def test_what_a_dataset_cannot_be_is_one_sentence(tmp_path: Path, kind: str) -> None:
+def test_what_a_dataset_cannot_be_is_refused(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "d.h5"
     make(path, packed=True)
     with h5py.File(tmp_path / "other.h5", "w") as other:

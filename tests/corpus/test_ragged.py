@@ -84,9 +84,7 @@ END = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 25)
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 9), END), min_size=1, max_size=3), st.booleans())
-def test_whatever_ends_claim_rows_are_refused_or_whole(
-    tmp_path: Path, changes: list[tuple[int, int]], packed: bool
-) -> None:
+def test_any_ends_are_refused_or_rows_are_whole(tmp_path: Path, changes: list[tuple[int, int]], packed: bool) -> None:
     path = tmp_path / "ends.h5"
     write(path, [rows([2] * 10, RAGGED)], RAGGED, packed=packed)
     with h5py.File(path, "r+") as file:
@@ -128,7 +126,7 @@ def without_rows(file: h5py.File) -> None:
         (without_rows, "/train has 0 rows of 20 tokens"),
     ],
 )
-def test_what_a_file_of_ragged_rows_cannot_be_is_found_when_it_is_opened(
+def test_other_damage_is_found_when_a_file_is_opened(
     tmp_path: Path, harm: Callable[[h5py.File], None], wrong: str
 ) -> None:
     path = tmp_path / "d.h5"

@@ -145,9 +145,7 @@ def test_the_rows_are_those_of_the_plain_rules(
     assert counts["unknown_tokens"] == sum(words.count(UNKNOWN) for words, _ in expected.train + expected.test)
 
 
-def test_the_same_input_makes_the_same_dataset_whatever_the_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_of_blocks_does_not_change_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.json").write_bytes(lines(some(500)))
     digests = set()
     for texts in (16, 16, 100, 8192):
@@ -323,7 +321,7 @@ print(int(status.split("VmHWM:")[1].split()[0]) // 1024)
 @NEEDS_A_SMALL_DISK
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.7, *(pytest.param(share, marks=pytest.mark.soak) for share in (0.05, 1.5))])
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: float) -> None:
+def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path, share: float) -> None:
     content = lines([(f"word{n} " * 20, n % 2) for n in range(20_000)])
     (tmp_path / "in.json").write_bytes(content)
     (tmp_path / "encode.py").write_text(ENCODE)

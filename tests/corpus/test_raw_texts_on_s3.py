@@ -56,9 +56,7 @@ def test_cut_connections_and_throttling_change_nothing(aws: EmbeddedAws, expecte
 @pytest.mark.parametrize(
     "content", [LINES.replace(b"some", b"none"), LINES[:1_000_000], LINES * 2], ids=["other", "shorter", "longer"]
 )
-def test_an_object_that_is_replaced_while_it_is_read_is_a_sentence(
-    aws: EmbeddedAws, tmp_path: Path, content: bytes
-) -> None:
+def test_an_object_that_is_replaced_meanwhile_is_refused(aws: EmbeddedAws, tmp_path: Path, content: bytes) -> None:
     s3.client().put_object(Bucket="pile", Key="changing.json", Body=LINES)
     understanding = understood("s3://pile/changing.json")
 
@@ -73,7 +71,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_a_sentence(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_an_object_that_is_removed_while_it_is_read_is_a_sentence(tmp_path: Path) -> None:
+def test_an_object_that_is_removed_meanwhile_is_refused(tmp_path: Path) -> None:
     s3.client().put_object(Bucket="pile", Key="going.json", Body=LINES)
 
     def remove(_: int) -> None:

@@ -28,7 +28,7 @@ def chosen(
 @pytest.mark.parametrize(
     ("malformed", "lines", "limit"), [(1, 20, 0.05), (0, 20, 0.0), (29, 100, 0.29), (57, 100, 0.57)]
 )
-def test_as_many_malformed_lines_as_are_allowed_pass_and_one_more_ends_the_work(
+def test_one_malformed_line_more_than_is_allowed_ends_the_work(
     tmp_path: Path, malformed: int, lines: int, limit: float
 ) -> None:
     chosen(tmp_path, lines=lines, malformed=malformed, limit=limit)

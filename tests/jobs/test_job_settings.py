@@ -27,7 +27,7 @@ def read(*options: str, classes: tuple[str, ...] = (), preset: str | None = None
 
 
 @given(st.booleans(), st.sampled_from(["letters", "tokens"]), st.booleans(), st.integers(1, 10**7), CLASSES)
-def test_the_options_of_a_job_give_its_settings_back(
+def test_options_give_settings_back(
     ragged: bool, words: str, duplicates: bool, size: int, classes: tuple[str, ...]
 ) -> None:
     settings = Settings(

@@ -213,7 +213,7 @@ merge.run(sys.argv[3:])
         pytest.param("merge:write_text", 0, marks=pytest.mark.soak),
     ],
 )
-def test_a_killed_merge_leaves_no_result_and_the_next_makes_it(
+def test_a_killed_merge_leaves_nothing_and_the_next_one_works(
     work: Work, tmp_path: Path, place: str, after: int
 ) -> None:
     output = tmp_path / "out"
@@ -249,7 +249,7 @@ def test_a_step_that_fails_reports_why_also_in_the_file_that_it_is_given(work: W
 
 @NEEDS_A_SMALL_DISK
 @pytest.mark.parametrize("share", [0.5, *(pytest.param(share, marks=pytest.mark.soak) for share in (0.05, 0.98))])
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: float) -> None:
+def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path, share: float) -> None:
     (tmp_path / "work").mkdir()
     work = Work(tmp_path / "work", [(150_000, 10)], packed=True)
     pages = sum(-(-path.stat().st_size // 4096) for path in work.folder.rglob("*") if path.is_file())
@@ -284,7 +284,7 @@ def test_memory_does_not_grow_with_the_parts(tmp_path: Path) -> None:
     assert peaks[1] < peaks[0] + 20, peaks
 
 
-def test_on_s3_the_result_has_a_folder_by_its_digest(
+def test_a_result_on_s3_is_below_its_digest(
     work: Work, tmp_path: Path, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import boto3

@@ -68,9 +68,7 @@ def plain(reviews: list[tuple[str, int, bool]], chosen: Settings) -> list[Text]:
 
 @settings(max_examples=200)
 @given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans(), st.booleans())
-def test_a_part_is_what_its_texts_are_however_they_came(
-    reviews, tasks: int, random, test_input: bool, duplicates: bool
-) -> None:
+def test_a_part_has_its_texts_in_any_order(reviews, tasks: int, random, test_input: bool, duplicates: bool) -> None:
     chosen = Settings(
         **({"ragged": True, "duplicates": True} if duplicates else {"row_length": 2}),
         test_input=test_input,

@@ -20,7 +20,7 @@ NAME = "0123456789ab"
         (FileNotFoundError, True, False),  # it is not taken for one of the folder
     ],
 )
-def test_the_finished_steps_of_a_run_that_failed_stay_where_it_may_go_on(
+def test_finished_steps_stay_where_a_failed_run_may_go_on(
     tmp_path: Path, error: type[Exception], finished: bool, stays: bool
 ) -> None:
     home = tmp_path / "out"

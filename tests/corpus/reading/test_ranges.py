@@ -142,9 +142,7 @@ def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
 
 @settings(max_examples=150)
 @given(st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([1, 3, 20]))
-def test_neither_the_size_of_blocks_nor_records_that_are_too_long_change_the_rest_of_csv(
-    tmp_path: Path, text: str, block: int
-) -> None:
+def test_neither_blocks_nor_too_long_records_change_the_rest_of_csv(tmp_path: Path, text: str, block: int) -> None:
     content = text.encode("utf-8", "surrogateescape")
     (tmp_path / "file.csv").write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:

@@ -47,7 +47,7 @@ def expected(lines: Sequence[bytes]) -> list[str]:
 
 
 @given(lines=content, rows=st.integers(1, 3), size=st.integers(1, 9), data=st.data())
-def test_all_rows_together_are_the_tokens_of_the_lines_also_after_restarts(
+def test_rows_are_the_tokens_of_the_lines_also_after_restarts(
     lines: list[bytes], rows: int, size: int, data: st.DataObject
 ) -> None:
     kept: list[Part] = []

@@ -51,9 +51,7 @@ def interrupt(stream: Path, after: int) -> None:
 
 @pytest.mark.parametrize("name", ["plain.txt", *(f"packed.txt{ending}" for ending in PACK)])
 @pytest.mark.parametrize("after", [0, 1, 50])
-def test_a_file_of_each_kind_is_read_once_also_after_a_crash(
-    tmp_path: Path, stream: Path, name: str, after: int
-) -> None:
+def test_a_file_is_read_once_also_after_a_crash(tmp_path: Path, stream: Path, name: str, after: int) -> None:
     path = tmp_path / name
     path.write_bytes(PACK.get(path.suffix, bytes)(CONTENT))
     interrupt(begin(stream, path), after)
@@ -63,9 +61,7 @@ def test_a_file_of_each_kind_is_read_once_also_after_a_crash(
 
 
 @pytest.mark.parametrize("lines_read", [1, 2_047, 2_048, 4_095, 4_096])
-def test_a_compressed_file_goes_on_behind_what_was_read_also_at_the_end_of_a_block(
-    tmp_path: Path, lines_read: int
-) -> None:
+def test_a_compressed_file_goes_on_behind_what_was_read_also_between_blocks(tmp_path: Path, lines_read: int) -> None:
     path, made = str(tmp_path / "texts.gz"), [f"{number:063}".encode() for number in range(2 * BLOCK_BYTES // 64)]
     Path(path).write_bytes(gzip.compress(b"".join(line + b"\n" for line in made)))
     source = files.Files((path,), follow=False, reader=0, readers=1, clock=Clock())
@@ -320,9 +316,7 @@ def test_a_damaged_archive_is_refused_after_all_that_can_be_read(tmp_path: Path,
     assert found[:-1] == LINES[: len(found) - 1]
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused_where_it_is_not_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_file_is_refused_where_it_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "texts"
     path.write_bytes(CONTENT)
     blocks = files._blocks_between

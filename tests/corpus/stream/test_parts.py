@@ -36,9 +36,7 @@ position = st.builds(
 
 
 @given(words=st.lists(word, max_size=20, unique=True), rows=st.integers(1, 3), seed=st.integers(0, 9), after=position)
-def test_a_part_is_read_as_it_was_written(
-    tmp_path: Path, words: list[str], rows: int, seed: int, after: Position
-) -> None:
+def test_a_part_is_read_as_written(tmp_path: Path, words: list[str], rows: int, seed: int, after: Position) -> None:
     tokens = np.random.default_rng(seed).integers(0, len(words) + 1, (rows, ROW_TOKENS), dtype=np.int32)
     tokens[0, : len(words)] = np.arange(1, len(words) + 1)
     counts = np.bincount(tokens.ravel(), minlength=len(words) + 1)[1:]

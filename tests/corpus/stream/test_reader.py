@@ -158,7 +158,7 @@ def waiting(stream: Path, taken: int) -> int:
     return written - min(taken, written)
 
 
-def test_a_reader_of_a_stream_waits_for_trainers_and_removes_what_they_have(
+def test_a_reader_waits_for_trainers_and_removes_what_they_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True, ahead=4)
@@ -235,9 +235,7 @@ def test_a_source_that_is_too_fast_waits_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_six_hours_of_a_folder_that_grows_take_no_more_memory_than_the_first_minutes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_six_hours_of_a_growing_folder_take_no_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_IDLE_SECONDS", 1.0)
     (tmp_path / "texts").mkdir()
     stream = begin(tmp_path / "stream", tmp_path / "texts", follow=True, ahead=3)

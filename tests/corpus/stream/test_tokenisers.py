@@ -25,9 +25,7 @@ def ways(name: str, *, lowercase: bool = False, lemmatize: bool = False) -> tupl
 
 @given(lines=st.lists(line, max_size=8), lowercase=st.booleans(), lemmatize=st.booleans())
 @pytest.mark.parametrize("name", TOKENISERS)
-def test_many_lines_at_once_have_the_words_of_each(
-    name: str, lines: list[str], lowercase: bool, lemmatize: bool
-) -> None:
+def test_many_lines_have_the_words_of_each(name: str, lines: list[str], lowercase: bool, lemmatize: bool) -> None:
     plain, fast = ways(name, lowercase=lowercase, lemmatize=lemmatize)
     assert fast(lines) == [word for each in lines for word in (*plain(each), END)]
 
@@ -64,9 +62,7 @@ def test_a_very_long_line_is_cut_between_words_as_nltks_expressions_end_by_the_c
     assert len(ways("treebank")[0]("(" * 100_000)) == 100_000
 
 
-def test_lemmas_are_of_a_library_with_its_own_data_where_those_of_wordnet_are_not_installed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_wordnet_lemmas_are_of_another_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
     settings = StreamSettings(sources=("/a",), tokeniser="spaces", lemmatize=True)
     assert not lemmas_are_of_wordnet()

@@ -94,7 +94,7 @@ WISHES = st.builds(
 
 
 @given(CONTENTS, st.booleans(), WISHES, st.sampled_from([None, 0, 1]), st.sampled_from(["a", "a.csv", "a.json.gz"]))
-def test_any_beginning_of_a_file_is_understood_or_refused(
+def test_any_beginning_is_understood_or_refused(
     content: bytes, whole: bool, options: ReadingOptions, code: int | None, name: str
 ) -> None:
     refusal, settled = "", None
@@ -175,7 +175,7 @@ def labels(*values: object) -> bytes:
         ("a.json", SNAP_2014, {"positive_label": "5"}, "--positive-label goes with labels, but .* ratings .overall."),
     ],
 )
-def test_what_is_not_clear_is_refused(
+def test_unclear_input_is_refused(
     tmp_path: Path, name: str, content: bytes, options: dict[str, object], wrong: str
 ) -> None:
     with pytest.raises(DataError, match=wrong):

@@ -64,9 +64,7 @@ def test_a_pattern_takes_each_file_once_and_no_results(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [("",), ("*",), ("a.json", "made/dataset.h5", "made/counts.json")])
-def test_the_results_of_an_earlier_run_elsewhere_are_left_out_with_a_warning(
-    tmp_path: Path, given: tuple[str, ...]
-) -> None:
+def test_results_of_an_earlier_run_are_left_out_with_a_warning(tmp_path: Path, given: tuple[str, ...]) -> None:
     write(tmp_path, "a.json", "made/dataset.h5", "made/counts.json")
     listing = find_files(Inputs(files=tuple(str(tmp_path / each) for each in given)))
     assert [Path(each.address).name for each in listing.files] == ["a.json"]

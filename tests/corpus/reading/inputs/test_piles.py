@@ -92,9 +92,7 @@ BODY = SEMICOLONS.replace(b"text", b"body")
         (b"1;broke, at once\n2;good, bright\n" * 9, {}, ("2", "1", False)),
     ],
 )
-def test_semicolons_between_columns_are_understood(
-    tmp_path: Path, name: str, content: bytes, options, expected
-) -> None:
+def test_semicolons_may_separate_columns(tmp_path: Path, name: str, content: bytes, options, expected) -> None:
     form = understood(tmp_path, name, content, **options).sources[0].format
     assert (form.kind, form.separator) == ("csv", ";")
     assert (*form.text, form.value, form.header) == expected
