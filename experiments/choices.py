@@ -4,35 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from common.cores import cores
 from common.errors import ExperimentError
+from experiments import forecast
 from experiments.estimate import NOTHING, Estimate, total
-from experiments.forecast import (
-    ALONE,
-    CLUSTER_START,
-    FASTTEXT,
-    FASTTEXT_RATE,
-    GBIT,
-    HERE,
-    KEPT_GB,
-    LOCAL_START,
-    LSTM,
-    MACHINE_START,
-    PREPROCESSING,
-    SPOT_PRICE,
-    SYSTEM_GIB,
-    Node,
-    Prediction,
-    Rates,
-    Stage,
-    Work,
-    cluster_seconds,
-    machine_seconds,
-    measured_seconds,
-    node_stages,
-    nodes_of,
-    speed,
-    training_stage,
-    workers_of,
-)
+from experiments.forecast import Node, Prediction, Rates, Stage, Work
 from infra import catalog, cost
 from infra.catalog import InstanceType
 from infra.topology import Topology
@@ -43,7 +17,7 @@ _FASTER = 0.75
 
 def predict(topology: Topology, work: Work, rates: Rates | None = None) -> Prediction:
     """The work on a topology, from its deployment to the model. Raises ExperimentError for a topology that lacks the
-    nodes for it, and for `rates` of another model that had not its GPUs."""
+    nodes for it, and for `rates` of a run that had not its kinds of GPUs."""
     setup, running = setup_hourly(topology), running_hourly(topology)
     stages = []
     if work.raw_bytes is not None and not topology.preprocesses_on_node:
@@ -51,16 +25,18 @@ def predict(topology: Topology, work: Work, rates: Rates | None = None) -> Predi
             raise ExperimentError(
                 f"{topology.name} has no cluster to preprocess with; leave out --raw-bytes, or take a topology with one"
             )
-        spent = cluster_seconds(made.primary.instance_type, workers_of(made), work.raw_bytes)
+        spent = forecast.cluster_seconds(made.primary.instance_type, forecast.workers_of(made), work.raw_bytes)
         stages = [
-            Stage(name="start the cluster", seconds=CLUSTER_START, basis="assumed").at(setup),
-            Stage(name="preprocess", seconds=spent, basis=PREPROCESSING).at(setup),
+            Stage(name="start the cluster", seconds=forecast.CLUSTER_START, basis="assumed").at(setup),
+            Stage(name="preprocess", seconds=spent, basis=forecast.PREPROCESSING).at(setup),
         ]
-    if nodes := nodes_of(topology):
-        start, copied, train = node_stages(nodes, work.training, shared=topology.share is not None, rates=rates)
+    if nodes := forecast.nodes_of(topology):
+        start, copied, train = forecast.node_stages(
+            nodes, work.training, shared=topology.share is not None, rates=rates
+        )
         if topology.preprocesses_on_node and work.raw_bytes is not None:
             made_there = total(_on_machine(catalog.find(nodes[0].instance_type), work.raw_bytes))
-            copied = Stage(name="preprocess", seconds=made_there, basis=PREPROCESSING)
+            copied = Stage(name="preprocess", seconds=made_there, basis=forecast.PREPROCESSING)
         on_nodes = [stage.at(running) for stage in (start, copied, train)]
         if cluster := sum(row.hourly for row in cost.rows(topology) if row.since == "deploy"):
             idle = total(stage.seconds for stage in on_nodes).at_most(60.0 * topology.guard.idle_minutes)
@@ -68,10 +44,11 @@ def predict(topology: Topology, work: Work, rates: Rates | None = None) -> Predi
             stages.append(Stage(name="the idle cluster", seconds=NOTHING, dollars=idle * cluster / 3600, basis=basis))
         stages += on_nodes
     by_use, unpriced = cost_of_share(topology, work.training.dataset_bytes)
-    model = rates.model if rates and stages[-1].basis == rates.source else LSTM
+    if not stages:
+        raise ExperimentError(f"{topology.name} has no GPUs; give --raw-bytes to predict a preprocessing")
     return Prediction(
         name=topology.name,
-        model=model,
+        model=rates.model if rates else forecast.LSTM,
         stages=tuple(stages),
         by_use=by_use,
         unknown=(*cost.unknown(topology), *unpriced),
@@ -87,7 +64,7 @@ def running_hourly(topology: Topology) -> Estimate:
     """Dollars an hour while its GPU nodes run, or where it has none its training job, without the cluster."""
     left_out = (cost.READING, *([cost.JOBS] if topology.training else []))
     return Estimate.exact(cost.hourly_fixed(topology)) + total(
-        row.hourly * (SPOT_PRICE if row.instance and row.at_most else Estimate.exact(1.0))
+        row.hourly * (forecast.SPOT_PRICE if row.instance and row.at_most else Estimate.exact(1.0))
         for row in cost.rows(topology)
         if row.since == "train" and row.part not in left_out
     )
@@ -95,7 +72,7 @@ def running_hourly(topology: Topology) -> Estimate:
 
 def cost_of_share(topology: Topology, dataset_bytes: float) -> tuple[float, list[str]]:
     """Dollars of the share, and what of it has no price: the dataset is written once, and read by each node."""
-    if topology.share != "efs" or not nodes_of(topology):
+    if topology.share != "efs" or not forecast.nodes_of(topology):
         return 0.0, []
     prices = catalog.prices(topology.region).other
     if prices.efs_write_gib is None or prices.efs_read_gib is None:
@@ -107,47 +84,53 @@ def machines(work: Work, region: str, rates: Rates | None = None) -> list[Predic
     """This machine, and of each model the cheapest single one of EC2's in a region, and each that is dearer and faster
     by a quarter. They download the reviews, preprocess them, and train fastText's model on a core, or an LSTM on all
     GPUs."""
-    return [*_here(work, rates), *_best([*_rented(work, region, rates)])]
+    return [*_here(work, rates), *_best([*_rented(work, region, of_gpus(rates))])]
+
+
+def of_gpus(rates: Rates | None) -> Rates | None:
+    """These rates, where they are those of GPUs; None of a run on this machine's cores, which tell nothing of GPUs."""
+    return None if rates is None or forecast.HERE in rates.ranks else rates
 
 
 def _here(work: Work, rates: Rates | None) -> Iterator[Prediction]:
     """This machine, whose cores count as the one that was measured; with the rates of a run on it also its model."""
+    made = forecast.machine_seconds(work.raw_bytes or 0.0, cores(), 1.0)
     before = (
-        Stage(name="start", seconds=LOCAL_START, basis="measured"),
-        Stage(name="preprocess", seconds=machine_seconds(work.raw_bytes or 0.0, cores(), 1.0), basis=PREPROCESSING),
+        Stage(name="start", seconds=forecast.LOCAL_START, basis="measured"),
+        Stage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
     )
-    yield Prediction(name=HERE, model=FASTTEXT, stages=(*before, _by_fasttext(work, 1.0)))
-    if rates and set(rates.ranks) == {HERE}:
-        train = Stage(name="train", seconds=measured_seconds(rates.ranks, work.training, rates), basis=rates.source)
-        yield Prediction(name=HERE, model=rates.model, stages=(*before, train))
+    yield Prediction(name=forecast.HERE, model=forecast.FASTTEXT, stages=(*before, _by_fasttext(work, 1.0)))
+    if rates and forecast.HERE in rates.ranks:
+        train = forecast.measured_stage(rates.ranks, work.training, rates)
+        yield Prediction(name=forecast.HERE, model=rates.model, stages=(*before, train))
 
 
 def _by_fasttext(work: Work, alone: float) -> Stage:
-    seconds = work.training.rows * work.epochs / (alone * FASTTEXT_RATE)
+    seconds = work.training.rows * work.epochs / (alone * forecast.FASTTEXT_RATE)
     return Stage(name="train", seconds=seconds, basis="rows a second of a core, measured on another machine")
 
 
 def _rented(work: Work, region: str, rates: Rates | None) -> Iterator[Prediction]:
     prices, raw = catalog.prices(region), work.raw_bytes or 0.0
-    gib = SYSTEM_GIB + round(KEPT_GB * raw / 1e9)
+    gib = forecast.SYSTEM_GIB + round(forecast.KEPT_GB * raw / 1e9)
     for kind in catalog.catalog().types.values():
         hourly = cost.known(prices.hourly, kind.name)
         if kind.retired or hourly is None or (kind.gpu and not kind.image):
             continue
         if kind.gpu is None:
-            alone = speed(kind.name) * (1.0 if kind.architecture == "arm64" else ALONE)
-            train, model = _by_fasttext(work, alone), FASTTEXT
+            alone = forecast.speed(kind.name) * (1.0 if kind.architecture == "arm64" else forecast.ALONE)
+            train, model = _by_fasttext(work, alone), forecast.FASTTEXT
         else:
             try:
-                train = training_stage([Node(kind.name, kind.gpu.count)], work.training, rates)
+                train = forecast.training_stage([Node(kind.name, kind.gpu.count)], work.training, rates)
             except ExperimentError:  # its GPUs were not in the run that it is predicted by
                 continue
-            model = rates.model if rates and train.basis == rates.source else LSTM
+            model = rates.model if rates else forecast.LSTM
         download, made = _on_machine(kind, raw)
         stages = (
-            Stage(name="start", seconds=MACHINE_START, basis="assumed"),
+            Stage(name="start", seconds=forecast.MACHINE_START, basis="assumed"),
             Stage(name="download", seconds=download, basis="assumed"),
-            Stage(name="preprocess", seconds=made, basis=PREPROCESSING),
+            Stage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
             train,
         )
         price = Estimate.exact(hourly + (cost.known(prices.volume_hourly, gib) or 0.0))
@@ -156,8 +139,9 @@ def _rented(work: Work, region: str, rates: Rates | None) -> Iterator[Prediction
 
 def _on_machine(kind: InstanceType, raw_bytes: float) -> tuple[Estimate, Estimate]:
     """Seconds in which a machine of EC2 downloads raw reviews, and preprocesses them."""
-    made = machine_seconds(raw_bytes, kind.vcpu * speed(kind.name), ALONE * speed(kind.name))
-    return raw_bytes / (GBIT * kind.network), made
+    speed = forecast.speed(kind.name)
+    made = forecast.machine_seconds(raw_bytes, kind.vcpu * speed, forecast.ALONE * speed)
+    return raw_bytes / (forecast.GBIT * kind.network), made
 
 
 def _best(found: Sequence[Prediction]) -> Iterator[Prediction]:

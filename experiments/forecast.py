@@ -30,6 +30,7 @@ from infra.parts import PreprocessingSpec
 from infra.topology import Topology
 from trainer.order import steps_per_epoch
 from trainer.output.run_files import RECORD
+from trainer.registry import CLASSIFIERS
 
 LOCAL_START = Estimate(5.0, 10.0, 20.0)
 """Seconds in which processes start here, and measure their rates. Measured."""
@@ -164,14 +165,14 @@ class Rates:
 def read_rates(path: Path) -> Rates:
     """The rates of a run, by its output folder or its record. Raises ExperimentError where that cannot be read."""
     run = read_run(path.parent if path.name == RECORD else path)
-    kinds = [_gpu_of(device) for device in run.latest.devices]
-    found = {kind: [rate for own, rate in zip(kinds, run.own_rates, strict=True) if own == kind] for kind in kinds}
-    share = run.told("share_of_ideal")
+    kinds, rates, share = [_gpu_of(device) for device in run.latest.devices], run.own_rates, run.told("share_of_ideal")
     model = str(run.latest.config.get("model"))
+    if run.sleeps or model not in CLASSIFIERS or len(kinds) != len(rates) or 0 in (*rates, share):
+        raise ExperimentError(f"{path} has no rates of ranks that learn to classify; give a training by `shoal train`")
     return Rates(
         source=f"measured, {model}: {path}",
         model=model,
-        gpus={kind: mean(rates) for kind, rates in found.items()},
+        gpus={kind: mean(rate for own, rate in zip(kinds, rates, strict=True) if own == kind) for kind in kinds},
         ranks=Counter(kinds),
         efficiency=EFFICIENCY if share is None else Estimate.exact(share),
     )
@@ -231,9 +232,8 @@ def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estima
         return Estimate.about(known[gpu.name] / slower, OFF_REFERENCE), f"the reference's own time on one {gpu.name}"
     tflops = {name: _gpu(kind).tflops for name, kind in REFERENCE_GPUS.items()}
     each = math.prod(rate / tflops[name] for name, rate in known.items()) ** (1 / len(known))
-    return Estimate.about(
-        each * gpu.tflops / slower, OFF_GUESSED
-    ), f"{gpu.name} not measured: by TFLOPS from {' and '.join(known)}"
+    source = f"{gpu.name} not measured: by TFLOPS from {' and '.join(known)}"
+    return Estimate.about(each * gpu.tflops / slower, OFF_GUESSED), source
 
 
 def _reference_rate(gpu: str) -> float:
@@ -243,27 +243,24 @@ def _reference_rate(gpu: str) -> float:
 
 
 def _gpu(instance_type: str) -> Gpu:
-    found = catalog.find(instance_type).gpu
-    assert found is not None
+    if (found := catalog.find(instance_type).gpu) is None:
+        raise ExperimentError(f"how fast {instance_type} trains without a GPU is not known")
     return found
 
 
 def training_stage(nodes: Sequence[Node], work: Training, rates: Rates | None = None) -> Stage:
-    """The training on these nodes: by the rates of a run where it had such GPUs, and else by the catalogue, which knows
-    LSTMs alone. Raises ExperimentError for a run of another model that had not such GPUs."""
-    gpus = Counter({_gpu(node.instance_type).name: 0 for node in nodes})
-    for node in nodes:
-        gpus[_gpu(node.instance_type).name] += node.gpus
-    if rates and set(gpus) <= set(rates.gpus):
-        return Stage(name="train", seconds=measured_seconds(gpus, work, rates), basis=rates.source)
-    if rates and rates.model != LSTM:
+    """The training on these nodes, by the rates of a run, or else by the catalogue, which knows LSTMs alone. Raises
+    ExperimentError where the run had not all of their kinds of GPUs."""
+    kinds = {gpu.name: gpu for gpu in (_gpu(node.instance_type) for node in nodes)}
+    gpus = Counter(name for node in nodes for name in [_gpu(node.instance_type).name] * node.gpus)
+    if rates and not set(gpus) <= set(rates.gpus):
         raise ExperimentError(
-            f"the run of --rates had {_listed(rates.ranks)}, and this is a training on {_listed(gpus)}; how fast these "
-            f"learn by {rates.model} is not known: give the record of a run on them"
+            f"the run of --rates had {_listed(rates.ranks)}, and this is a training on {_listed(gpus)}; give the "
+            "record of a run on these GPUs, or leave out --rates"
         )
-    ranks, speeds = gpus.total(), {}
-    for node in nodes:
-        speeds[_gpu(node.instance_type).name] = gpu_rate(_gpu(node.instance_type), work.operations)
+    if rates:
+        return measured_stage(gpus, work, rates)
+    ranks, speeds = gpus.total(), {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
     learnt = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
     bandwidth = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes)
     sent = 2 * (ranks - 1) / ranks * GRADIENT_BYTES / bandwidth
@@ -272,15 +269,16 @@ def training_stage(nodes: Sequence[Node], work: Training, rates: Rates | None = 
     return Stage(name="train", seconds=learnt + steps * (STEP_SECONDS + sent), basis=basis)
 
 
-def measured_seconds(ranks: Mapping[str, int], work: Training, rates: Rates) -> Estimate:
+def measured_stage(ranks: Mapping[str, int], work: Training, rates: Rates) -> Stage:
     """A training by ranks on so many GPUs of each kind, all of which a run had."""
     off = OFF_MEASURED if dict(ranks) == dict(rates.ranks) else OFF_OTHER_GPUS
     together = Estimate.about(sum(rates.gpus[kind] * count for kind, count in ranks.items()), off)
-    return work.rows * work.epochs / (together * rates.efficiency)
+    seconds = work.rows * work.epochs / (together * rates.efficiency)
+    return Stage(name="train", seconds=seconds, basis=rates.source)
 
 
 def _listed(ranks: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(ranks.items()))
+    return ", ".join(f"{count} {'ranks of ' * (name == HERE)}{name}" for name, count in sorted(ranks.items()))
 
 
 def slowest_gbits(nodes: Sequence[Node]) -> float:

@@ -179,7 +179,7 @@ def _list_choices(work: "Work", measured: "Rates | None", *, as_json: bool) -> i
     """Print what the work takes and costs on single machines, and on the topologies that can do it."""
     from bootstrap.lifecycle.plan import retired
     from common.errors import ExperimentError
-    from experiments.choices import machines, predict
+    from experiments.choices import machines, of_gpus, predict
     from infra import topology
 
     alone, clusters = machines(work, _REGION, measured), []
@@ -187,7 +187,7 @@ def _list_choices(work: "Work", measured: "Rates | None", *, as_json: bool) -> i
         chosen = topology.load(name, cdk.TOPOLOGIES)
         if chosen.training and not retired(chosen):
             with suppress(ExperimentError):  # it lacks nodes for the work, or the GPUs of the run
-                clusters.append(predict(chosen, work, measured))
+                clusters.append(predict(chosen, work, of_gpus(measured)))
     clusters.sort(key=lambda each: (each.dollars.middle, each.seconds.middle))
     priced = [each for each in (*alone, *clusters) if each.dollars.high]
     marks = {

@@ -9,20 +9,10 @@ from typing import NamedTuple
 
 from common.errors import ExperimentError
 from corpus.rules import VALIDATION_SHARE
+from experiments import forecast
 from experiments.choices import cost_of_share, running_hourly, setup_hourly
 from experiments.estimate import NOTHING, Estimate, total
-from experiments.forecast import (
-    LOCAL_START,
-    PREPROCESSING,
-    WORD_BYTES,
-    Training,
-    cluster_seconds,
-    lstm_operations,
-    machine_seconds,
-    node_stages,
-    nodes_of,
-    workers_of,
-)
+from experiments.forecast import Training
 from experiments.plans.parts import Local
 from infra import catalog
 from infra.topology import Topology, instance_types
@@ -51,9 +41,11 @@ class DatasetSize(NamedTuple):
         return Training(
             rows=rows,
             epochs=config.epochs_for(steps_per_epoch(rows, batch)),
-            dataset_bytes=WORD_BYTES * self.words * (self.train + self.test),
+            dataset_bytes=forecast.WORD_BYTES * self.words * (self.train + self.test),
             global_batch=batch,
-            operations=lstm_operations(embedding=embedding, hidden=config.hidden, layers=config.layers, words=words),
+            operations=forecast.lstm_operations(
+                embedding=embedding, hidden=config.hidden, layers=config.layers, words=words
+            ),
         )
 
 
@@ -77,7 +69,7 @@ def cannot_tell(why: str, *, dollars: Estimate | None = None, retired: tuple[str
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
     """A training on a topology's GPUs, from the start of its nodes to their end."""
     retired = tuple(name for name in instance_types(topology) if catalog.find(name).retired)
-    nodes = nodes_of(topology)
+    nodes = forecast.nodes_of(topology)
     if not nodes:
         return cannot_tell(f"{topology.name} has no GPUs", retired=retired)
     if not MODELS[config.model].has_known_rates:
@@ -85,7 +77,7 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
     if config.embedding is None:
         return cannot_tell("the size of the vectors in --embeddings is not known", retired=retired)
     work = size.training(config, sum(node.gpus for node in nodes), config.embedding)
-    stages = node_stages(nodes, work, shared=topology.share is not None)
+    stages = forecast.node_stages(nodes, work, shared=topology.share is not None)
     seconds = total(stage.seconds for stage in stages)
     share, _ = cost_of_share(topology, work.dataset_bytes)
     dollars = seconds * running_hourly(topology) / 3600 + Estimate.exact(share)
@@ -96,8 +88,10 @@ def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
     """A preprocessing on a topology's cluster, which is there already."""
     if (made := topology.preprocessing) is None:
         return cannot_tell(f"{topology.name} has no cluster to preprocess with")
-    seconds = cluster_seconds(made.primary.instance_type, workers_of(made), raw_bytes, fixed_rows=True)
-    return RunPrice(seconds=seconds, dollars=seconds * setup_hourly(topology) / 3600, basis=PREPROCESSING)
+    seconds = forecast.cluster_seconds(
+        made.primary.instance_type, forecast.workers_of(made), raw_bytes, fixed_rows=True
+    )
+    return RunPrice(seconds=seconds, dollars=seconds * setup_hourly(topology) / 3600, basis=forecast.PREPROCESSING)
 
 
 def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPrice:
@@ -105,14 +99,14 @@ def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPri
     rows = size.learnt(config)
     epochs = config.epochs_for(steps_per_epoch(rows, config.batch_for(local.world_size)))
     rate = len(local.sleep) * min(local.sleep) if config.balance == "off" else sum(local.sleep)
-    seconds = LOCAL_START + Estimate.about(epochs * rows / rate, _OFF_ASLEEP)
+    seconds = forecast.LOCAL_START + Estimate.about(epochs * rows / rate, _OFF_ASLEEP)
     return RunPrice(seconds=seconds, dollars=NOTHING, basis="the rates at which its ranks sleep")
 
 
 def price_of_cores(workers: int, raw_bytes: float) -> RunPrice:
     """A preprocessing on so many cores of this machine."""
-    seconds = LOCAL_START + machine_seconds(raw_bytes, workers, 1.0, fixed_rows=True)
-    return RunPrice(seconds=seconds, dollars=NOTHING, basis=PREPROCESSING)
+    seconds = forecast.LOCAL_START + forecast.machine_seconds(raw_bytes, workers, 1.0, fixed_rows=True)
+    return RunPrice(seconds=seconds, dollars=NOTHING, basis=forecast.PREPROCESSING)
 
 
 def total_dollars(prices: Sequence[RunPrice]) -> Estimate:

@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap.aws.cdk import TOPOLOGIES
 from common.errors import ExperimentError
-from experiments.choices import machines, predict
+from experiments.choices import machines, of_gpus, predict
 from experiments.forecast import FASTTEXT, HERE, LSTM, ROW_BYTES, Work, read_rates
 from infra import catalog, cost, topology
 from tests.experiments.test_forecast import a_run
@@ -70,6 +70,8 @@ def test_a_share_is_paid_for_by_the_gib_that_are_written_once_and_read_by_each_n
 def test_a_topology_without_a_cluster_cannot_preprocess() -> None:
     with pytest.raises(ExperimentError, match="reference-1g3 has no cluster"):
         predict(of("reference-1g3"), WORK)
+    with pytest.raises(ExperimentError, match="reference-emr-2 has no GPUs; give --raw-bytes"):
+        predict(of("reference-emr-2"), TRAINING)
 
 
 def test_a_training_job_is_predicted_as_a_node_at_its_own_price() -> None:
@@ -92,7 +94,8 @@ def test_the_cheapest_machine_of_each_model_is_listed_and_each_that_is_faster_by
 
 
 def test_a_run_on_this_machine_tells_what_its_model_takes_there(tmp_path: Path) -> None:
-    rates = read_rates(a_run(tmp_path / "run", ["CPU", "CPU"], [500.0, 500.0], "cnn"))
+    rates = read_rates(a_run(tmp_path / "run", ["CPU", "CPU"], [500.0, 500.0], "both"))
     by_fasttext, by_run, *_ = machines(WORK, "us-east-1", rates)
-    assert (by_fasttext.model, by_run.model, by_run.name) == (FASTTEXT, "cnn", HERE)
+    assert (by_fasttext.model, by_run.model, by_run.name) == (FASTTEXT, "both", HERE)
+    assert of_gpus(rates) is None
     assert by_run.stages[-1].seconds.middle == pytest.approx(10 * WORK.training.rows / 800)
