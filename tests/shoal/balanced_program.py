@@ -19,23 +19,14 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
 from shoal.balance import BalancedBatches, Step, batches
+from tests.played_clock import PlayedClock
 
 ROWS = 1000
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-class PlayedClock:
-    """The clock by which this rank's steps are timed: it shows the seconds that the rank is said to compute, however
-    busy the machine is."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-
 CLOCK = PlayedClock()
+"""By which this rank's steps are timed: it shows the seconds that the rank is said to compute."""
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,6 @@ The argument is a JSON object of what is done: which `kind`, where the `output` 
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,23 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from shoal.balance import BalancedBatches
+from shoal.balance import BalancedBatches, batches
+from tests.played_clock import PlayedClock
 
 ROWS, GLOBAL_BATCH, WORDS, LENGTH = 121, 16, 40, 6
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def sleeping(model: nn.Module, slow: list[float], argument: str = "") -> None:
-    """Have a model sleep for each of its rows, as long as its rank is slow."""
+CLOCK = PlayedClock()
+"""By which this rank's steps are timed: it shows the seconds that the rank is said to compute."""
+
+
+def take_time(model: nn.Module, slow: list[float], argument: str = "") -> None:
+    """Have a model take, by the clock, so long for each of its rows as its rank is slow."""
 
     def wait(_: nn.Module, given: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
         rows = len(named[argument] if argument else given[0])
-        time.sleep(slow[RANK] * rows if slow else 0.0)
+        CLOCK.sleep(slow[RANK] * rows if slow else 0.0)
 
     model.register_forward_pre_hook(wait, with_kwargs=True)
 
@@ -75,7 +79,7 @@ def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
         rows = [
             {"input_ids": text, "labels": text.masked_fill(no, -100)} for text, no in zip(texts, padded, strict=True)
         ]
-    sleeping(model, asked.get("slow", []), "input_ids")
+    take_time(model, asked.get("slow", []), "input_ids")
     arguments = TrainingArguments(
         output_dir=asked["output"],
         per_device_train_batch_size=asked.get("batch", GLOBAL_BATCH) // WORLD,
@@ -125,7 +129,7 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
         def training_step(self, batch: list[Tensor], _: int) -> Tensor:
             texts, labels = batch
-            time.sleep(asked["slow"][RANK] * len(texts) if asked.get("slow") else 0.0)
+            CLOCK.sleep(asked["slow"][RANK] * len(texts) if asked.get("slow") else 0.0)
             return cross_entropy(self.layers(texts), labels)
 
         def on_before_optimizer_step(self, _: torch.optim.Optimizer) -> None:
@@ -155,6 +159,7 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
 
 def main(asked: dict[str, Any]) -> None:
     torch.set_num_threads(1)
+    batches.time = CLOCK
     output = Path(asked["output"])
     output.mkdir(exist_ok=True, parents=True)
     found = {"transformers": by_transformers, "lightning": by_lightning}[asked["by"]](asked)

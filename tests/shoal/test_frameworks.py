@@ -29,7 +29,7 @@ def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
     """What the program has done on so many ranks."""
     start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
     command = (*start, "-m", "tests.shoal.framework_program", json.dumps({"output": str(output), **what}))
-    done = subprocess.run(command, env=without_gpus(), cwd=output.parent, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, env=without_gpus(), cwd=output.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads((output / "found.json").read_text())
     return found
@@ -54,8 +54,7 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
     found = run(2, tmp_path / "two", slow=SLOW, **KINDS[kind])
     assert found["losses"] == pytest.approx(alone(kind), abs=1e-5)
     assert len(found["losses"]) == 16
-    fast, slow = found["shares"]
-    assert (fast + slow, fast > slow) == (16, True)
+    assert found["shares"] == [13, 3]
 
 
 @pytest.mark.parametrize("kind", ["hidden words", "lightning"])
@@ -91,7 +90,6 @@ def test_the_example_learns_and_its_slow_rank_gets_fewer_rows(tmp_path: Path) ->
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

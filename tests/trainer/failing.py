@@ -41,7 +41,7 @@ def failing(*arguments):
 
 
 def late(*arguments, **options):
-    time.sleep(4 if os.environ["RANK"] == "1" else 0)
+    time.sleep(15 if os.environ["RANK"] == "1" else 0)
     return load(*arguments, **options)
 
 
@@ -60,7 +60,7 @@ if how == "memory":
 elif how == "split":
     task_interface.stratified_rows = fewer
 elif how == "late":
-    task.load_data, collectives.TIMEOUT = late, timedelta(seconds=2)
+    task.load_data, collectives.TIMEOUT = late, timedelta(seconds=10)
 else:
     failures.note_position, task_interface.stratified_rows = noting, failing
 status = main()

@@ -1,12 +1,10 @@
 """Ranks that fail, as their launcher reports them, and ranks that it starts again."""
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +14,7 @@ from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
+from tests.trainer.runs import finish, lines, notes, summary, wait_for_lines
 from trainer.config import RANK_ENVIRONMENT
 from trainer.distributed import failures
 from trainer.distributed.failures import Failure, FailureKind
@@ -205,13 +204,8 @@ def test_a_launcher_that_is_asked_to_stop_again_still_waits_for_its_ranks_and_en
             said.append(of_rank(line.strip())[1])
             if said[-1] in ("runs", "asked"):
                 running.send_signal(signal.SIGTERM)
-        assert running.wait(60) == 128 + signal.SIGTERM
+        assert running.wait(240) == 128 + signal.SIGTERM
     assert said == ["runs", "asked", "stopped"]
-
-
-def lines(output: Path, kind: str) -> list[dict]:
-    told = map(json.loads, (output / "record.jsonl").read_text().splitlines())
-    return [line for line in told if line["kind"] == kind]
 
 
 def advance(output: Path, lost: str) -> None:
@@ -219,13 +213,11 @@ def advance(output: Path, lost: str) -> None:
     first, second = lines(output, "start")
     assert first["from_step"] == 0
     assert 0 < second["from_step"] < 20
-    assert [line["text"] for line in lines(output, "note")] == [
-        f"{lost} at step 20; resuming from step {second['from_step']}"
-    ]
+    assert notes(output) == [f"{lost} at step 20; resuming from step {second['from_step']}"]
     steps = [line["step"] for line in lines(output, "step")]
     assert sorted(set(steps)) == list(range(1, 31))
     assert len(steps) <= 30 + 19 - second["from_step"]
-    assert json.loads((output / "summary.json").read_text())["rows_seen"] == 1900
+    assert summary(output)["rows_seen"] == 1900
 
 
 @pytest.mark.soak
@@ -240,16 +232,14 @@ def test_a_lost_rank_costs_the_steps_since_the_last_checkpoint(
     dataset: Path, tmp_path: Path, how: str, lost: str
 ) -> None:
     running = ranks(dataset, tmp_path, how)
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 0, errors
+    finish(running)
     advance(tmp_path, lost)
 
 
 @pytest.mark.soak
 def test_an_error_that_comes_again_at_the_same_step_ends_the_run(dataset: Path, tmp_path: Path) -> None:
     running = ranks(dataset, tmp_path, "error-again")
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 1
+    errors = finish(running, status=1)
     assert len(lines(tmp_path, "start")) == 2
     found = failures.root_cause([failure for failure in map(failures.parse, errors.splitlines()) if failure])
     assert found.short == "rank 1 failed by KeyError ('what is not there') at step 20"
@@ -265,7 +255,7 @@ def test_ranks_of_two_machines_are_started_again_together(
         monkeypatch.setenv(failures.NODE, f"i-{node}")
         place = ("--nnodes=2", f"--node-rank={node}", "--master-addr=127.0.0.1", f"--master-port={port}")
         nodes.append(ranks(dataset, tmp_path, how, launcher=(*place, "--max-restarts=3")))
-    said = [node.communicate(timeout=120)[1] for node in nodes]
+    said = [node.communicate()[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], said
     what = {"kill": "was ended by signal 9 (SIGKILL)", "error": "failed by KeyError ('what is not there')"}[how]
     advance(tmp_path, f"rank 1 on i-1 {what}")
@@ -275,8 +265,7 @@ def test_ranks_of_two_machines_are_started_again_together(
 def test_a_machine_that_waits_for_a_lost_one_can_be_stopped(dataset: Path, tmp_path: Path, port: int) -> None:
     place = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--max-restarts=3")
     first, second = (ranks(dataset, tmp_path, "kill", launcher=(*place, f"--node-rank={node}")) for node in range(2))
-    while second.poll() is None and not (tmp_path / "record.jsonl").exists():
-        time.sleep(0.05)
+    wait_for_lines(second, tmp_path, "start")
     second.send_signal(signal.SIGSTOP)
     said = ""
     while "starting again" not in said:
@@ -284,7 +273,7 @@ def test_a_machine_that_waits_for_a_lost_one_can_be_stopped(dataset: Path, tmp_p
         assert line, said
         said += line
     first.send_signal(signal.SIGTERM)
-    assert first.wait(20) != 0
+    assert first.wait(240) != 0
     second.kill()
     second.communicate()
 
@@ -299,28 +288,24 @@ def test_machines_of_which_one_is_asked_to_stop_end_together(
         ranks(dataset, tmp_path, "none", "--epochs", 1000, launcher=(*place, f"--node-rank={node}"))
         for node in range(2)
     ]
-    while not (tmp_path / "record.jsonl").exists() or not lines(tmp_path, "step"):
-        assert all(node.poll() is None for node in nodes)
-        time.sleep(0.05)
+    wait_for_lines(nodes[0], tmp_path, "step")
     nodes[asked].send_signal(signal.SIGTERM)
-    said = [node.communicate(timeout=60)[1] for node in nodes]  # torchrun's would wait for 300 seconds
-    assert json.loads((tmp_path / "summary.json").read_text())["stopped"] is True, said
+    said = [node.communicate()[1] for node in nodes]  # torchrun's would wait for 300 seconds
+    assert summary(tmp_path)["stopped"] is True, said
     assert [node.returncode for node in nodes] == [143 if node == asked else 0 for node in range(2)]
 
 
 @pytest.mark.soak
 def test_a_rank_that_takes_longer_to_load_is_waited_for(dataset: Path, tmp_path: Path) -> None:
     running = ranks(dataset, tmp_path, "late")
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 0, errors
+    finish(running)
     assert len(lines(tmp_path, "start")) == 1
 
 
 @pytest.mark.soak
 def test_an_error_that_all_agree_upon_is_said_once(dataset: Path, tmp_path: Path) -> None:
     running = ranks(dataset, tmp_path, "none", "--global-batch", 1)
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 1
+    errors = finish(running, status=1)
     assert errors.count("trainer: 2 ranks cannot share a global batch of 1 row") == 1
     assert "Traceback" not in errors
     assert [failure.kind for failure in map(failures.parse, errors.splitlines()) if failure] == [FailureKind.FINAL]

@@ -1,17 +1,18 @@
 """A rank's own rate is that of its steps alone. The share of ideal is relative to it, so it must not be too low."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.played_clock import PlayedClock
+from trainer import clock, rate_measurement
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
+from trainer.computing import gradients
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import join_process_group
@@ -19,6 +20,7 @@ from trainer.rate_measurement import measure_own_rates
 
 SHARE = 16
 SECONDS_A_ROW = 0.002
+CLOCK = PlayedClock()
 
 
 class Sleepy(Classifier):
@@ -29,7 +31,7 @@ class Sleepy(Classifier):
         self.embedding = nn.Embedding(5, 1)
 
     def classify(self, tokens: Tensor, lengths: Tensor, _keys: Tensor | None) -> Tensor:
-        time.sleep(SECONDS_A_ROW * len(tokens))
+        CLOCK.sleep(SECONDS_A_ROW * len(tokens))
         return self.embedding(tokens).sum((1, 2))[:, None] / lengths[:, None]
 
 
@@ -49,11 +51,17 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
     return found
 
 
+@pytest.fixture(autouse=True)
+def played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes where the model takes it, and nowhere else."""
+    for module in (clock, gradients, rate_measurement):
+        monkeypatch.setattr(module, "time", CLOCK)
+
+
 @pytest.mark.parametrize("slowness", [1.0, 2.0])
 def test_it_is_the_rows_a_second_that_its_steps_take(tmp_path, slowness: float) -> None:
-    possible = 1 / (SECONDS_A_ROW * slowness)
-    assert 0.6 * possible < rate(tmp_path, slowness, seconds=0.6) < 1.02 * possible
+    assert rate(tmp_path, slowness, seconds=0.6) == pytest.approx(1 / (SECONDS_A_ROW * slowness))
 
 
 def test_a_machine_that_took_all_the_time_leaves_a_rate_all_the_same(tmp_path) -> None:
-    assert rate(tmp_path, 1.0, seconds=0.0) > 0
+    assert rate(tmp_path, 1.0, seconds=0.0) == pytest.approx(1 / SECONDS_A_ROW)

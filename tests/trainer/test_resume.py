@@ -51,7 +51,7 @@ def kill_all(process: "subprocess.Popen[str]") -> None:
 @pytest.mark.soak
 def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, dataset: Path, tmp_path: Path) -> None:
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    assert launch(1, "-m", "trainer", "--data", dataset, "--output", undisturbed, *LEARNING).wait(100) == 0
+    assert launch(1, "-m", "trainer", "--data", dataset, "--output", undisturbed, *LEARNING).wait(240) == 0
     chance = random.Random(0)
     worlds = set()
     for kill in range(KILLS):
@@ -70,7 +70,7 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     assert worlds == {1, 2, 3}
     assert 1 < len(step_losses(killed)) < EPOCHS * STEPS
     end = launch(2, "-m", "trainer", "--data", dataset, "--output", killed, *LEARNING, "--resume")
-    assert end.wait(100) == 0
+    assert end.wait(240) == 0
     assert sorted(step_losses(killed)) == list(range(1, EPOCHS * STEPS + 1))
     assert step_losses(killed) == pytest.approx(step_losses(undisturbed), rel=2e-3)
     rows_seen = [json.loads((output / "summary.json").read_text())["rows_seen"] for output in (undisturbed, killed)]

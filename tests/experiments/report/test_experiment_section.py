@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
 from experiments.report.writing import report
 from tests.experiments import made_records as records
 from tests.experiments.report import examples
-from tests.experiments.report.test_report import Outline, page_of
+from tests.experiments.report.outline import Outline, page_of
+
+pytestmark = pytest.mark.usefixtures("sketched")
 
 
 def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: Path) -> None:
@@ -16,6 +20,7 @@ def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: 
     assert outline.headings[:3] == ["Shoal: more-ranks", "The experiment more-ranks", "Arms"]
     assert {"Time of the arms", "Speed-up", "Share of the bound"} <= set(outline.headings)
     arms = {row[0]: row for row in outline.rows if len(row) > 8 and row[0] in ("1 rank", "1 K80", "later")}
+    assert (arms["1 rank"][1], arms["later"][1]) == ("this machine", "-")
     assert arms["1 rank"][-1] == ""
     assert "emulated GPU speed" in arms["1 K80"][-1]
     assert "0 of 2 runs finished" in arms["later"][-1]
@@ -35,14 +40,6 @@ def test_vectors_of_words_have_columns_of_their_own(tmp_path: Path) -> None:
     (arm,) = (row for row in rows if len(row) == len(heads) and row[0] == "one")
     wanted = {"an epoch, s": "4.0", "words/s": "12,800", "best PIP loss": "90.00", "sent a step and rank, kB": "2.5"}
     assert wanted.items() <= dict(zip(heads, arm, strict=True)).items()
-
-
-def test_an_arm_that_has_no_run_is_said_to_be_nowhere(tmp_path: Path) -> None:
-    rows = page_of(examples.experiment(tmp_path / "out")).rows
-    assert {row[0]: row[1] for row in rows if len(row) > 8 and row[0] in ("1 rank", "later")} == {
-        "1 rank": "this machine",
-        "later": "-",
-    }
 
 
 def test_preprocessings_are_compared_by_cores_and_megabytes_a_line_for_each_share(tmp_path: Path) -> None:

@@ -2,62 +2,22 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bootstrap.cli.main import main
-from bootstrap.demo.reviews import write_reviews
 from common.errors import ExperimentError
-from corpus.dataset import open_dataset
-from corpus.reading.sources import Inputs
+from corpus.dataset import RowBlock, open_dataset, write_dataset
+from corpus.dataset_settings import Settings
 from experiments.report import drawing
 from experiments.report.writing import report
-from jobs.pipeline import preprocess_locally
 from tests.experiments import made_records as records
 from tests.experiments.report import examples
+from tests.experiments.report.outline import Outline, page_of
 
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a dataset, as preprocessing leaves it."""
-    folder = tmp_path_factory.mktemp("made")
-    write_reviews(folder / "reviews.json", texts=1_000)
-    return Path(preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset).parent
-
-
-class Outline(HTMLParser):
-    """The texts of a page's headings, and the tables' rows."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.headings: list[str] = []
-        self.rows: list[list[str]] = []
-        self._in: str | None = None
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
-        if tag in ("h1", "h2", "h3"):
-            self.headings.append("")
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-        self._in = self._in if tag == "span" else tag
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in = self._in if tag == "span" else None
-
-    def handle_data(self, data: str) -> None:
-        if self._in in ("h1", "h2", "h3"):
-            self.headings[-1] += data
-        if self._in in ("td", "th"):
-            self.rows[-1][-1] += data.strip()
-
-
-def page_of(*folders: Path) -> Outline:
-    return Outline(report(folders, now=0.0).page)
+pytestmark = pytest.mark.usefixtures("sketched")
 
 
 def test_a_run_has_its_time_loss_epochs_confusion_and_shares(tmp_path: Path) -> None:
@@ -144,21 +104,6 @@ def test_runs_with_hostile_names_have_their_own_places_in_the_page(tmp_path: Pat
     assert len(downloads) == len(set(downloads))
 
 
-@pytest.mark.parametrize("letter", ["\x01", "\x1b", "\ufffe", "\u2028"])
-def test_names_with_characters_that_no_plot_can_have_are_shown_in_printable_form(tmp_path: Path, letter: str) -> None:
-    for name in ("one", "two"):
-        folder = examples.training(tmp_path / f"{name}{letter}")
-        lines = (folder / "record.jsonl").read_text().replace('"macro_f1"', json.dumps(f"other{letter}"))
-        (folder / "record.jsonl").write_text(lines)
-    examples.experiment(tmp_path / "made", more=letter)
-    labels = {f"good{letter}": 30, "bad": 20}
-    examples.dataset(tmp_path / "data", labels={"before": labels, "after": labels})
-    page = report([tmp_path], now=0.0).page
-    assert "could not be drawn" not in page
-    outline = Outline(page)
-    assert letter not in "".join([*outline.headings, *(cell for row in outline.rows for cell in row)])
-
-
 def test_a_plot_that_cannot_be_drawn_leaves_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: object) -> str:
         raise ValueError("Vega-Lite to SVG conversion failed")
@@ -231,7 +176,10 @@ def test_many_ranks_are_drawn_by_their_smallest_median_and_largest_share(tmp_pat
     assert ["smallest share", "median share", "largest share"] in [row[1:] for row in outline.rows]
 
 
-def test_a_dataset_has_its_histograms_and_whether_a_run_learnt_from_it(tmp_path: Path, made: Path) -> None:
+def test_a_dataset_has_its_histograms_and_whether_a_run_learnt_from_it(tmp_path: Path) -> None:
+    rows = RowBlock(*(np.ones(shape, kind) for shape, kind in (((4, 3), "u2"), (4, "u2"), (4, "u1"), (4, "u1"))))
+    made, settings = examples.dataset(tmp_path / "made"), Settings(row_length=3, vocabulary_size=1)
+    write_dataset(made / "dataset.h5", train=rows, test=rows, vocabulary=["good"], settings=settings)
     with open_dataset(made / "dataset.h5") as dataset:
         digest = dataset.digest
     learnt = records.whole(tmp_path / "learnt", digest=digest)
@@ -330,13 +278,6 @@ def test_what_files_say_is_text_and_no_part_of_the_page(tmp_path: Path) -> None:
     assert "<b>" not in page
     assert page.count("<script") == 1
     assert "<good>" not in page
-
-
-def test_a_page_names_no_address_but_those_of_its_own(tmp_path: Path) -> None:
-    page = report([examples.training(tmp_path / "one"), examples.dataset(tmp_path / "data")], now=0.0).page
-    assert re.findall(r'(?:href|src)="(?!#|data:)', page) == []
-    assert "http://" not in page
-    assert "https://" not in page
 
 
 def test_the_command_writes_the_page_whole_and_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

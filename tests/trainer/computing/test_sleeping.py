@@ -1,24 +1,31 @@
 """Ranks that sleep take their time, and contribute zeros."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
 
+from tests.played_clock import PlayedClock
+from trainer import clock
 from trainer.classification import models
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.command_line import as_arguments, parse_arguments
+from trainer.computing import sleeping
 from trainer.computing.sleeping import SleepingComputer
 
 FILES = ["--data", "d.h5", "--output", "out"]
 SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 1, "pooling": "last", "outputs": 1}
 
 
-def test_a_share_takes_as_long_as_at_the_rate_and_has_zeros_as_gradients(rows_of) -> None:
+def test_a_share_takes_as_long_as_at_the_rate_and_has_zeros_as_gradients(
+    rows_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = PlayedClock()
+    monkeypatch.setattr(clock, "time", played)
+    monkeypatch.setattr(sleeping, "time", played)
+    monkeypatch.setattr(sleeping, "_EARLY", 0.0)
     model = models.build("lstm", {**SETTINGS, "dropout": 0.0, "embedding_dropout": 0.0})
     timer = StepTimer()
     computing = text_gradients(
@@ -31,12 +38,16 @@ def test_a_share_takes_as_long_as_at_the_rate_and_has_zeros_as_gradients(rows_of
     asleep = SleepingComputer(computing, rate=1000.0, timer=timer)
     for compute, slowness in ((asleep, 1.0), (asleep, 3.0), (asleep.with_copied_model(timer), 1.0)):
         timer.begin(40)
-        begin = time.perf_counter()
         assert compute(np.arange(40), 40, 0, slowness) == 0.0
-        assert time.perf_counter() - begin >= slowness * 0.04
-        assert timer.latest_stats().seconds >= slowness * 0.04
+        assert timer.latest_stats().seconds == pytest.approx(slowness * 0.04)
         assert all(torch.count_nonzero(each.grad) == 0 for each in compute.model.parameters())
     assert asleep.take_means() == []
+
+
+def test_a_moment_that_has_passed_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sleeping, "time", played := PlayedClock())
+    sleeping.sleep_until(-1.0)
+    assert played.now == 0.0
 
 
 def test_the_rates_survive_their_command_line() -> None:

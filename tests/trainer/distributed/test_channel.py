@@ -37,7 +37,7 @@ class Gathering:
     def of(self, rank: int):
         def gather(mine: Any) -> list[Any]:
             self._values[rank] = mine
-            self._barrier.wait(20)
+            self._barrier.wait(240)
             return self._values
 
         return gather

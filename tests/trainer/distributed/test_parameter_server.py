@@ -78,7 +78,6 @@ def test_another_user_who_knows_the_ports_of_a_run_executes_nothing_in_it(tmp_pa
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=240,
     )
     assert not (tmp_path / "made").exists()
     assert stranger.returncode == 0, stranger.stderr

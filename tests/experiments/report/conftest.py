@@ -1,0 +1,11 @@
+"""Pages without their plots."""
+
+import pytest
+
+from experiments.report import drawing
+
+
+@pytest.fixture
+def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each plot is empty: drawing takes most of the time of a page."""
+    monkeypatch.setattr(drawing.vl_convert, "vegalite_to_svg", lambda _: '<svg viewBox="0 0 1 1"></svg>')

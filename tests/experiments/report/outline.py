@@ -1,0 +1,39 @@
+"""What a test reads of a report's page."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+from experiments.report.writing import report
+
+
+class Outline(HTMLParser):
+    """The texts of a page's headings, and the tables' rows."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.headings: list[str] = []
+        self.rows: list[list[str]] = []
+        self._in: str | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        if tag in ("h1", "h2", "h3"):
+            self.headings.append("")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        self._in = self._in if tag == "span" else tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in = self._in if tag == "span" else None
+
+    def handle_data(self, data: str) -> None:
+        if self._in in ("h1", "h2", "h3"):
+            self.headings[-1] += data
+        if self._in in ("td", "th"):
+            self.rows[-1][-1] += data.strip()
+
+
+def page_of(*folders: Path) -> Outline:
+    return Outline(report(folders, now=0.0).page)

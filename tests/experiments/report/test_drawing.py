@@ -1,0 +1,32 @@
+"""Pages with their plots as they are drawn."""
+
+import json
+import re
+from pathlib import Path
+
+from experiments.report.writing import report
+from tests.experiments.report import examples
+from tests.experiments.report.outline import Outline
+
+
+def test_names_with_characters_that_no_plot_can_have_are_shown_in_printable_form(tmp_path: Path) -> None:
+    letters = "\x01\x1b\ufffe\u2028"
+    for name in ("one", "two"):
+        folder = examples.training(tmp_path / f"{name}{letters}")
+        lines = (folder / "record.jsonl").read_text().replace('"macro_f1"', json.dumps(f"other{letters}"))
+        (folder / "record.jsonl").write_text(lines)
+    examples.experiment(tmp_path / "made", more=letters)
+    labels = {f"good{letters}": 30, "bad": 20}
+    examples.dataset(tmp_path / "data", labels={"before": labels, "after": labels})
+    page = report([tmp_path], now=0.0).page
+    assert "could not be drawn" not in page
+    outline = Outline(page)
+    shown = "".join([*outline.headings, *(cell for row in outline.rows for cell in row)])
+    assert not set(letters) & set(shown)
+
+
+def test_a_page_names_no_address_but_those_of_its_own(tmp_path: Path) -> None:
+    page = report([examples.training(tmp_path / "one"), examples.dataset(tmp_path / "data")], now=0.0).page
+    assert re.findall(r'(?:href|src)="(?!#|data:)', page) == []
+    assert "http://" not in page
+    assert "https://" not in page
