@@ -80,7 +80,7 @@ def test_no_stopwords_means_none() -> None:
 
 def test_stopwords_come_from_a_file(tmp_path) -> None:
     file = tmp_path / "words.txt"
-    file.write_text("of\n\n the \n")
+    file.write_bytes(b"\xef\xbb\xbfof\n\n the \n")  # with a byte-order mark, as some editors write it
     assert text.load_stopwords(str(file)) == {"of", "the"}
 
 
@@ -92,7 +92,5 @@ def test_a_stopword_that_no_text_can_hold_is_refused(tmp_path) -> None:
 
 
 def test_a_missing_stopword_file_is_named(tmp_path) -> None:
-    with pytest.raises(
-        DataError, match=r"cannot read the stopword file .*absent\.txt: No such file or directory; give"
-    ):
+    with pytest.raises(DataError, match=r"cannot read the stopword file .*absent\.txt: No such file"):
         text.load_stopwords(str(tmp_path / "absent.txt"))
