@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 
-def until(holds: Callable[[], object], seconds: float = 240, *, every: float = 0.05) -> None:
-    """Wait until this is true. A busy machine may take long; what never becomes true fails the test."""
+def until(holds: Callable[[], Any], seconds: float = 240, *, every: float = 0.05) -> Any:
+    """Wait until this is true, and return it. A busy machine may take long; what never becomes true fails the test."""
     deadline = time.monotonic() + seconds
-    while not holds():
+    while not (found := holds()):
         assert time.monotonic() < deadline, "this never became true"
         time.sleep(every)
+    return found

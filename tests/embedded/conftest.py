@@ -1,7 +1,6 @@
-"""Fixtures of the tests of the embedded AWS: one emulator per module, its clients, and a way to wait for a state."""
+"""Fixtures of the tests of the embedded AWS: one emulator per module, its clients, and stacks."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,17 @@ import pytest
 
 from embedded.aws import REGION, EmbeddedAws
 from tests.aws import keys_of
+from tests.waiting import until
 
 Client = Callable[[str], Any]
-Eventually = Callable[[Callable[[], Any]], Any]
 
 
 class Stacks:
     """Stacks by CloudFormation's own interface. Each call waits for the stack's final status."""
 
-    def __init__(self, client: Client, eventually: Eventually) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
         self.cloudformation = client("cloudformation")
-        self._eventually = eventually
 
     def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
         """Create a stack of resources; returns the status it ends in."""
@@ -45,7 +43,7 @@ class Stacks:
             found = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
             return None if found.endswith("IN_PROGRESS") else found
 
-        return str(self._eventually(status))
+        return str(until(status))
 
     def physical(self, name: str, logical: str) -> str:
         detail = self.cloudformation.describe_stack_resource(StackName=name, LogicalResourceId=logical)
@@ -62,23 +60,9 @@ def client(aws: EmbeddedAws) -> Client:
     return lambda service: session.client(service, endpoint_url=aws.endpoint)
 
 
-@pytest.fixture(scope="session")
-def eventually() -> Eventually:
-    """Waits until a probe returns something true, and returns that."""
-
-    def wait(probe: Callable[[], Any]) -> Any:
-        until = time.monotonic() + 240  # a busy machine may take long
-        while not (found := probe()):
-            assert time.monotonic() < until, "this never became true"
-            time.sleep(0.02)
-        return found
-
-    return wait
-
-
 @pytest.fixture(scope="module")
-def stacks(client: Client, eventually: Eventually) -> Stacks:
-    return Stacks(client, eventually)
+def stacks(client: Client) -> Stacks:
+    return Stacks(client)
 
 
 @pytest.fixture(scope="module")

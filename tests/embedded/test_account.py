@@ -7,6 +7,8 @@ from botocore.exceptions import ClientError
 
 from embedded.faults.kinds import Denied, ExpiredCredentials, NotOffered, QuotaLimit
 from embedded.nodes.instance_types import TYPES
+from tests.embedded.resources import ROLES
+from tests.waiting import until
 
 G_ON_DEMAND = "L-DB2E81BA"
 
@@ -175,19 +177,18 @@ def idle(client, cluster: str, hours_ahead: float) -> list[float]:
     return [point["Minimum"] for point in points]
 
 
-def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client, eventually):
+def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client):
     emr = client("emr")
     instances = {
         "KeepJobFlowAliveWhenNoSteps": True,
         "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
     }
-    roles = {"JobFlowRole": "nodes", "ServiceRole": "service"}
-    cluster = emr.run_job_flow(Name="idle", ReleaseLabel="emr-7.13.0", Instances=instances, **roles)["JobFlowId"]
+    cluster = emr.run_job_flow(Name="idle", Instances=instances, **ROLES)["JobFlowId"]
 
     def state() -> str:
         return str(emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"])
 
-    eventually(lambda: state() == "WAITING")
+    until(lambda: state() == "WAITING")
     assert idle(client, cluster, 2) == [1.0] * 6
     data = client("cloudwatch").get_metric_data(
         MetricDataQueries=[
@@ -210,12 +211,12 @@ def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client, eventua
     assert data["MetricDataResults"][0]["Values"] == [1.0] * 6
     jar = {"Jar": "command-runner.jar", "Args": ["sleep", "1000"]}
     emr.add_job_flow_steps(JobFlowId=cluster, Steps=[{"Name": "busy", "HadoopJarStep": jar}])
-    eventually(lambda: state() == "RUNNING")
+    until(lambda: state() == "RUNNING")
     assert idle(client, cluster, 2) == [0.0] * 6
     paid = emr.list_instances(ClusterId=cluster, InstanceStates=["RUNNING"])["Instances"]
     assert [instance["InstanceType"] for instance in paid] == ["m5.xlarge"]
     assert paid[0]["Status"]["Timeline"]["CreationDateTime"]
     emr.terminate_job_flows(JobFlowIds=[cluster])
-    eventually(lambda: state() == "TERMINATED")
+    until(lambda: state() == "TERMINATED")
     assert idle(client, cluster, 2) == []
     assert emr.list_instances(ClusterId=cluster, InstanceStates=["RUNNING"])["Instances"] == []

@@ -12,6 +12,7 @@ from embedded.aws import EmbeddedAws
 from embedded.emulator_error import EmulatorError
 from embedded.processes import kill_marked, marked_processes
 from embedded.watchdog import MARK
+from tests.waiting import until
 
 PACKAGES = Path(__file__).resolve().parents[2]
 
@@ -91,7 +92,7 @@ def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch
 
 
 @pytest.mark.parametrize("victim", ["parent", "server"])
-def test_nothing_outlives_a_killed(victim, folder, eventually):
+def test_nothing_outlives_a_killed(victim, folder):
     parent = subprocess.Popen(
         [sys.executable, "-c", STARTS_A_NODE_THAT_SLEEPS, str(folder)],
         stdout=subprocess.PIPE,
@@ -103,7 +104,7 @@ def test_nothing_outlives_a_killed(victim, folder, eventually):
         running = marked_processes(MARK, str(folder))
         assert len(running) >= 4  # the server, the node's shell and its two sleeps
         os.kill(parent.pid if victim == "parent" else min(running), signal.SIGKILL)
-        eventually(lambda: not marked_processes(MARK, str(folder)))
+        until(lambda: not marked_processes(MARK, str(folder)))
     finally:
         parent.kill()
         parent.wait()

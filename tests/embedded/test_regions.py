@@ -8,7 +8,9 @@ import boto3
 import pytest
 
 from tests.aws import keys_of
+from tests.embedded.resources import SUBNET, VPC, cluster
 from tests.slow import ROLE
+from tests.waiting import until
 
 REGION = "eu-west-1"
 CODE = """
@@ -34,14 +36,10 @@ ec2-metadata --quiet --region > $NODE_ROOT/region
 touch $NODE_ROOT/ready
 """
 RESOURCES: dict[str, Any] = {
-    "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+    "Vpc": VPC,
     "Subnet": {
-        "Type": "AWS::EC2::Subnet",
-        "Properties": {
-            "VpcId": {"Ref": "Vpc"},
-            "CidrBlock": "10.0.0.0/24",
-            "AvailabilityZone": {"Fn::Select": [1, {"Fn::GetAZs": ""}]},
-        },
+        **SUBNET,
+        "Properties": {**SUBNET["Properties"], "AvailabilityZone": {"Fn::Select": [1, {"Fn::GetAZs": ""}]}},
     },
     "Role": ROLE,
     "Function": {
@@ -57,16 +55,7 @@ RESOURCES: dict[str, Any] = {
         "Type": "Custom::Look",
         "Properties": {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}, "Subnet": {"Ref": "Subnet"}},
     },
-    "Cluster": {
-        "Type": "AWS::EMR::Cluster",
-        "Properties": {
-            "Name": "cluster",
-            "ReleaseLabel": "emr-7.13.0",
-            "JobFlowRole": "nodes",
-            "ServiceRole": "service",
-            "Instances": {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}},
-        },
-    },
+    "Cluster": cluster(),
     "Template": {
         "Type": "AWS::EC2::LaunchTemplate",
         "Properties": {
@@ -102,7 +91,7 @@ def there(aws):
 
 
 @pytest.fixture(scope="module")
-def stack(there, eventually):
+def stack(there):
     cloudformation = there("cloudformation")
     cloudformation.create_stack(
         StackName="there",
@@ -114,7 +103,7 @@ def stack(there, eventually):
         found = cloudformation.describe_stacks(StackName="there")["Stacks"][0]
         return not found["StackStatus"].endswith("IN_PROGRESS") and found
 
-    return eventually(settled)
+    return until(settled)
 
 
 def test_a_stack_of_another_region_comes_up_there(stack, there, client):
@@ -130,17 +119,17 @@ def test_its_functions_speak_to_their_own_region(stack):
     assert values == {"Region": REGION, "Zone": f"{REGION}b"}
 
 
-def test_its_nodes_speak_to_their_own_region(stack, there, aws, eventually):
+def test_its_nodes_speak_to_their_own_region(stack, there, aws):
     (group,) = there("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     root = aws.folder / "nodes" / group["Instances"][0]["InstanceId"]
-    eventually(lambda: (root / "ready").exists())
+    until(lambda: (root / "ready").exists())
     assert json.loads((root / "place").read_text())["AvailabilityZone"] == f"{REGION}b"
     assert (root / "region").read_text().strip() == REGION
 
 
-def test_it_is_deleted_there(stack, there, eventually):
+def test_it_is_deleted_there(stack, there):
     there("cloudformation").delete_stack(StackName="there")
-    eventually(
+    until(
         lambda: (
             there("cloudformation").describe_stacks(StackName=stack["StackId"])["Stacks"][0]["StackStatus"]
             == "DELETE_COMPLETE"

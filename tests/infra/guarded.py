@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -27,8 +26,9 @@ from infra import parts, topology
 from infra.guard import Guard
 from infra.handlers.guard import main
 from infra.storage import Buckets
+from tests.infra.variants import SHIPPED
+from tests.waiting import until
 
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 _ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
 SLOW_SECONDS, RELEASE = 50, "/test/release"
 names = (f"g{number}" for number in itertools.count(1))
@@ -150,15 +150,13 @@ class Deployed:
 
     def settled(self) -> dict[str, Any]:
         """The stack, once nothing is in progress."""
-        until = time.monotonic() + 60
-        while True:
-            (stack,) = self.cloudformation.describe_stacks(StackName=getattr(self, "stack", None) or self.stack_name)[
-                "Stacks"
-            ]
-            if not stack["StackStatus"].endswith("IN_PROGRESS"):
-                return dict(stack)
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        name = getattr(self, "stack", None) or self.stack_name
+
+        def stack() -> dict[str, Any] | None:
+            (found,) = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
+            return None if found["StackStatus"].endswith("IN_PROGRESS") else found
+
+        return dict(until(stack))
 
     def reasons(self) -> list[str]:
         events = self.cloudformation.describe_stack_events(StackName=self.stack_name)["StackEvents"]
@@ -185,15 +183,13 @@ class Deployed:
         scaling = self.client("autoscaling")
         for group in self.groups():
             scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
-        until = time.monotonic() + 60
-        while True:
+
+        def serving() -> list[str]:
             found = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=self.groups())["AutoScalingGroups"]
-            members = [member for group in found for member in group["Instances"]]
-            if len(members) == len(found) and all(member["LifecycleState"] == "InService" for member in members):
-                break
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        told = self.client("ec2").describe_instances(InstanceIds=[member["InstanceId"] for member in members])
+            states = {each["InstanceId"]: each["LifecycleState"] for group in found for each in group["Instances"]}
+            return [*states] if list(states.values()) == ["InService"] * len(found) else []
+
+        told = self.client("ec2").describe_instances(InstanceIds=until(serving))
         instances = [each for reservation in told["Reservations"] for each in reservation["Instances"]]
         return {each["InstanceId"]: each["LaunchTime"] for each in instances}
 

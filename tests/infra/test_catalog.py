@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from infra import catalog, parts
 from infra.managed_spec import PREFIX
 from infra.topology_error import TopologyError
+from tests.infra.variants import SHIPPED
 
-TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 TYPES = catalog.catalog().types
 CURRENT = [row for row in TYPES.values() if not row.retired]
 RETIRED = [row for row in TYPES.values() if row.retired]
@@ -69,7 +69,7 @@ def test_gpu_types_are_those_of_aws(name: str, vcpu: int, memory: int, gpus: int
     assert catalog.prices("us-east-1", on=NOVEMBER).hourly(name) == dollars
 
 
-@pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_type_that_a_shipped_topology_names_is_there_and_priced(path: Path) -> None:
     content = yaml.safe_load(path.read_text())
     prices = catalog.prices(content.get("region", "us-east-1"))
@@ -247,7 +247,7 @@ def test_a_list_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
 
 
 def test_the_facts_of_the_machine_images_are_of_those_that_are_used() -> None:
-    folder = TOPOLOGIES.parent / "tests" / "images"
+    folder = SHIPPED.parent / "tests" / "images"
     gpu, emr = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("gpu", "emr"))
     assert [gpu["image"]] == [image.parameter for image in catalog.catalog().images.values()]
     assert emr["image"] == parts.PreprocessingSpec.model_fields["release"].default

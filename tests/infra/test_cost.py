@@ -1,15 +1,14 @@
 """Prices are equal to sums that were computed by hand."""
 
 import datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from infra import cost, topology
+from tests.infra.variants import SHIPPED, of
 
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 EMR_VOLUME = (30 + 64) * 0.08 / 730
 GPU_VOLUME = 150 * 0.08 / 730
 
@@ -29,10 +28,6 @@ REFERENCE = [
     ("one g3.4xlarge + one p2.xlarge, dynamic", {"g3.4xlarge": 1, "p2.xlarge": 1}, 37_503, 21.26),
 ]
 BY_HAND = {"p2.xlarge": 0.90, "g3.4xlarge": 1.14, "g3.16xlarge": 4.56}
-
-
-def of(**fields: object) -> topology.Topology:
-    return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
 
 
 def test_the_demo_costs_what_its_parts_cost() -> None:

@@ -8,7 +8,6 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 
 from infra import catalog, parts, topology
-from tests.infra import invariants
 from tests.infra.invariants import of_type, references, the
 from tests.infra.templates import ResourcesOf, Synthesise, Templates
 from tests.infra.variants import of
@@ -242,20 +241,6 @@ def test_without_efs_nodes_are_told_what_they_share(
     script = str(the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["UserData"])
     assert f"export SHARE_KIND='{said}'" in script
     assert found["Outputs"].get(topology.OUTPUT_SHARE_ID) == (output and {"Value": output})
-
-
-def test_whatever_is_chosen_the_stack_breaks_no_rule(resources_of: ResourcesOf) -> None:
-    resources = resources_of(
-        preprocessing={"primary": {**ONE, "market": "spot"}, "core": TWO, "task": TWO, "scaling": {"maximum": 9}},
-        training=[
-            {"instance_type": "g5.xlarge", "count": 2, "market": "spot"},
-            {"instance_type": "g4dn.xlarge", "count": 1, "start": "deploy"},
-        ],
-        share="nfs",
-        guard={"budget": 50, "mail": "ada@example.org"},
-        data={"keep": True},
-    )
-    assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
 
 
 def test_readers_boot_as_gpu_nodes_do_without_a_gpu_and_without_a_place_near_them(

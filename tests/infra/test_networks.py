@@ -110,12 +110,6 @@ def test_all_machines_are_in_the_subnet_that_was_given(resources_of: ResourcesOf
     assert places == [GIVEN["subnet"]] * 3
 
 
-@pytest.mark.parametrize("network", [{"egress": "nat"}, GIVEN])
-def test_whatever_the_network_the_stack_breaks_no_rule(network: dict[str, str], resources_of: ResourcesOf) -> None:
-    resources = resources_of(network=network, zone="us-east-1b")
-    assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
-
-
 def test_a_deployment_that_takes_no_warnings_may_be_given_a_network(synthesise: Synthesise, tmp_path: Path) -> None:
     stack = synthesise(of(network=GIVEN, zone="us-east-1b"), tmp_path)
     warnings = Annotations.from_stack(stack).find_warning("*", Match.any_value())

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +13,8 @@ from infra import catalog, cost, releases, topology
 from infra.preflight import offline
 from infra.rules import Finding, PreflightInput
 from infra.rules.machines import image_too_new
+from tests.infra.variants import SHIPPED
 
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 TODAY = datetime.date(2026, 11, 20)
 MAIL: dict[str, Any] = {"mail": "me@example.org"}
 NODE = {"instance_type": "g5.xlarge", "count": 1}
@@ -29,148 +30,13 @@ def found(spec: topology.Topology, hours: float | None = None) -> list[tuple[str
     return [(each.level, each.rule, each.sentence) for each in offline(spec, hours=hours, today=TODAY)]
 
 
-SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
-    (
-        "a retired GPU",
-        {"training": [{"name": "slow", "instance_type": "g3.4xlarge", "count": 1}]},
-        None,
-        "error",
-        "retired_type",
-        "training 1 (slow): AWS retired g3.4xlarge (2025-10-31) and starts none; in mine.yaml take g5.xlarge, "
-        "today's equivalent.",
-    ),
-    (
-        "GPUs that no PyTorch has in common",
-        {
-            "share": "efs",
-            "training": [{"instance_type": "p2.xlarge", "count": 1}, {"instance_type": "p5.48xlarge", "count": 1}],
-        },
-        None,
-        "error",
-        "no_torch_build",
-        "training: no PyTorch runs on all of these GPUs, and all nodes need the same one (K80 (3.7): PyTorch 1.12.1 "
-        "with CUDA 11.3; H100 (9.0): PyTorch 2.13 with CUDA 13.0 to PyTorch 2.15 with CUDA 13.2); leave out the groups "
-        "of one kind.",
-    ),
-    (
-        "a release without Python 3.11",
-        {"preprocessing": {"release": "emr-7.0.0", "primary": PRIMARY}},
-        None,
-        "error",
-        "release_too_old",
-        "preprocessing, release: emr-7.0.0 has no Python 3.11 on its nodes; write emr-7.14.0, or another from "
-        "emr-7.1.0 on.",
-    ),
-    (
-        "a budget of less than an hour",
-        {"training": [NODE], "guard": {"budget": 1, "max_hours": 10}},
-        None,
-        "error",
-        "budget_below_an_hour",
-        "guard, budget: $1.00 is less than one hour of this topology at work, $1.02; write at least 11 for the 10 "
-        "hours of guard, max_hours.",
-    ),
-    (
-        "a budget of less than the hours",
-        {"training": [NODE], "guard": {"budget": 5}},
-        None,
-        "warning",
-        "budget_below_the_hours",
-        "guard, budget: $5.00 is spent after 4.9 h with everything at work, before the 12 h asked for ($12.27); the "
-        "guard then deletes the stack.",
-    ),
-    (
-        "a run that may not cost its start",
-        {"training": [NODE], "max_dollars": 0.1},
-        None,
-        "error",
-        "run_below_its_start",
-        "max_dollars: $0.10 is less than 10 minutes of the nodes that train, $0.17, in which they start and stop; "
-        "write at least 2 for an hour.",
-    ),
-    (
-        "a run that may cost more than the deployment",
-        {"training": [NODE], "max_dollars": 20, "guard": {"budget": 20}},
-        None,
-        "warning",
-        "run_beyond_the_budget",
-        "max_dollars: the guard deletes the stack when $20.00 are spent (guard, budget), before a run costs $20.00; "
-        "write less.",
-    ),
-    (
-        "more hours than the guard leaves",
-        {"training": [NODE]},
-        48,
-        "warning",
-        "hours_beyond_the_end",
-        "guard, max_hours: the guard deletes the stack after 12 h, before the 48 h asked for; write 48, or add hours "
-        "later by `shoal extend`.",
-    ),
-    (
-        "nobody to warn",
-        {"training": [NODE], "guard": {"mail": None}},
-        None,
-        "warning",
-        "nobody_warned",
-        "guard, mail: there is none, so nobody is warned before the guard deletes the stack; add an address.",
-    ),
-    (
-        "nodes that wait for others longer than they may be idle",
-        {
-            "training": [NODE, {**NODE, "name": "other"}],
-            "share": "efs",
-            "guard": {"mail": "a@b.org", "idle_minutes": 5},
-        },
-        None,
-        "warning",
-        "idle_too_soon",
-        "guard, idle_minutes: 5 may end nodes that wait for those of another group to start; write at least 20.",
-    ),
-    (
-        "a primary node that may be taken back",
-        {"preprocessing": {"primary": {**PRIMARY, "market": "spot"}}},
-        None,
-        "warning",
-        "spot_cluster",
-        "preprocessing, primary, market: when AWS takes a spot primary node back, the whole cluster and its running "
-        "step end; write on-demand, and use spot for task nodes.",
-    ),
-    (
-        "core nodes that may be taken back",
-        {"preprocessing": {"primary": PRIMARY, "core": {**PRIMARY, "count": 2, "market": "spot"}}},
-        None,
-        "warning",
-        "spot_cluster",
-        "preprocessing, core, market: core nodes hold HDFS; when AWS takes spot nodes back, blocks may be lost and the "
-        "step may fail; write on-demand, and use spot for task nodes.",
-    ),
-    (
-        "several nodes without a share",
-        {"training": [{**NODE, "count": 3}]},
-        None,
-        "warning",
-        "no_share",
-        "share: there is none, so each of the 3 GPU nodes copies the whole dataset to its own disk; write efs or nfs.",
-    ),
-    (
-        "one node that is to serve two hundred",
-        {"training": [{**NODE, "count": 200}], "share": "nfs"},
-        None,
-        "warning",
-        "share_too_slow",
-        "share: the other nodes train on about 1,534 MB/s of rows, and the first by name (g5-xlarge), which serves "
-        "them, sends 312 MB/s at most; write efs, or give a group with a faster network a name that comes first.",
-    ),
-]
+CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("preflight.yaml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("fields", "hours", "level", "rule", "sentence"), [row[1:] for row in SENTENCES], ids=[row[0] for row in SENTENCES]
-)
-def test_each_fault_has_its_level_and_its_sentence(
-    fields: dict[str, Any], hours: float | None, level: str, rule: str, sentence: str
-) -> None:
-    assert (level, rule, sentence) in found(of(**fields), hours)
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_each_fault_has_its_level_and_its_sentence(case: dict[str, Any]) -> None:
+    level, rule = case["finding"].split()
+    assert (level, rule, case["said"]) in found(of(**case["fields"]), case.get("hours"))
 
 
 def test_the_group_that_comes_first_by_name_serves_the_share_wherever_it_stands_in_the_file() -> None:

@@ -1,7 +1,6 @@
 """The JSON schema for editors agrees with what Shoal reads."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from jsonschema import Draft202012Validator
 from infra import topology
 from infra.schema import schema
 from infra.strict_yaml import StrictLoader
-
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+from tests.infra.variants import SHIPPED
 
 
 def faults(text: str) -> list[str]:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from infra import topology
 from infra.topology_error import TopologyError
+from tests.infra.variants import SHIPPED
 
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 WRONG: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_topologies.yaml").read_text("utf-8"))
 
 RIGHT = """\

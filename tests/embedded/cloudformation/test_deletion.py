@@ -4,6 +4,7 @@ from typing import Any
 
 from embedded.faults.kinds import DeleteFails
 from tests import slow
+from tests.waiting import until
 
 RESOURCES: dict[str, Any] = {
     "Bucket": {"Type": "AWS::S3::Bucket"},
@@ -55,7 +56,7 @@ def handler(event, context):
 """
 
 
-def test_deleting_again_meanwhile_lets_go_of_nothing(stacks, client, aws, eventually):
+def test_deleting_again_meanwhile_lets_go_of_nothing(stacks, client, aws):
     function = {
         "Runtime": "python3.14",
         "Handler": "index.handler",
@@ -82,9 +83,9 @@ def test_deleting_again_meanwhile_lets_go_of_nothing(stacks, client, aws, eventu
 
     with aws.faults.during(DeleteFails(logical_id="Costly", times=1)):
         stacks.cloudformation.delete_stack(StackName="again")
-        eventually(lambda: status() == "DELETE_IN_PROGRESS")
+        until(lambda: status() == "DELETE_IN_PROGRESS")
         stacks.cloudformation.delete_stack(StackName="again")
         client("s3").put_object(Bucket="slow-delete", Key="go", Body=b"")
-        eventually(lambda: status() == "DELETE_FAILED")
+        until(lambda: status() == "DELETE_FAILED")
     assert left(stacks, "again") == {"Bucket", "Guard", "Costly"}
     assert stacks.delete("again") == "DELETE_COMPLETE"

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.embedded.resources import GROUP, ROLES, VPC
+from tests.waiting import until
+
 ZONES = [{"Fn::Select": [number, {"Fn::GetAZs": ""}]} for number in range(2)]
 
 
@@ -16,7 +19,7 @@ def subnet(number: int) -> dict[str, Any]:
 
 # A network of two private subnets and a public one, whose NAT gateway they use; a share with a mount target in each.
 NETWORK: dict[str, Any] = {
-    "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+    "Vpc": VPC,
     "One": subnet(0),
     "Two": subnet(1),
     "Public": subnet(2),
@@ -44,10 +47,7 @@ NETWORK: dict[str, Any] = {
             "NatGatewayId": {"Ref": "Gateway"},
         },
     },
-    "Group": {
-        "Type": "AWS::EC2::SecurityGroup",
-        "Properties": {"GroupDescription": "share", "VpcId": {"Ref": "Vpc"}},
-    },
+    "Group": GROUP,
     "Endpoint": {
         "Type": "AWS::EC2::VPCEndpoint",
         "Properties": {
@@ -81,19 +81,19 @@ def network(stacks):
 
 
 @pytest.mark.parametrize(
-    ("operation", "parameter", "name", "code"),
+    ("operation", "parameter", "name"),
     [
-        ("delete_vpc", "VpcId", "Vpc", "DependencyViolation"),
-        ("delete_subnet", "SubnetId", "One", "DependencyViolation"),
-        ("delete_subnet", "SubnetId", "Two", "DependencyViolation"),
-        ("delete_subnet", "SubnetId", "Public", "DependencyViolation"),
-        ("delete_route_table", "RouteTableId", "Table", "DependencyViolation"),
-        ("delete_internet_gateway", "InternetGatewayId", "Internet", "DependencyViolation"),
-        ("delete_security_group", "GroupId", "Group", "DependencyViolation"),
+        ("delete_vpc", "VpcId", "Vpc"),
+        ("delete_subnet", "SubnetId", "One"),
+        ("delete_subnet", "SubnetId", "Two"),
+        ("delete_subnet", "SubnetId", "Public"),
+        ("delete_route_table", "RouteTableId", "Table"),
+        ("delete_internet_gateway", "InternetGatewayId", "Internet"),
+        ("delete_security_group", "GroupId", "Group"),
     ],
 )
-def test_what_is_in_use_is_not_deleted(operation, parameter, name, code, network, client):
-    with pytest.raises(ClientError, match=code):
+def test_what_is_in_use_is_not_deleted(operation, parameter, name, network, client):
+    with pytest.raises(ClientError, match="DependencyViolation"):
         getattr(client("ec2"), operation)(**{parameter: network(name)})
 
 
@@ -120,7 +120,7 @@ def test_a_share_with_mount_targets_is_not_deleted(network, client):
         efs.delete_file_system(FileSystemId=network("Share"))
 
 
-def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_that_is_gone(stacks, client, eventually):
+def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_that_is_gone(stacks, client):
     resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0)}
     stacks.create("stuck", resources)
     ec2 = client("ec2")
@@ -137,16 +137,14 @@ def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_th
     assert stacks.delete("stuck") == "DELETE_COMPLETE"
 
 
-def test_a_cluster_holds_its_subnet_and_groups(stacks, client, eventually):
+def test_a_cluster_holds_its_subnet_and_groups(stacks, client):
     resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0), "Group": NETWORK["Group"]}
     stacks.create("clustered", resources)
     place, group = stacks.physical("clustered", "One"), stacks.physical("clustered", "Group")
     emr, ec2 = client("emr"), client("ec2")
     cluster = emr.run_job_flow(
         Name="cluster",
-        ReleaseLabel="emr-7.13.0",
-        JobFlowRole="nodes",
-        ServiceRole="service",
+        **ROLES,
         Instances={
             "KeepJobFlowAliveWhenNoSteps": True,
             "Ec2SubnetId": place,
@@ -161,7 +159,7 @@ def test_a_cluster_holds_its_subnet_and_groups(stacks, client, eventually):
     with pytest.raises(ClientError, match="DependencyViolation"):
         ec2.delete_security_group(GroupId=group)
     emr.terminate_job_flows(JobFlowIds=[cluster])
-    eventually(lambda: emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"].startswith("TERMINATED"))
+    until(lambda: emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"].startswith("TERMINATED"))
     assert stacks.delete("clustered") == "DELETE_COMPLETE"
 
 

@@ -7,34 +7,26 @@ import pytest
 from botocore.exceptions import ClientError
 
 from embedded.faults.kinds import DeleteFails
-
-TOPIC = {"Type": "AWS::SNS::Topic"}
+from tests.embedded.resources import TOPIC, cluster
+from tests.waiting import until
 
 
 class Slow:
     """A stack whose cluster stays in its boot until the test lets it continue."""
 
-    def __init__(self, stacks, client, upload, eventually, name: str) -> None:
-        self.name, self.client, self._eventually, self._upload = name, client, eventually, upload
+    def __init__(self, stacks, client, upload, name: str) -> None:
+        self.name, self.client, self._upload = name, client, upload
         self.stacks, self.cloudformation = stacks, client("cloudformation")
         script = upload("slow", f"{name}.sh", f"until aws s3 ls s3://slow/{name}.go; do sleep 0.2; done")
         action = {"Name": "wait", "ScriptBootstrapAction": {"Path": script}}
-        cluster = {
-            "Name": name,
-            "ReleaseLabel": "emr-7.13.0",
-            "JobFlowRole": "nodes",
-            "ServiceRole": "service",
-            "BootstrapActions": [action],
-            "Instances": {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}},
-        }
-        self.cluster = {"Type": "AWS::EMR::Cluster", "Properties": cluster, "DependsOn": "First"}
+        self.cluster = {**cluster(Name=name, BootstrapActions=[action]), "DependsOn": "First"}
         self.resources = {"First": TOPIC, "Cluster": self.cluster, "Last": {**TOPIC, "DependsOn": "Cluster"}}
 
     def begin(self) -> str:
         """Begin to create it; returns its id once the cluster is under way."""
         template = json.dumps({"Resources": self.resources})
         identifier = self.cloudformation.create_stack(StackName=self.name, TemplateBody=template)["StackId"]
-        self._eventually(lambda: self.clusters("BOOTSTRAPPING"))
+        until(lambda: self.clusters("BOOTSTRAPPING"))
         return str(identifier)
 
     def go_on(self) -> None:
@@ -55,13 +47,13 @@ class Slow:
             seen.append(self.status(identifier))
             return seen[-1] in statuses
 
-        self._eventually(settled)
+        until(settled)
         return seen
 
 
 @pytest.fixture
-def slow(stacks, client, upload, eventually):
-    return lambda name: Slow(stacks, client, upload, eventually, name)
+def slow(stacks, client, upload):
+    return lambda name: Slow(stacks, client, upload, name)
 
 
 def test_a_stack_that_is_being_made_can_be_deleted_and_nothing_stays(slow, client):
@@ -78,7 +70,7 @@ def test_a_stack_that_is_being_made_can_be_deleted_and_nothing_stays(slow, clien
     assert "CREATE_COMPLETE" not in last
 
 
-def test_a_cluster_that_is_being_made_is_told_of(slow, eventually):
+def test_a_cluster_that_is_being_made_is_told_of(slow):
     stack = slow("told")
     identifier = stack.begin()
 
@@ -86,7 +78,7 @@ def test_a_cluster_that_is_being_made_is_told_of(slow, eventually):
         found = stack.cloudformation.describe_stack_resources(StackName="told")["StackResources"]
         return {each["LogicalResourceId"]: (each["ResourceStatus"], each["PhysicalResourceId"]) for each in found}
 
-    eventually(lambda: "Cluster" in told())  # a moment after EMR has it
+    until(lambda: "Cluster" in told())  # a moment after EMR has it
     assert told()["Cluster"] == ("CREATE_IN_PROGRESS", *stack.clusters("BOOTSTRAPPING"))
     stack.go_on()
     stack.until(identifier, "CREATE_COMPLETE")
@@ -106,7 +98,7 @@ def test_a_stack_that_is_being_made_is_not_updated(slow):
     assert stack.stacks.delete("busy") == "DELETE_COMPLETE"
 
 
-def test_a_stack_that_is_being_changed_is_not_deleted(slow, client, eventually):
+def test_a_stack_that_is_being_changed_is_not_deleted(slow, client):
     stack = slow("changed")
     identifier = stack.begin()
     stack.go_on()
@@ -115,7 +107,7 @@ def test_a_stack_that_is_being_changed_is_not_deleted(slow, client, eventually):
     properties = {**stack.cluster["Properties"], "ServiceRole": "other"}
     resources: dict[str, Any] = {**stack.resources, "Cluster": {**stack.cluster, "Properties": properties}}
     stack.cloudformation.update_stack(StackName="changed", TemplateBody=json.dumps({"Resources": resources}))
-    eventually(lambda: stack.clusters("BOOTSTRAPPING"))
+    until(lambda: stack.clusters("BOOTSTRAPPING"))
     with pytest.raises(ClientError, match="cannot be deleted while in status UPDATE_IN_PROGRESS"):
         stack.cloudformation.delete_stack(StackName="changed")
     stack.go_on()

@@ -5,80 +5,41 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
-SUBNET = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
-GROUP = {
-    "Type": "AWS::EC2::SecurityGroup",
-    "Properties": {"GroupDescription": "tests", "VpcId": {"Ref": "Vpc"}},
-}
-CLUSTER: dict[str, Any] = {
-    "Type": "AWS::EMR::Cluster",
-    "Properties": {
-        "Name": "cluster",
-        "ReleaseLabel": "emr-7.13.0",
-        "JobFlowRole": "nodes",
-        "ServiceRole": "service",
-        "Instances": {
-            "MasterInstanceGroup": {"InstanceCount": "1", "InstanceType": "m5.xlarge"},
-            "CoreInstanceGroup": {"InstanceCount": 2, "InstanceType": "m5.xlarge"},
-        },
-    },
-}
-RULE = {"GroupId": {"Ref": "Group"}, "IpProtocol": "tcp", "FromPort": "22", "ToPort": 22, "CidrIp": "10.0.0.0/16"}
+from tests.embedded.resources import GROUP, ONE_NODE, PROPERTIES, SUBNET, VPC, cluster
 
-# type: its properties, and how the services list it: service, operation, key of the list, key of its identifier
-ADDED: dict[str, tuple[dict[str, Any], tuple[str, str, str, str]]] = {
-    "AWS::EC2::FlowLog": (
-        {"ResourceId": {"Ref": "Vpc"}, "ResourceType": "VPC", "TrafficType": "REJECT", "LogGroupName": "flows"},
-        ("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId"),
-    ),
-    "AWS::EC2::EIP": ({"Domain": "vpc"}, ("ec2", "describe_addresses", "Addresses", "PublicIp")),
-    "AWS::EC2::NatGateway": (
-        {"SubnetId": {"Ref": "Subnet"}, "ConnectivityType": "private"},
-        ("ec2", "describe_nat_gateways", "NatGateways", "NatGatewayId"),
-    ),
-    "AWS::EC2::PlacementGroup": (
-        {"Strategy": "cluster"},
-        ("ec2", "describe_placement_groups", "PlacementGroups", "GroupName"),
-    ),
+CLUSTER = cluster(Instances={**ONE_NODE, "CoreInstanceGroup": {"InstanceCount": 2, "InstanceType": "m5.xlarge"}})
+RULE = {"GroupId": {"Ref": "Group"}, "IpProtocol": "tcp", "FromPort": "22", "ToPort": 22, "CidrIp": "10.0.0.0/16"}
+ADDED: dict[str, tuple[str, str, str, str]] = {
+    "AWS::EC2::FlowLog": ("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId"),
+    "AWS::EC2::EIP": ("ec2", "describe_addresses", "Addresses", "PublicIp"),
+    "AWS::EC2::NatGateway": ("ec2", "describe_nat_gateways", "NatGateways", "NatGatewayId"),
+    "AWS::EC2::PlacementGroup": ("ec2", "describe_placement_groups", "PlacementGroups", "GroupName"),
     "AWS::EC2::SecurityGroupIngress": (
-        RULE,
-        ("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+        *("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
     ),
     "AWS::EC2::SecurityGroupEgress": (
-        RULE,
-        ("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+        *("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
     ),
-    "AWS::EMR::SecurityConfiguration": (
-        {
-            "SecurityConfiguration": {
-                "InstanceMetadataServiceConfiguration": {"MinimumInstanceMetadataServiceVersion": 2}
-            }
-        },
-        ("emr", "list_security_configurations", "SecurityConfigurations", "Name"),
-    ),
-    "AWS::EMR::Cluster": (CLUSTER["Properties"], ("emr", "list_clusters", "Clusters", "Id")),
-    "AWS::Budgets::Budget": (
-        {
-            "Budget": {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 20, "Unit": "USD"}},
-            "NotificationsWithSubscribers": [
-                {
-                    "Notification": {
-                        "NotificationType": "ACTUAL",
-                        "ComparisonOperator": "GREATER_THAN",
-                        "Threshold": "80",
-                    },
-                    "Subscribers": [{"SubscriptionType": "EMAIL", "Address": "somebody@example.com"}],
-                }
-            ],
-        },
-        ("budgets", "describe_budgets", "Budgets", "BudgetName"),
-    ),
+    "AWS::EMR::SecurityConfiguration": ("emr", "list_security_configurations", "SecurityConfigurations", "Name"),
+    "AWS::EMR::Cluster": ("emr", "list_clusters", "Clusters", "Id"),
+    "AWS::Budgets::Budget": ("budgets", "describe_budgets", "Budgets", "BudgetName"),
+}
+"""How the services list each type: service, operation, key of the list, key of its identifier."""
+NOTIFIED = {
+    "Notification": {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": "80"},
+    "Subscribers": [{"SubscriptionType": "EMAIL", "Address": "somebody@example.com"}],
+}
+OF_ADDED = {
+    **PROPERTIES,
+    "AWS::EC2::SecurityGroupIngress": RULE,
+    "AWS::EC2::SecurityGroupEgress": RULE,
+    "AWS::EMR::Cluster": CLUSTER["Properties"],
+    "AWS::Budgets::Budget": {**PROPERTIES["AWS::Budgets::Budget"], "NotificationsWithSubscribers": [NOTIFIED]},
 }
 
 
 def listed(client, kind: str) -> set[str]:
-    service, operation, items, identifier = ADDED[kind][1]
+    service, operation, items, identifier = ADDED[kind]
     account = {"AccountId": "000000000000"} if service == "budgets" else {}
     found = getattr(client(service), operation)(**account).get(items) or []
     gone = ("deleted", "TERMINATED")
@@ -98,7 +59,7 @@ def test_an_unknown_type_is_refused_before_anything_is_made(stacks, client):
 def test_an_added_type_exists_until_its_stack_is_deleted(kind, stacks, client):
     before = listed(client, kind)
     name = kind.replace("::", "-")
-    resources = {"Vpc": VPC, "Subnet": SUBNET, "Group": GROUP, "It": {"Type": kind, "Properties": ADDED[kind][0]}}
+    resources = {"Vpc": VPC, "Subnet": SUBNET, "Group": GROUP, "It": {"Type": kind, "Properties": OF_ADDED[kind]}}
     assert stacks.create(name, resources) == "CREATE_COMPLETE", stacks.reasons(name)
     assert stacks.physical(name, "It") in listed(client, kind) - before
     assert stacks.delete(name) == "DELETE_COMPLETE"
@@ -106,8 +67,7 @@ def test_an_added_type_exists_until_its_stack_is_deleted(kind, stacks, client):
 
 
 def test_a_property_that_the_service_does_not_have_fails_the_stack(stacks):
-    cluster = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Nmae": "typo"}}
-    assert stacks.create("typo", {"Cluster": cluster}) == "ROLLBACK_COMPLETE"
+    assert stacks.create("typo", {"Cluster": cluster(Nmae="typo")}) == "ROLLBACK_COMPLETE"
     assert "Nmae" in stacks.reasons("typo")
 
 
@@ -131,7 +91,7 @@ def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
         "Group": GROUP,
         "Bucket": {"Type": "AWS::S3::Bucket"},
         **{
-            kind.rpartition("::")[2]: {"Type": kind, "Properties": ADDED[kind][0]}
+            kind.rpartition("::")[2]: {"Type": kind, "Properties": OF_ADDED[kind]}
             for kind in ("AWS::EC2::FlowLog", "AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::EC2::PlacementGroup")
         },
         "Cluster": CLUSTER,
@@ -171,7 +131,7 @@ def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
 def test_tags_of_flow_logs_and_addresses_change_in_place(stacks, client):
     def resources(**tags: str) -> dict[str, Any]:
         listed = [{"Key": key, "Value": value} for key, value in tags.items()]
-        log = {**ADDED["AWS::EC2::FlowLog"][0], "Tags": listed}
+        log = {**PROPERTIES["AWS::EC2::FlowLog"], "Tags": listed}
         return {
             "Vpc": VPC,
             "Log": {"Type": "AWS::EC2::FlowLog", "Properties": log},
@@ -223,19 +183,18 @@ def test_a_rule_has_its_source_in_the_form_of_ec2(source, kind, told, stacks, cl
 
 def test_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
     emr = client("emr")
-    stacks.create("in-place", {"Cluster": CLUSTER})
+    stacks.create("in-place", {"Cluster": cluster()})
     identifier = stacks.physical("in-place", "Cluster")
     changed = {
-        **CLUSTER["Properties"],
         "StepConcurrencyLevel": 3,
         "Tags": [{"Key": "a", "Value": "b"}],
         "AutoTerminationPolicy": {"IdleTimeout": "600"},
     }
-    assert stacks.update("in-place", {"Cluster": {**CLUSTER, "Properties": changed}}) == "UPDATE_COMPLETE"
+    assert stacks.update("in-place", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE"
     assert stacks.physical("in-place", "Cluster") == identifier
-    cluster = emr.describe_cluster(ClusterId=identifier)["Cluster"]
-    assert cluster["StepConcurrencyLevel"] == 3
-    assert {"Key": "a", "Value": "b"} in cluster["Tags"]
+    found = emr.describe_cluster(ClusterId=identifier)["Cluster"]
+    assert found["StepConcurrencyLevel"] == 3
+    assert {"Key": "a", "Value": "b"} in found["Tags"]
     policy = emr.get_auto_termination_policy(ClusterId=identifier)["AutoTerminationPolicy"]
     assert policy == {"IdleTimeout": 600}
     stacks.delete("in-place")
@@ -253,11 +212,18 @@ def test_a_budget_changes_in_place(stacks, client):
     stacks.delete("budget")
 
 
-def test_a_cluster_with_another_release_replaces_the_old_one(stacks, client):
-    stacks.create("replaced", {"Cluster": CLUSTER})
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"ReleaseLabel": "emr-7.12.0"},
+        {"Instances": {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.2xlarge"}}},
+    ],
+    ids=["release", "type"],
+)
+def test_what_a_cluster_cannot_change_replaces_it(changed, stacks, client):
+    stacks.create("replaced", {"Cluster": cluster()})
     first = stacks.physical("replaced", "Cluster")
-    newer = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "ReleaseLabel": "emr-7.12.0"}}
-    assert stacks.update("replaced", {"Cluster": newer}) == "UPDATE_COMPLETE"
+    assert stacks.update("replaced", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE"
     second = stacks.physical("replaced", "Cluster")
     states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
     assert (states[first], states[second]) == ("TERMINATED", "WAITING")
@@ -265,12 +231,12 @@ def test_a_cluster_with_another_release_replaces_the_old_one(stacks, client):
 
 
 def test_a_cluster_that_ended_itself_is_replaced_under_another_logical_id_alone(stacks, client):
-    stacks.create("ended", {"Cluster": CLUSTER})
+    stacks.create("ended", {"Cluster": cluster()})
     first = stacks.physical("ended", "Cluster")
     client("emr").terminate_job_flows(JobFlowIds=[first])
-    stacks.update("ended", {"Cluster": CLUSTER})
+    stacks.update("ended", {"Cluster": cluster()})
     assert stacks.physical("ended", "Cluster") == first
-    assert stacks.update("ended", {"Cluster2": CLUSTER}) == "UPDATE_COMPLETE", stacks.reasons("ended")
+    assert stacks.update("ended", {"Cluster2": cluster()}) == "UPDATE_COMPLETE", stacks.reasons("ended")
     second = stacks.physical("ended", "Cluster2")
     states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
     assert (states[first], states[second]) == ("TERMINATED", "WAITING")
@@ -317,25 +283,24 @@ def test_a_security_group_that_another_ones_rule_names_is_not_deleted(client):
 def test_a_failing_bootstrap_action_fails_the_stack_with_its_reason(stacks, upload):
     script = upload("scripts", "install.sh", "echo no disk >&2; exit 9")
     action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": []}}
-    cluster = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "BootstrapActions": [action]}}
-    assert stacks.create("broken", {"Cluster": cluster}) == "ROLLBACK_COMPLETE"
+    assert stacks.create("broken", {"Cluster": cluster(BootstrapActions=[action])}) == "ROLLBACK_COMPLETE"
     assert "bootstrap action 1 returned a non-zero return code (9)" in stacks.reasons("broken")
 
 
 def test_a_cluster_gets_as_many_nodes_as_its_template_says_without_being_replaced(stacks, client):
     emr = client("emr")
 
-    def cluster(core: int, task: int) -> dict[str, Any]:
+    def sized(core: int, task: int) -> dict[str, Any]:
         instances = {
-            **CLUSTER["Properties"]["Instances"],
+            **ONE_NODE,
             "CoreInstanceGroup": {"InstanceCount": core, "InstanceType": "m5.xlarge"},
             "TaskInstanceGroups": [{"InstanceCount": task, "InstanceType": "m5.xlarge", "Market": "SPOT"}],
         }
-        return {"Cluster": {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": instances}}}
+        return {"Cluster": cluster(Instances=instances)}
 
-    assert stacks.create("resized", cluster(2, 1)) == "CREATE_COMPLETE", stacks.reasons("resized")
+    assert stacks.create("resized", sized(2, 1)) == "CREATE_COMPLETE", stacks.reasons("resized")
     identifier = stacks.physical("resized", "Cluster")
-    assert stacks.update("resized", cluster(4, 3)) == "UPDATE_COMPLETE", stacks.reasons("resized")
+    assert stacks.update("resized", sized(4, 3)) == "UPDATE_COMPLETE", stacks.reasons("resized")
     assert stacks.physical("resized", "Cluster") == identifier
     groups = {
         group["InstanceGroupType"]: group for group in emr.list_instance_groups(ClusterId=identifier)["InstanceGroups"]
@@ -350,44 +315,29 @@ def test_a_cluster_gets_as_many_nodes_as_its_template_says_without_being_replace
     stacks.delete("resized")
 
 
-def test_another_instance_type_brings_another_cluster(stacks):
-    stacks.create("retyped", {"Cluster": CLUSTER})
-    first = stacks.physical("retyped", "Cluster")
-    larger = {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.2xlarge"}}
-    properties = {**CLUSTER["Properties"], "Instances": {**CLUSTER["Properties"]["Instances"], **larger}}
-    assert stacks.update("retyped", {"Cluster": {**CLUSTER, "Properties": properties}}) == "UPDATE_COMPLETE"
-    assert stacks.physical("retyped", "Cluster") != first
-    stacks.delete("retyped")
-
-
 def test_managed_scaling_is_kept_and_changes_in_place(stacks, client):
-    def cluster(maximum: int | None) -> dict[str, Any]:
+    def scaled(maximum: int | None) -> dict[str, Any]:
         limits = {"UnitType": "Instances", "MinimumCapacityUnits": 2, "MaximumCapacityUnits": maximum}
         policy = {"ManagedScalingPolicy": {"ComputeLimits": limits}} if maximum else {}
-        return {"Cluster": {**CLUSTER, "Properties": {**CLUSTER["Properties"], **policy}}}
+        return {"Cluster": cluster(Instances=CLUSTER["Properties"]["Instances"], **policy)}
 
     def maximum() -> Any:
         answer = client("emr").get_managed_scaling_policy(ClusterId=stacks.physical("scaling", "Cluster"))
         return answer.get("ManagedScalingPolicy", {}).get("ComputeLimits", {}).get("MaximumCapacityUnits")
 
-    stacks.create("scaling", cluster(8))
+    stacks.create("scaling", scaled(8))
     first = stacks.physical("scaling", "Cluster")
     assert maximum() == 8
-    stacks.update("scaling", cluster(16))
+    stacks.update("scaling", scaled(16))
     assert (stacks.physical("scaling", "Cluster"), maximum()) == (first, 16)
-    stacks.update("scaling", cluster(None))
+    stacks.update("scaling", scaled(None))
     assert maximum() is None
     stacks.delete("scaling")
-    assert stacks.create("unscalable", cluster(1)) == "ROLLBACK_COMPLETE"
+    assert stacks.create("unscalable", scaled(1)) == "ROLLBACK_COMPLETE"
     assert "MinimumCapacityUnits 2" in stacks.reasons("unscalable")
 
 
-def test_a_cluster_of_one_node_needs_no_core_group_but_task_nodes_do(stacks, client):
-    primary = {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}}
-    alone = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": primary}}
-    assert stacks.create("alone", {"Cluster": alone}) == "CREATE_COMPLETE"
-    stacks.delete("alone")
-    tasks = {**primary, "TaskInstanceGroups": [{"InstanceCount": 1, "InstanceType": "m5.xlarge"}]}
-    odd = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": tasks}}
-    assert stacks.create("odd", {"Cluster": odd}) == "ROLLBACK_COMPLETE"
+def test_task_nodes_need_a_core_group(stacks):
+    tasks = {**ONE_NODE, "TaskInstanceGroups": [{"InstanceCount": 1, "InstanceType": "m5.xlarge"}]}
+    assert stacks.create("odd", {"Cluster": cluster(Instances=tasks)}) == "ROLLBACK_COMPLETE"
     assert "requires a core instance group" in stacks.reasons("odd")

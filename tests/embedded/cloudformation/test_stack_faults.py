@@ -1,6 +1,8 @@
 """Faults of stacks: creations and deletions that fail, resources that no longer exist, throttling."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import boto3
 import pytest
@@ -10,9 +12,8 @@ from botocore.exceptions import ClientError
 from embedded.aws import REGION
 from embedded.faults.kinds import CreateFails, DeleteFails, Throttled
 from tests.aws import keys_of
+from tests.embedded.resources import GROUP, PROPERTIES, SUBNET, VPC
 
-VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
-SUBNET = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
 TWO = {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Bucket"}}
 
 
@@ -79,75 +80,52 @@ def test_a_rollback_that_cannot_delete_says_so(stacks, aws):
     assert stacks.delete("halfway") == "DELETE_COMPLETE"
 
 
-ALONE = {
-    "AWS::EC2::FlowLog": (
-        {"ResourceId": {"Ref": "Vpc"}, "ResourceType": "VPC", "TrafficType": "REJECT", "LogGroupName": "flows"},
-        lambda client, name: client("ec2").delete_flow_logs(FlowLogIds=[name]),
-    ),
-    "AWS::EC2::EIP": (
-        {"Domain": "vpc"},
-        lambda client, name: client("ec2").release_address(
-            AllocationId=client("ec2").describe_addresses(PublicIps=[name])["Addresses"][0]["AllocationId"]
-        ),
-    ),
-    "AWS::EC2::NatGateway": (
-        {"SubnetId": {"Ref": "Subnet"}, "ConnectivityType": "private"},
-        lambda client, name: client("ec2").delete_nat_gateway(NatGatewayId=name),
-    ),
-    "AWS::EC2::PlacementGroup": (
-        {"Strategy": "cluster"},
-        lambda client, name: client("ec2").delete_placement_group(GroupName=name),
-    ),
-    "AWS::EC2::SecurityGroup": (
-        {"GroupDescription": "tests", "VpcId": {"Ref": "Vpc"}},
-        lambda client, name: client("ec2").delete_security_group(GroupId=name),
-    ),
-    "AWS::EC2::VPCEndpoint": (
-        {"VpcId": {"Ref": "Vpc"}, "ServiceName": "com.amazonaws.us-east-1.s3"},
-        lambda client, name: client("ec2").delete_vpc_endpoints(VpcEndpointIds=[name]),
-    ),
-    "AWS::EC2::LaunchTemplate": (
-        {"LaunchTemplateData": {"InstanceType": "g5.xlarge"}},
-        lambda client, name: client("ec2").delete_launch_template(LaunchTemplateId=name),
-    ),
-    "AWS::EFS::FileSystem": (
-        {"Encrypted": True},
-        lambda client, name: client("efs").delete_file_system(FileSystemId=name),
-    ),
-    "AWS::EMR::SecurityConfiguration": (
-        {"SecurityConfiguration": {"EncryptionConfiguration": {"EnableAtRestEncryption": False}}},
-        lambda client, name: client("emr").delete_security_configuration(Name=name),
-    ),
-    "AWS::SNS::Topic": ({}, lambda client, name: client("sns").delete_topic(TopicArn=name)),
-    "AWS::S3::Bucket": ({}, lambda client, name: client("s3").delete_bucket(Bucket=name)),
-    "AWS::SSM::Parameter": (
-        {"Type": "String", "Value": "text"},
-        lambda client, name: client("ssm").delete_parameter(Name=name),
-    ),
-    "AWS::Logs::LogGroup": ({}, lambda client, name: client("logs").delete_log_group(logGroupName=name)),
-    "AWS::Events::Rule": (
-        {"ScheduleExpression": "rate(5 minutes)"},
-        lambda client, name: client("events").delete_rule(Name=name),
-    ),
-    "AWS::IAM::Role": (
-        {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
-        lambda client, name: client("iam").delete_role(RoleName=name),
-    ),
-    "AWS::Budgets::Budget": (
-        {"Budget": {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 20, "Unit": "USD"}}},
-        lambda client, name: client("budgets").delete_budget(AccountId="000000000000", BudgetName=name),
+def release(client, address: str) -> None:
+    (found,) = client("ec2").describe_addresses(PublicIps=[address])["Addresses"]
+    client("ec2").release_address(AllocationId=found["AllocationId"])
+
+
+OF_ALONE = {
+    **PROPERTIES,
+    "AWS::EC2::SecurityGroup": GROUP["Properties"],
+    "AWS::EC2::VPCEndpoint": {"VpcId": {"Ref": "Vpc"}, "ServiceName": "com.amazonaws.us-east-1.s3"},
+    "AWS::EC2::LaunchTemplate": {"LaunchTemplateData": {"InstanceType": "g5.xlarge"}},
+    "AWS::EFS::FileSystem": {"Encrypted": True},
+    "AWS::SSM::Parameter": {"Type": "String", "Value": "text"},
+    "AWS::Events::Rule": {"ScheduleExpression": "rate(5 minutes)"},
+    "AWS::IAM::Role": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
+}
+ALONE: dict[str, Callable[[Any, str], Any]] = {
+    "AWS::EC2::FlowLog": lambda client, name: client("ec2").delete_flow_logs(FlowLogIds=[name]),
+    "AWS::EC2::EIP": release,
+    "AWS::EC2::NatGateway": lambda client, name: client("ec2").delete_nat_gateway(NatGatewayId=name),
+    "AWS::EC2::PlacementGroup": lambda client, name: client("ec2").delete_placement_group(GroupName=name),
+    "AWS::EC2::SecurityGroup": lambda client, name: client("ec2").delete_security_group(GroupId=name),
+    "AWS::EC2::VPCEndpoint": lambda client, name: client("ec2").delete_vpc_endpoints(VpcEndpointIds=[name]),
+    "AWS::EC2::LaunchTemplate": lambda client, name: client("ec2").delete_launch_template(LaunchTemplateId=name),
+    "AWS::EFS::FileSystem": lambda client, name: client("efs").delete_file_system(FileSystemId=name),
+    "AWS::EMR::SecurityConfiguration": lambda client, name: client("emr").delete_security_configuration(Name=name),
+    "AWS::SNS::Topic": lambda client, name: client("sns").delete_topic(TopicArn=name),
+    "AWS::S3::Bucket": lambda client, name: client("s3").delete_bucket(Bucket=name),
+    "AWS::SSM::Parameter": lambda client, name: client("ssm").delete_parameter(Name=name),
+    "AWS::Logs::LogGroup": lambda client, name: client("logs").delete_log_group(logGroupName=name),
+    "AWS::Events::Rule": lambda client, name: client("events").delete_rule(Name=name),
+    "AWS::IAM::Role": lambda client, name: client("iam").delete_role(RoleName=name),
+    "AWS::Budgets::Budget": lambda client, name: client("budgets").delete_budget(
+        AccountId="000000000000", BudgetName=name
     ),
 }
+"""How somebody deletes what a stack has made, by its type."""
 
 
-@pytest.mark.parametrize("kind", ALONE)
-def test_what_somebody_deleted_by_hand_does_not_keep_its_stack(kind, stacks, client):
-    properties, by_hand = ALONE[kind]
-    name = "gone-" + kind.replace("::", "-")
-    resources = {"Vpc": VPC, "Subnet": SUBNET, "It": {"Type": kind, "Properties": properties}}
-    assert stacks.create(name, resources) == "CREATE_COMPLETE", stacks.reasons(name)
-    by_hand(client, stacks.physical(name, "It"))
-    assert stacks.delete(name) == "DELETE_COMPLETE", stacks.reasons(name)
+def test_what_somebody_deleted_by_hand_does_not_keep_its_stack(stacks, client):
+    resources = {"Vpc": VPC, "Subnet": SUBNET} | {
+        kind.replace("::", ""): {"Type": kind, "Properties": OF_ALONE.get(kind, {})} for kind in ALONE
+    }
+    assert stacks.create("gone", resources) == "CREATE_COMPLETE", stacks.reasons("gone")
+    for kind, by_hand in ALONE.items():
+        by_hand(client, stacks.physical("gone", kind.replace("::", "")))
+    assert stacks.delete("gone") == "DELETE_COMPLETE", stacks.reasons("gone")
 
 
 CALLS = {

@@ -8,6 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from embedded.faults.kinds import NoCapacity
+from tests.embedded.resources import ROLES
+from tests.waiting import until
 
 LOGS = "emr-logs"
 
@@ -15,8 +17,8 @@ LOGS = "emr-logs"
 class Cluster:
     """A cluster of one primary node."""
 
-    def __init__(self, client, eventually, **more: Any) -> None:
-        self.emr, self.s3, self._eventually = client("emr"), client("s3"), eventually
+    def __init__(self, client, **more: Any) -> None:
+        self.emr, self.s3 = client("emr"), client("s3")
         instances = {
             "KeepJobFlowAliveWhenNoSteps": more.pop("keep", True),
             "TerminationProtected": more.pop("protected", False),
@@ -27,10 +29,8 @@ class Cluster:
         self.s3.create_bucket(Bucket=LOGS)
         self.id = self.emr.run_job_flow(
             Name="tests",
-            ReleaseLabel="emr-7.13.0",
             LogUri=f"s3://{LOGS}/logs/",
-            JobFlowRole="nodes",
-            ServiceRole="service",
+            **ROLES,
             Instances=instances,
             **more,
         )["JobFlowId"]
@@ -51,7 +51,7 @@ class Cluster:
 
     def settled(self, step: str) -> dict[str, Any]:
         ends = ("COMPLETED", "FAILED", "CANCELLED")
-        return dict(self._eventually(lambda: (s := self.status(step))["State"] in ends and s))
+        return dict(until(lambda: (s := self.status(step))["State"] in ends and s))
 
     def state(self) -> str:
         return str(self.cluster()["Status"]["State"])
@@ -60,7 +60,7 @@ class Cluster:
         return dict(self.emr.describe_cluster(ClusterId=self.id)["Cluster"])
 
     def until(self, *states: str) -> dict[str, Any]:
-        self._eventually(lambda: self.state() in states)
+        until(lambda: self.state() in states)
         return self.cluster()
 
     def log(self, place: str) -> str:
@@ -69,11 +69,11 @@ class Cluster:
 
 
 @pytest.fixture
-def make(client, eventually):
+def make(client):
     made: list[Cluster] = []
 
     def cluster(**more: Any) -> Cluster:
-        made.append(Cluster(client, eventually, **more))
+        made.append(Cluster(client, **more))
         return made[-1]
 
     yield cluster
@@ -149,10 +149,10 @@ def test_a_waiting_step_is_cancelled(make):
     assert cluster.status(running)["State"] in ("PENDING", "RUNNING")
 
 
-def test_a_running_step_is_asked_to_stop(make, eventually):
+def test_a_running_step_is_asked_to_stop(make):
     cluster = make()
     step = cluster.shell("trap 'echo stopped; exit 0' TERM; echo begun; sleep 1000 & wait")
-    eventually(lambda: cluster.status(step)["State"] == "RUNNING")
+    until(lambda: cluster.status(step)["State"] == "RUNNING")
     cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[step])
     assert cluster.settled(step)["State"] == "CANCELLED"
     assert cluster.state() in ("WAITING", "RUNNING")
@@ -191,16 +191,16 @@ def test_a_bootstrap_action_that_is_not_there_ends_the_cluster(make):
     assert path in cluster.until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]["Message"]
 
 
-def test_terminating_kills_what_runs(make, aws, eventually):
+def test_terminating_kills_what_runs(make, aws):
     cluster = make()
     step = cluster.shell("setsid sleep 1000 & echo $! > $NODE_ROOT/sleeper; wait")
     sleeper = aws.folder / "clusters" / cluster.id / "sleeper"
-    process = Path("/proc") / eventually(lambda: sleeper.exists() and sleeper.read_text().strip())
+    process = Path("/proc") / until(lambda: sleeper.exists() and sleeper.read_text().strip())
     cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
     status = cluster.until("TERMINATED")["Status"]
     assert status["StateChangeReason"]["Code"] == "USER_REQUEST"
     assert cluster.settled(step)["State"] == "CANCELLED"
-    eventually(lambda: not process.exists())
+    until(lambda: not process.exists())
     with pytest.raises(ClientError, match="terminated"):
         cluster.shell("true")
 
@@ -220,10 +220,8 @@ def test_a_cluster_whose_log_bucket_is_missing_still_runs_steps(client, make):
     cluster = make(AutoTerminationPolicy={"IdleTimeout": 60})
     other = cluster.emr.run_job_flow(
         Name="lost",
-        ReleaseLabel="emr-7.13.0",
         LogUri="s3://no-such-bucket/",
-        JobFlowRole="nodes",
-        ServiceRole="service",
+        **ROLES,
         Instances={"KeepJobFlowAliveWhenNoSteps": False, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
         Steps=[{"Name": "only", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["true"]}}],
     )["JobFlowId"]

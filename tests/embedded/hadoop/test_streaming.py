@@ -52,12 +52,16 @@ STAMPS = """
 import os, sys, time
 from pathlib import Path
 sys.stdin.read()
-attempt = Path(os.environ["TRACE"]) / os.environ["mapreduce_task_attempt_id"].partition("_m_")[2]
+name = os.environ["mapreduce_task_attempt_id"].partition("_m_")[2]
+attempt, awaited = (Path(os.environ["TRACE"]) / each for each in (name, os.environ.get("awaited", name)))
 attempt.write_text("began")
-time.sleep(0.7)
+time.sleep(float(os.environ.get("lasts", 0)))
+while name == os.environ.get("endless") or not awaited.exists():
+    time.sleep(0.05)
 attempt.write_text("ended")
 print("done")
 """
+"""An attempt ends when the one that it awaits has begun, and the endless one never does."""
 
 
 class Hadoop:
@@ -233,7 +237,7 @@ def trace(hadoop: Hadoop) -> dict[str, str]:
 
 def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is_killed(hadoop):
     hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
-    done = stamped(hadoop)
+    done = stamped(hadoop, awaited="000000_1", endless="000000_1")
     assert done.returncode == 0, done.stderr
     assert trace(hadoop) == {"000000_0": "ended", "000000_1": "began"}
     assert "Status : KILLED" in done.stderr
@@ -242,13 +246,13 @@ def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is
 
 def test_a_job_may_forbid_second_attempts(hadoop):
     hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
-    assert stamped(hadoop, mapreduce_map_speculative="false").returncode == 0
+    assert stamped(hadoop, mapreduce_map_speculative="false", lasts="0.7").returncode == 0
     assert trace(hadoop) == {"000000_0": "ended"}
 
 
 def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
     hadoop.faults = AttemptFaults(killed=1.0, within=0.2)
-    done = stamped(hadoop, mapreduce_map_maxattempts="1")
+    done = stamped(hadoop, mapreduce_map_maxattempts="1", awaited="000000_3")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("Status : KILLED") == 3
     assert trace(hadoop)["000000_3"] == "ended"

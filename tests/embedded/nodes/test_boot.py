@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.fleet import pack_code
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"
@@ -19,7 +20,7 @@ MISSING = f"s3://{BUCKET}/missing.zip"
 
 
 @pytest.fixture
-def boot(client, eventually, upload):
+def boot(client, upload):
     """Boots a node to its end with these variables; returns its id and console. It runs until the test ends."""
     ec2 = client("ec2")
     started = []
@@ -47,7 +48,7 @@ def boot(client, eventually, upload):
             said = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
             return said if "user data ended with" in said else None
 
-        return identifier, eventually(ended)
+        return identifier, until(ended)
 
     yield run
     ec2.terminate_instances(InstanceIds=started)
@@ -124,9 +125,7 @@ def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed
 
 
 @pytest.mark.soak
-def test_the_agent_runs_after_the_first_boot_and_is_started_again_when_it_dies(
-    boot, reports, code, wheels, client, eventually
-):
+def test_the_agent_runs_after_the_first_boot_and_is_started_again_when_it_dies(boot, reports, code, wheels, client):
     identifier, _ = boot(CODE_URL=code, WHEELS_URL=wheels)
     assert reports()[identifier]["state"] == "ready"
     s3 = client("s3")
@@ -149,10 +148,10 @@ def test_the_agent_runs_after_the_first_boot_and_is_started_again_when_it_dies(
             and (each.info["cmdline"] or [])[-2:] == ["-m", "bootstrap.agent"]
         ]
 
-    eventually(lambda: answers("0000000a"))
+    until(lambda: answers("0000000a"))
     for each in agents():
         each.kill()
-    eventually(lambda: answers("0000000b"))
+    until(lambda: answers("0000000b"))
 
 
 def test_packages_come_from_the_repository_that_the_closed_network_reaches():

@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from embedded.faults.kinds import NoCapacity, NotOffered, SilentBoot
+from tests.waiting import until
 
 _names = (f"group-{number}" for number in itertools.count())
 
@@ -15,8 +16,8 @@ _names = (f"group-{number}" for number in itertools.count())
 class Group:
     """A group over subnets of the zones a, b and c."""
 
-    def __init__(self, client, eventually, subnets: dict[str, str], **more: Any) -> None:
-        self.name, self._eventually, self._subnets = next(_names), eventually, subnets
+    def __init__(self, client, subnets: dict[str, str], **more: Any) -> None:
+        self.name, self._subnets = next(_names), subnets
         self.asg, self.ec2 = client("autoscaling"), client("ec2")
         data = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", **more.pop("data", {})}
         self.ec2.create_launch_template(LaunchTemplateName=self.name, LaunchTemplateData=data)
@@ -55,7 +56,7 @@ class Group:
             ids = [member["InstanceId"] for member in members if member["LifecycleState"] == "InService"]
             return (len(ids), len(members)) == (count, count) and [*ids, ""]
 
-        ids = self._eventually(ready)[:-1]
+        ids = until(ready)[:-1]
         found = self.ec2.describe_instances(InstanceIds=ids)["Reservations"] if ids else []
         return [reservation["Instances"][0] for reservation in found]
 
@@ -80,11 +81,11 @@ def subnets(client) -> dict[str, str]:
 
 
 @pytest.fixture
-def make(client, eventually, subnets):
+def make(client, subnets):
     made = []
 
     def group(**more: Any) -> Group:
-        made.append(Group(client, eventually, subnets, **more))
+        made.append(Group(client, subnets, **more))
         return made[-1]
 
     yield group
@@ -276,5 +277,5 @@ def test_a_silent_instance_runs_but_its_user_data_does_not(make, aws, client, up
     group.scale(0)
     group.scale(1)
     loud = group.serving(1)[0]["InstanceId"]
-    group._eventually(lambda: (aws.folder / "nodes" / loud / "ready").exists())
+    until(lambda: (aws.folder / "nodes" / loud / "ready").exists())
     assert "user data ended" not in (aws.folder / "logs" / f"{silent}.log").read_text()

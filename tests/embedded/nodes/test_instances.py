@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from embedded.processes import marked_processes
 from tests import on_node
+from tests.waiting import until
 
 USER_DATA = """#!/bin/bash
 echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
@@ -22,8 +23,8 @@ echo ready > $NODE_ROOT/ready
 class Group:
     """An auto scaling group with a launch template of its own."""
 
-    def __init__(self, name: str, client, eventually, aws) -> None:
-        self.name, self.folder, self._eventually = name, aws.folder, eventually
+    def __init__(self, name: str, client, aws) -> None:
+        self.name, self.folder = name, aws.folder
         self.asg, self.ec2 = client("autoscaling"), client("ec2")
         data = {
             "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
@@ -55,7 +56,7 @@ class Group:
             ids = [member["InstanceId"] for member in self.members() if member["LifecycleState"] == "InService"]
             return ids if len(ids) == count and all((self.root(i) / "ready").exists() for i in ids) else None
 
-        return list(self._eventually(lambda: (ids := ready()) is not None and [*ids, ""]))[:-1]
+        return list(until(lambda: (ids := ready()) is not None and [*ids, ""]))[:-1]
 
     def members(self) -> list[dict[str, Any]]:
         groups = self.asg.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])["AutoScalingGroups"]
@@ -73,8 +74,8 @@ class Group:
 
 
 @pytest.fixture(scope="module")
-def group(client, eventually, aws):
-    return Group("workers", client, eventually, aws)
+def group(client, aws):
+    return Group("workers", client, aws)
 
 
 @pytest.fixture

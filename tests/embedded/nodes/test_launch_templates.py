@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.waiting import until
+
 IMAGE = "resolve:ssm:/aws/service/deeplearning/ami"
 
 
@@ -95,7 +97,7 @@ def test_a_group_whose_template_has_gone_starts_nothing(client, template):
     assert (group["DesiredCapacity"], group["Instances"]) == (1, [])
 
 
-def test_a_stack_whose_group_could_not_start_fails(client, eventually):
+def test_a_stack_whose_group_could_not_start_fails(client):
     reference = {"LaunchTemplateId": "lt-0123", "Version": "1"}
     properties = {"MinSize": "0", "MaxSize": "1", "AvailabilityZones": ["us-east-1a"], "LaunchTemplate": reference}
     group = {"Type": "AWS::AutoScaling::AutoScalingGroup", "Properties": properties}
@@ -105,7 +107,7 @@ def test_a_stack_whose_group_could_not_start_fails(client, eventually):
     def status() -> str:
         return str(cloudformation.describe_stacks(StackName="unstartable")["Stacks"][0]["StackStatus"])
 
-    eventually(lambda: not status().endswith("IN_PROGRESS"))
+    until(lambda: not status().endswith("IN_PROGRESS"))
     assert status() == "ROLLBACK_COMPLETE"
     events = cloudformation.describe_stack_events(StackName="unstartable")["StackEvents"]
     assert any("lt-0123, does not exist" in event.get("ResourceStatusReason", "") for event in events)

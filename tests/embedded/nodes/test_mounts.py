@@ -7,6 +7,7 @@ import pytest
 
 from embedded.processes import marked_processes
 from tests import on_node
+from tests.waiting import until
 
 USER_DATA = """#!/bin/bash
 touch $NODE_ROOT/busy.lock
@@ -23,9 +24,9 @@ SHARE = 'share=$NODE_ROOT/mnt/share; mkdir -p "$share"; '
 class Nodes:
     """Nodes of one group, and commands on them."""
 
-    def __init__(self, client, eventually, aws) -> None:
+    def __init__(self, client, aws) -> None:
         self.asg, self.ec2 = client("autoscaling"), client("ec2")
-        self._eventually, self._folder = eventually, aws.folder
+        self._folder = aws.folder
         user_data = base64.b64encode(USER_DATA.encode()).decode()
         data = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", "UserData": user_data}
         self.ec2.create_launch_template(LaunchTemplateName="sharing", LaunchTemplateData=data)
@@ -45,7 +46,7 @@ class Nodes:
             ids = [member["InstanceId"] for member in found[0]["Instances"]]
             return len(ids) == 2 and all((self.root(each) / "ready").exists() for each in ids) and ids
 
-        return list(self._eventually(ready))
+        return list(until(ready))
 
     def stop(self) -> None:
         self.asg.set_desired_capacity(AutoScalingGroupName="sharing", DesiredCapacity=0)
@@ -64,8 +65,8 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def nodes(client, eventually, aws):
-    return Nodes(client, eventually, aws)
+def nodes(client, aws):
+    return Nodes(client, aws)
 
 
 @pytest.fixture
@@ -140,12 +141,12 @@ def test_what_cannot_be_exported_is_refused(nodes, pair):
     assert "Unit httpd not found" in nodes.run(pair[0], "systemctl start httpd")[2]
 
 
-def test_what_user_data_starts_runs_on_and_dies_with_its_machine(nodes, pair, aws, eventually):
+def test_what_user_data_starts_runs_on_and_dies_with_its_machine(nodes, pair, aws):
     node = pair[0]
     root = nodes.root(node)
     process = int((root / "beat.pid").read_text())
     mark = ("NODE_ROOT", str(root))
-    eventually(lambda: "user data ended with exit code 0" in (aws.folder / "logs" / f"{node}.log").read_text())
+    until(lambda: "user data ended with exit code 0" in (aws.folder / "logs" / f"{node}.log").read_text())
     assert process in marked_processes(*mark)
     assert not (root / "beats").exists()
     code = nodes.run(
@@ -153,4 +154,4 @@ def test_what_user_data_starts_runs_on_and_dies_with_its_machine(nodes, pair, aw
     )
     assert code[0] == 0
     nodes.stop()
-    eventually(lambda: not marked_processes(*mark))
+    until(lambda: not marked_processes(*mark))

@@ -8,11 +8,7 @@ from botocore.exceptions import ClientError
 
 from tests.aws import keys_of
 from tests.embedded.conftest import Stacks
-
-GROUP: dict[str, Any] = {
-    "Type": "AWS::EC2::SecurityGroup",
-    "Properties": {"GroupDescription": "tests", "VpcId": {"Ref": "Vpc"}},
-}
+from tests.embedded.resources import GROUP, ONE_NODE, SUBNET, VPC, cluster
 
 
 @pytest.fixture(scope="module")
@@ -83,24 +79,12 @@ def test_a_rule_with_two_sources_is_two_rules_that_can_be_revoked_apart(client):
 def in_groups(**instances: Any) -> dict[str, Any]:
     """A cluster whose nodes are in groups of its own, in a network of its own."""
     managed = {
-        "MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"},
+        **ONE_NODE,
         "EmrManagedMasterSecurityGroup": {"Ref": "Primary"},
         "EmrManagedSlaveSecurityGroup": {"Ref": "Core"},
         **instances,
     }
-    properties = {
-        "Name": "cluster",
-        "ReleaseLabel": "emr-7.13.0",
-        "JobFlowRole": "nodes",
-        "ServiceRole": "service",
-        "Instances": managed,
-    }
-    return {
-        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
-        "Primary": GROUP,
-        "Core": GROUP,
-        "Cluster": {"Type": "AWS::EMR::Cluster", "Properties": properties},
-    }
+    return {"Vpc": VPC, "Primary": GROUP, "Core": GROUP, "Cluster": cluster(Instances=managed)}
 
 
 def service_group(*, reported: str = "Primary", managed: tuple[str, ...] = ("Primary", "Core")) -> dict[str, Any]:
@@ -148,8 +132,7 @@ def test_a_cluster_without_a_rule_that_emr_demands_does_not_start(group, said, s
 
 
 def test_a_cluster_with_groups_of_its_own_in_a_private_subnet_needs_one_for_the_service(stacks):
-    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
-    resources = {**in_groups(Ec2SubnetId={"Ref": "Subnet"}), "Subnet": subnet}
+    resources = {**in_groups(Ec2SubnetId={"Ref": "Subnet"}), "Subnet": SUBNET}
     assert stacks.create("unreachable", resources) == "ROLLBACK_COMPLETE"
     assert "You must also specify a ServiceAccessSecurityGroup" in stacks.reasons("unreachable")
     stacks.delete("unreachable")
@@ -167,9 +150,9 @@ def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, clie
     assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
 
 
-def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(aws, eventually):
+def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(aws):
     session = boto3.Session(**keys_of(aws), region_name="eu-west-1")
-    stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint), eventually)
+    stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint))
     ec2 = stacks.client("ec2")
 
     def third_after_deleting(*letters: str) -> str:

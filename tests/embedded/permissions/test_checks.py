@@ -14,12 +14,12 @@ from botocore.exceptions import ClientError
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.permissions.record import ALLOWED, DENIED, Check, read_checks
 from tests.aws import keys_of
+from tests.embedded.resources import ROLES, VPC
+from tests.waiting import until
 
 CLUSTER: dict[str, Any] = {
     "Name": "passed",
-    "ReleaseLabel": "emr-7.13.0",
-    "JobFlowRole": "nodes",
-    "ServiceRole": "service",
+    **ROLES,
     "Instances": {"MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
 }
 
@@ -156,37 +156,35 @@ def test_a_stack_acts_with_its_execution_role(aws: EmbeddedAws, stacks: Any) -> 
     stacks.delete("denied")
 
 
-def console_of(eventually: Any, instance: str) -> str:
+def console_of(instance: str) -> str:
     """What an instance's user data has printed, once it has ended."""
 
     def ended() -> str | None:
         said = str(boto3.client("ec2").get_console_output(InstanceId=instance).get("Output", ""))
         return said if "user data ended" in said else None
 
-    return str(eventually(ended))
+    return str(until(ended))
 
 
-def test_a_node_acts_with_the_role_of_its_profile_and_without_one_with_none(
-    aws: EmbeddedAws, upload: Any, eventually: Any
-) -> None:
+def test_a_node_acts_with_the_role_of_its_profile_and_without_one_with_none(aws: EmbeddedAws, upload: Any) -> None:
     upload("of-nodes", "object", b"text")
     ec2 = boto3.client("ec2")
     script = '#!/bin/bash\naws s3 cp s3://of-nodes/object - || echo "got nothing"'
     run = {"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "UserData": script}
     for more, said in (({"IamInstanceProfile": {"Name": "nodes"}}, "text"), ({}, "Unable to locate credentials")):
         (made,) = ec2.run_instances(**run, **more)["Instances"]
-        assert said in console_of(eventually, made["InstanceId"])
+        assert said in console_of(made["InstanceId"])
         ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
 
 
-def test_an_endpoint_lets_through_what_its_policy_allows(stacks: Any, upload: Any, eventually: Any) -> None:
+def test_an_endpoint_lets_through_what_its_policy_allows(stacks: Any, upload: Any) -> None:
     for bucket in ("let-through", "kept-out"):
         upload(bucket, "object", b"text")
     allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:Get*", "Resource": "arn:aws:s3:::let-through/*"}
     service = {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"}
     own = {"VpcId": {"Ref": "Vpc"}}
     resources = {
-        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+        "Vpc": VPC,
         "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {**own, "CidrBlock": "10.0.0.0/24"}},
         "Endpoint": {
             "Type": "AWS::EC2::VPCEndpoint",
@@ -204,7 +202,7 @@ def test_an_endpoint_lets_through_what_its_policy_allows(stacks: Any, upload: An
         IamInstanceProfile={"Name": "nodes"},
         UserData="\n".join(["#!/bin/bash", *read, "ls"]),
     )["Instances"]
-    said = console_of(eventually, made["InstanceId"])
+    said = console_of(made["InstanceId"])
     assert "let-through.txt" in said
     assert "AccessDenied" in said
     assert "kept-out.txt" not in said

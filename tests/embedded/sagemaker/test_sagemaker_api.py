@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from embedded.faults.kinds import QuotaLimit
+from tests.waiting import until
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.9.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
 ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
@@ -50,17 +51,17 @@ def request(name: str, role: str, script: str = "true", **more: Any) -> dict[str
     return {**asked, **more}
 
 
-def ended(client, eventually, name: str) -> dict[str, Any]:
+def ended(client, name: str) -> dict[str, Any]:
     def job() -> dict[str, Any] | None:
         found: dict[str, Any] = client("sagemaker").describe_training_job(TrainingJobName=name)
         return found if found["TrainingJobStatus"] in ("Completed", "Failed", "Stopped") else None
 
-    return dict(eventually(job))
+    return dict(until(job))
 
 
-def test_a_container_has_what_is_documented_and_leaves_model_log_and_metrics(client, eventually, role: str) -> None:
+def test_a_container_has_what_is_documented_and_leaves_model_log_and_metrics(client, role: str) -> None:
     client("sagemaker").create_training_job(**request("one", role, SHOW))
-    job = ended(client, eventually, "one")
+    job = ended(client, "one")
     assert job["TrainingJobStatus"] == "Completed"
     assert job["TrainingJobArn"] == "arn:aws:sagemaker:us-east-1:000000000000:training-job/one"
     assert [(each["MetricName"], each["Value"]) for each in job["FinalMetricDataList"]] == [("loss", 0.25)]
@@ -78,31 +79,31 @@ def test_a_container_has_what_is_documented_and_leaves_model_log_and_metrics(cli
         assert text in printed
 
 
-def test_a_failure_has_the_sentence_of_its_file(client, eventually, role: str) -> None:
+def test_a_failure_has_the_sentence_of_its_file(client, role: str) -> None:
     script = "echo 'no rows' > $SAGEMAKER_BASE_DIR/output/failure; exit 3"
     client("sagemaker").create_training_job(**request("fails", role, script))
-    job = ended(client, eventually, "fails")
+    job = ended(client, "fails")
     assert (job["TrainingJobStatus"], job["FailureReason"]) == ("Failed", "AlgorithmError: no rows, exit code: 3")
 
 
-def test_a_job_at_its_limit_is_stopped(client, eventually, role: str) -> None:
+def test_a_job_at_its_limit_is_stopped(client, role: str) -> None:
     script = "trap 'echo stopped > $SAGEMAKER_BASE_DIR/model/m; exit 0' TERM; sleep 600 & wait"
     limit = {"MaxRuntimeInSeconds": 1}
     client("sagemaker").create_training_job(**request("long", role, script, StoppingCondition=limit))
-    job = ended(client, eventually, "long")
+    job = ended(client, "long")
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     with pytest.raises(ClientError, match="in status Stopped"):
         client("sagemaker").stop_training_job(TrainingJobName="long")
 
 
-def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, eventually, role: str) -> None:
+def test_a_missing_channel_and_a_foreign_image_fail_the_job(client, role: str) -> None:
     nowhere = request("nowhere", role)
     nowhere["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] = "s3://jobs/nothing"
     foreign = request("foreign", role)
     foreign["AlgorithmSpecification"]["TrainingImage"] = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mine:1"
     for asked, reason in ((nowhere, "Data download failed"), (foreign, "Cannot find repository")):
         client("sagemaker").create_training_job(**asked)
-        assert reason in ended(client, eventually, asked["TrainingJobName"])["FailureReason"]
+        assert reason in ended(client, asked["TrainingJobName"])["FailureReason"]
 
 
 @pytest.mark.parametrize(

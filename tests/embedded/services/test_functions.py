@@ -7,6 +7,7 @@ import pytest
 
 from embedded.aws import ACCOUNT
 from tests.slow import ROLE
+from tests.waiting import until
 
 CODE = """
 import boto3, json, os
@@ -54,7 +55,7 @@ RESOURCES: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def function(client, eventually):
+def function(client):
     client("s3").create_bucket(Bucket="functions")
     cloudformation = client("cloudformation")
     cloudformation.create_stack(
@@ -69,7 +70,7 @@ def function(client, eventually):
         assert status in ("CREATE_IN_PROGRESS", "CREATE_COMPLETE")
         return bool(status == "CREATE_COMPLETE")
 
-    eventually(ready)
+    until(ready)
     detail = cloudformation.describe_stack_resource(StackName="functions", LogicalResourceId="Function")
     return detail["StackResourceDetail"]["PhysicalResourceId"]
 
@@ -91,7 +92,7 @@ def test_a_stacks_rule_has_its_target_and_its_clock(function, client):
     assert target["Arn"].endswith(function)
 
 
-def test_a_function_ends_its_own_stack(function, client, eventually):
+def test_a_function_ends_its_own_stack(function, client):
     identifier = client("cloudformation").describe_stacks(StackName="functions")["Stacks"][0]["StackId"]
     client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps({"delete": "functions"}))
 
@@ -100,6 +101,6 @@ def test_a_function_ends_its_own_stack(function, client, eventually):
         assert stack["StackStatus"] != "DELETE_FAILED"
         return bool(stack["StackStatus"] == "DELETE_COMPLETE")
 
-    eventually(gone)
+    until(gone)
     assert client("lambda").list_functions()["Functions"] == []
     assert [rule for rule in client("events").list_rules()["Rules"] if "ScheduleExpression" in rule] == []
