@@ -17,7 +17,8 @@ from corpus.stream.part_files import reader_of
 from corpus.stream.parts import ROW_TOKENS, part_path
 from corpus.stream.progress import read_taken, reader_folder, write_error
 from corpus.stream.stream_settings import read_settings
-from tests.corpus.stream.reading import Clock, begin, parts, read
+from corpus.text import FIRST_WORD
+from tests.corpus.stream.reading import Clock, begin, parts, read, read_until
 from trainer.config import TrainConfig, configured
 from trainer.distributed.ranks import Ranks, join_process_group
 from trainer.embeddings import stream_rows
@@ -310,3 +311,17 @@ def test_only_a_run_that_goes_on_has_the_vocabulary_of_the_run_before(stream: Pa
     frequent = task(alone, replace(config, min_count=1000))
     found = [task(alone, replace(config, resume=resume)) for resume in (True, False)]
     assert [own.summary_settings()["vocabulary"] for own in (frequent, *found)] == [8, 8, 15]
+
+
+def test_words_that_were_added_are_sampled_from_the_next_part_on(tmp_path: Path, alone: Ranks) -> None:
+    (tmp_path / "text").write_text(TEXT + TEXT.replace("word", "later"))
+    stream = begin(tmp_path / "stream", tmp_path / "text", part_rows=8, follow=True)
+    read_until(stream, lambda now: now > 60)
+    own = task(alone, options(stream, vocabulary_words=500, new_words=7))
+    known = FIRST_WORD + own.summary_settings()["vocabulary"]
+    learnt = []
+    for _ in parts(stream):
+        own.begin_epoch(never, wait=False)
+        learnt.append(np.flatnonzero(own._learning.rules.keep[known:]).tolist())
+        own.end_epoch()
+    assert (learnt[0], learnt[-1]) == ([], list(range(7)))
