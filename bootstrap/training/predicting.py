@@ -21,7 +21,7 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
     """The `seconds`, the `dollars` (None where a price is not known), the seconds of the `stages` by name, and the
     `source`, as launch.json has them. It is noted, too. None of a run without nodes, and where it is not known."""
     try:
-        if place.ranks is not None or not (nodes := place.nodes(readers=run.prepared.readers > 0)):
+        if not (nodes := place.nodes(readers=run.prepared.readers > 0)):
             return None
         hourly = place.hourly(nodes)
         try:

@@ -86,8 +86,6 @@ class Place(Reach):
     name: str
     pause: float
     """Seconds between two looks at a run."""
-    ranks: int | None = None
-    """Of this machine; None where nodes have them."""
     options: Mapping[str, Sequence[str]]
     """The words of the options that name it on a command line."""
     shares: bool = False

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from bootstrap.agent.documents import RunRequest
 from bootstrap.progress import Bars
+from common.errors import ExperimentError
 from corpus.reading.sources import Source as FileSource
 from corpus.stream.progress import Status
 from experiments.forecast import Training
@@ -97,9 +98,9 @@ class Prepared(ABC):
     def request(self) -> Mapping[str, Any]:
         """The fields of the request to the nodes that say what to learn from."""
 
-    @abstractmethod
-    def work(self, config: TrainConfig, ranks: int) -> Training:
+    def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
         """The work of learning from it. Raises ExperimentError where that is not known before it was read."""
+        raise ExperimentError(f"how many rows {self.called} has is known when the nodes have read it")
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:  # noqa: ARG002
         """As a run learnt from it that now goes on, `before` returning its request. Raises ShoalError where it learnt

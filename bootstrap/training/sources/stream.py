@@ -11,12 +11,11 @@ from bootstrap.agent.documents import RunRequest
 from bootstrap.progress import Bars
 from bootstrap.training.sources.local_readers import FOLDER, forget, readers_of
 from bootstrap.training.sources.source import Beside, Prepared, Reach, Source, Staging
-from common.errors import DataError, ExperimentError, ShoalError
+from common.errors import DataError, ShoalError
 from corpus.reading.inputs.finding import files_for_now, find_files
 from corpus.reading.sources import Inputs, digest_of_files
 from corpus.stream.progress import read_status
 from corpus.stream.stream_settings import StreamSettings, differing, read_settings
-from experiments.forecast import Training
 from trainer.config import TrainConfig
 
 
@@ -85,10 +84,6 @@ class PreparedStream(Prepared):
     def request(self) -> Mapping[str, Any]:
         """How it is read."""
         return {"stream": self.settings}
-
-    def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
-        """Raises ExperimentError."""
-        raise ExperimentError(f"nobody has measured how long --model {config.model} takes")
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:
         """With as many readers as before, who share its files."""

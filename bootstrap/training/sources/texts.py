@@ -13,7 +13,7 @@ from typing import Any
 from bootstrap.progress import Bars
 from bootstrap.training.sources.dataset import PreparedDataset
 from bootstrap.training.sources.source import Prepared, Reach, Source, Staging
-from common.errors import DataError, ExperimentError, ShoalError
+from common.errors import DataError, ShoalError
 from common.private_folders import temporary_folder
 from corpus.dataset import open_dataset
 from corpus.dataset_settings import Settings
@@ -22,7 +22,6 @@ from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.text_request import TextRequest, describe_left_out
-from experiments.forecast import Training
 from jobs.preparation import fingerprint, settle
 from trainer.config import TrainConfig
 
@@ -73,10 +72,6 @@ class PreparedTexts(Prepared):
     def request(self) -> Mapping[str, Any]:
         """The texts, and what stands for them."""
         return {"texts": self._request, "texts_name": dataset_name(self._request)}
-
-    def work(self, config: TrainConfig, ranks: int) -> Training:  # noqa: ARG002
-        """Raises ExperimentError."""
-        raise ExperimentError("how many texts there are is known when the nodes have read them")
 
 
 def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates: bool = True) -> TextRequest:
