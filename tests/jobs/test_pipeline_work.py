@@ -139,19 +139,6 @@ def test_too_many_malformed_lines_do_not_cost_the_work_that_counted_them(tmp_pat
     assert sorted(found.name for found in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
 
 
-def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "reviews.json").write_bytes(PLAIN)
-    output = tmp_path / "out"
-    theirs = [output / ".work-in-progress" / "thesis", output / ".shoal-work-mine" / "notes"]
-    left = [output / ".shoal-work-0123456789ab" / "x", output / f".shoal-gone-{'0' * 32}" / "x"]
-    for path in (*theirs, *left):
-        path.parent.mkdir(parents=True)
-        path.touch()
-    preprocess([tmp_path / "reviews.json"], output)
-    assert all(path.exists() for path in theirs)
-    assert not any(path.parent.exists() for path in left)
-
-
 def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "reviews.json"
     path.write_bytes(PLAIN)
@@ -203,11 +190,3 @@ def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.M
     assert_equals_oracle(folder / "results" / "data", [PLAIN])
     left = {path.name for path in set(Path(tempfile.gettempdir()).iterdir()) - before}
     assert not {name for name in left if name.startswith("wrapper.lock")}
-
-
-def test_results_inside_the_input_folder_are_not_read_as_reviews(tmp_path: Path) -> None:
-    (tmp_path / "reviews.json").write_bytes(PLAIN)
-    (tmp_path / ".hidden").mkdir()
-    (tmp_path / ".hidden" / "x.json").write_bytes(b"no review")
-    first = preprocess([tmp_path], tmp_path / "out", runner="inline")
-    assert preprocess([tmp_path], tmp_path / "out", runner="inline").digest == first.digest

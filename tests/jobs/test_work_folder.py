@@ -30,13 +30,17 @@ def test_finished_steps_stay_where_a_failed_run_may_go_on(
     assert (home / f".shoal-work-{NAME}").exists() == home.exists() == stays
 
 
-def test_the_folder_of_a_run_that_goes_on_stays_and_that_of_one_that_ended_goes(tmp_path: Path) -> None:
-    ended = tmp_path / ".shoal-work-aaaaaaaaaaaa"
-    ended.mkdir()
+def test_folders_of_runs_that_ended_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    theirs = [tmp_path / ".work-in-progress" / "thesis", tmp_path / ".shoal-work-mine" / "notes"]
+    left = [tmp_path / ".shoal-work-0123456789ac" / "x", tmp_path / f".shoal-gone-{'0' * 32}" / "x"]
+    for path in (*theirs, *left):
+        path.parent.mkdir(parents=True)
+        path.touch()
     with work_folder(tmp_path, NAME, bool) as running, work_folder(tmp_path, "b" * 12, bool) as other:
         assert running.exists()
         assert other.exists()
-        assert not ended.exists()
+    assert all(path.exists() for path in theirs)
+    assert not any(path.parent.exists() for path in left)
 
 
 def test_the_folder_of_another_users_run_stays() -> None:
