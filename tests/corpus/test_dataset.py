@@ -148,7 +148,10 @@ def test_an_array_smaller_than_a_chunk_takes_no_megabyte(tmp_path: Path) -> None
     assert (tmp_path / "a.h5").stat().st_size < 50_000
 
 
-def test_an_id_gets_more_bits_only_where_the_vocabulary_needs_it() -> None:
+def test_ids_and_labels_get_more_bits_only_where_they_need_them() -> None:
+    for classes, count, dtype in ((0, 2, np.uint8), (256, 256, np.uint8), (257, 257, np.uint16)):
+        kind = replace(RAGGED, labelled=True, classes=tuple(map(str, range(classes))))
+        assert (kind.class_count, kind.label_dtype) == (count, dtype)
     assert Settings(vocabulary_size=65_534).token_dtype == np.uint16
     assert Settings(vocabulary_size=65_535).token_dtype == np.uint32
 

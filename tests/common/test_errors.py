@@ -1,0 +1,32 @@
+"""Errors of the operating system become sentences that name what failed."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError, explain_full_disk, explain_os_error, require_rules
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+IN_HDF5 = RuntimeError("write failed (file write failed: errno = 28, error message = 'No space left on device')")
+OTHER = OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize(("error", "expected"), [(FULL, DataError), (IN_HDF5, DataError), (OTHER, OSError)])
+def test_a_full_disk_is_distinguished_from_other_errors(error: Exception, expected: type[Exception]) -> None:
+    wrong = r"no space .* d\.h5; .* another --cache|Input/output"
+    with pytest.raises(expected, match=wrong), explain_full_disk(Path("d.h5"), "--cache"):
+        raise error
+
+
+def test_an_error_has_what_failed_its_reason_and_advice() -> None:
+    wrong = "^cannot read a: Input/output error; check it$"
+    with pytest.raises(DataError, match=wrong), explain_os_error(DataError, "cannot read a", "check it"):
+        raise OTHER
+
+
+def test_the_first_rule_that_does_not_hold_is_the_error() -> None:
+    require_rules((True, "first"), (1, "second"))
+    with pytest.raises(DataError, match="second"):
+        require_rules((True, "first"), (False, "second"), (False, "third"))
