@@ -1,6 +1,9 @@
 """The emulator serves clients on this machine, but no web pages."""
 
+import asyncio
 import http.client
+from types import SimpleNamespace
+from typing import Any
 
 import boto3
 import pytest
@@ -8,7 +11,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 
 from embedded.aws import EmbeddedAws
-from embedded.origin_check import is_allowed
+from embedded.origin_check import install, is_allowed
 
 HERE = (b"host", b"127.0.0.1:4566")
 
@@ -64,6 +67,29 @@ def test_names_of_this_machine_are_welcome(host: str) -> None:
 )
 def test_what_a_page_could_have_asked_is_not_welcome(headers: list[tuple[bytes, bytes]]) -> None:
     assert not is_allowed(headers)
+
+
+@pytest.mark.parametrize(
+    ("headers", "sent", "served"),
+    [([HERE, (b"origin", b"null")], [{"type": "websocket.close", "code": 1008}], []), ([HERE], [], ["websocket"])],
+    ids=["page", "client"],
+)
+def test_a_websocket_is_served_to_clients_alone(
+    headers: list[tuple[bytes, bytes]], sent: list[Any], served: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: tuple[list[Any], list[str]] = ([], [])
+
+    async def serve(scope: Any, *_: Any) -> None:
+        done[1].append(scope["type"])
+
+    async def send(message: Any) -> None:
+        done[0].append(message)
+
+    monkeypatch.setattr("embedded.origin_check.routing.serve", seam := SimpleNamespace(now=serve))
+    seam.put = lambda guarded: setattr(seam, "now", guarded)
+    install()
+    asyncio.run(seam.now({"type": "websocket", "headers": headers}, None, send))
+    assert done == (sent, served)
 
 
 def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws) -> None:

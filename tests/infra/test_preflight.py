@@ -70,7 +70,9 @@ def test_a_region_whose_prices_are_unknown_is_warned_of_and_a_limit_in_dollars_r
     assert "those of volumes of 150 GiB in eu-west-1 are not known" in sentence
     assert "`make prices REGION=eu-west-1`" in sentence
     for limit in ({"max_dollars": 5}, {"guard": {"budget": 90, "mail": "me@example.org"}}):
-        assert ("error", "limit_without_prices") in [each[:2] for each in found(of(**nodes, **limit))]
+        said = [each[:2] for each in found(of(**nodes, **limit))]
+        assert ("error", "limit_without_prices") in said
+        assert ("warning", "no_price") not in said
 
 
 def test_a_type_that_no_zone_of_the_region_offers_is_named() -> None:

@@ -80,13 +80,8 @@ class Hadoop:
         settings = [part for name, value in properties.items() for part in ("-D", f"{name.replace('_', '.')}={value}")]
         return subprocess.run(
             [
-                sys.executable,
-                "-m",
-                "embedded.hadoop.streaming",
-                *settings,
-                *arguments,
-                "-output",
-                f"file://{self.output}",
+                *(sys.executable, "-m", "embedded.hadoop.streaming", *settings),
+                *(*arguments, "-output", f"file://{self.output}"),
             ],
             env={
                 "PATH": os.environ["PATH"],
@@ -99,6 +94,11 @@ class Hadoop:
             text=True,
             check=False,
         )
+
+    def over(self, text: str, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
+        """Run a job over one file with this text."""
+        (self.root / "input.txt").write_text(text)
+        return self.run(*arguments, "-input", f"file://{self.root}/input.txt", **properties)
 
     def program(self, name: str) -> str:
         return f"{sys.executable} {name}"
@@ -159,13 +159,13 @@ def test_a_combiner_shortens_what_each_map_task_sends(hadoop, words):
     assert len(hadoop.records()) <= 3 * len(found)
 
 
-def test_a_combiner_that_fails_fails_the_job(hadoop):
-    (hadoop.root / "input.txt").write_text("a b\n")
-    done = hadoop.run(
-        *["-mapper", "cat", "-combiner", "false", "-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt"]
-    )
+def test_a_combiner_that_fails_fails_the_job_if_there_are_reducers(hadoop):
+    job = ["-mapper", "cat", "-combiner", "false", "-reducer", "cat"]
+    done = hadoop.over("a b\n", *job)
     assert done.returncode == 1
     assert "failed 4 times" in done.stderr
+    assert hadoop.over("a b\n", *job, mapreduce_job_reduces="0").returncode == 0
+    assert hadoop.records() == [["a b", ""]]
 
 
 def test_words_are_counted_in_a_folder_of_plain_and_compressed_files(hadoop, words):
@@ -184,18 +184,16 @@ def test_the_keys_of_a_part_ascend(hadoop, words):
 
 
 def test_without_reducers_each_mappers_output_is_a_part(hadoop):
-    (hadoop.root / "input.txt").write_text("b a\n" * 50)
-    done = hadoop.run("-mapper", "cat", "-input", f"file://{hadoop.root}/input.txt", mapreduce_job_reduces="0")
+    done = hadoop.over("b a\n" * 50, "-mapper", "cat", mapreduce_job_reduces="0")
     assert done.returncode == 0
     assert hadoop.records() == [["b a", ""]] * 50
     assert len(list(hadoop.output.glob("part-*"))) == 2
 
 
 def test_a_failing_task_is_tried_again_and_only_its_last_output_counts(hadoop):
-    (hadoop.root / "input.txt").write_text("x\n")
-    done = hadoop.run(
+    done = hadoop.over(
+        "x\n",
         *["-files", f"{hadoop.root}/flaky.py", "-mapper", hadoop.program("flaky.py"), "-reducer", "cat"],
-        *["-input", f"file://{hadoop.root}/input.txt"],
         mapreduce_job_maps="1",
     )
     assert done.returncode == 0
@@ -206,10 +204,9 @@ def test_a_failing_task_is_tried_again_and_only_its_last_output_counts(hadoop):
 
 
 def test_a_job_whose_task_fails_too_often_leaves_no_output(hadoop):
-    (hadoop.root / "input.txt").write_text("x\n")
-    done = hadoop.run(
+    done = hadoop.over(
+        "x\n",
         *["-files", f"{hadoop.root}/flaky.py", "-mapper", hadoop.program("flaky.py"), "-reducer", "cat"],
-        *["-input", f"file://{hadoop.root}/input.txt"],
         mapreduce_job_maps="1",
         mapreduce_map_maxattempts="2",
     )
@@ -221,10 +218,9 @@ def test_a_job_whose_task_fails_too_often_leaves_no_output(hadoop):
 
 def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[str]":
     """A job of one map task, of which `trace` shows the attempts."""
-    (hadoop.root / "input.txt").write_text("x\n")
-    return hadoop.run(
+    return hadoop.over(
+        "x\n",
         *["-files", f"{hadoop.root}/stamps.py", "-mapper", hadoop.program("stamps.py")],
-        *["-input", f"file://{hadoop.root}/input.txt"],
         mapreduce_job_reduces="0",
         mapreduce_job_maps="1",
         **properties,
@@ -282,8 +278,7 @@ def test_each_small_file_of_a_folder_is_one_map_task_whatever_the_others_hold(ha
 
 
 def test_a_value_of_megabytes_passes_whole(hadoop):
-    (hadoop.root / "input.txt").write_text("b\t" + "v" * 5_000_000 + "\na\t" + "w" * 6_000_000 + "\n")
-    done = hadoop.run("-mapper", "cat", "-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt")
+    done = hadoop.over("b\t" + "v" * 5_000_000 + "\na\t" + "w" * 6_000_000 + "\n", "-mapper", "cat", "-reducer", "cat")
     assert done.returncode == 0, done.stderr
     assert [(key, set(value), len(value)) for key, value in hadoop.records()] == [
         ("a", {"w"}, 6_000_000),
@@ -292,18 +287,16 @@ def test_a_value_of_megabytes_passes_whole(hadoop):
 
 
 def test_an_output_that_exists_is_refused(hadoop):
-    (hadoop.root / "input.txt").write_text("x\n")
     hadoop.output.mkdir()
-    done = hadoop.run("-mapper", "cat", "-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt")
+    done = hadoop.over("x\n", "-mapper", "cat", "-reducer", "cat")
     assert done.returncode == 1
     assert "already exists" in done.stderr
 
 
 def test_a_task_finds_its_place_and_the_jobs_properties_in_its_environment(hadoop):
-    (hadoop.root / "input.txt").write_text("0123456\n")
-    done = hadoop.run(
+    done = hadoop.over(
+        "0123456\n",
         *["-files", f"{hadoop.root}/tells.py", "-mapper", hadoop.program("tells.py")],
-        *["-input", f"file://{hadoop.root}/input.txt"],
         mapreduce_job_reduces="0",
         mapreduce_job_maps="1",
         my_own_property="kept",
@@ -320,8 +313,7 @@ def test_a_task_finds_its_place_and_the_jobs_properties_in_its_environment(hadoo
 
 
 def test_what_a_reducer_without_input_says_is_dropped(hadoop):
-    (hadoop.root / "input.txt").write_text("")
-    done = hadoop.run("-mapper", "cat", "-reducer", "echo text", "-input", f"file://{hadoop.root}/input.txt")
+    done = hadoop.over("", "-mapper", "cat", "-reducer", "echo text")
     assert done.returncode == 0
     assert hadoop.records() == []
 

@@ -15,6 +15,7 @@ from tests.waiting import until
 
 USER_DATA = """#!/bin/bash
 echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
+echo scratch $(mktemp)
 setsid sleep 1000 &
 echo ready > $NODE_ROOT/ready
 """
@@ -87,6 +88,7 @@ def test_raising_the_capacity_starts_nodes_that_run_their_user_data(group, two, 
     for identifier in two:
         console = (aws.folder / "logs" / f"{identifier}.log").read_text()
         assert f"booted {identifier}" in console
+        assert f"scratch {group.root(identifier)}/tmp/" in console
         cloud_init = group.root(identifier) / "var" / "log" / "cloud-init-output.log"
         assert f"booted {identifier}" in cloud_init.read_text()
         output = group.ec2.get_console_output(InstanceId=identifier)["Output"]
