@@ -23,9 +23,11 @@ from tests import slow
 from tests.infra.grants import needed_by_none
 from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, Storing, names
 
+Deploy = Callable[..., Deployed]
+
 
 @pytest.fixture
-def deploy(aws: EmbeddedAws, tmp_path: Path) -> Callable[..., Deployed]:
+def deploy(aws: EmbeddedAws, tmp_path: Path) -> Deploy:
     main._client.cache_clear()
     return lambda **guard: Deployed(boto3.client, tmp_path, **guard)  # type: ignore[call-overload]
 
@@ -33,7 +35,7 @@ def deploy(aws: EmbeddedAws, tmp_path: Path) -> Callable[..., Deployed]:
 # Idleness
 
 
-def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Callable[..., Deployed]) -> None:
+def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Deploy) -> None:
     small = deploy()
     nodes = small.raise_groups()
     newest = max(small.sign(node, "json") for node in nodes)
@@ -53,7 +55,7 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Callable[..., Deploye
     assert small.client("s3").list_objects_v2(Bucket=small.bucket)["KeyCount"] == 2
 
 
-def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(deploy: Callable[..., Deployed]) -> None:
+def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(deploy: Deploy) -> None:
     small = deploy()
     newest = max(small.sign(node, "json") for node in small.raise_groups()) + timedelta(minutes=1)
     run, token = f"{small.name}.20260102T030405-0a1b", "0a1b2c3d"
@@ -77,7 +79,7 @@ def test_nodes_whose_run_has_ended_end_in_the_next_round_unless_it_keeps_them(de
 
 
 def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(
-    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+    deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = deploy(max_hours=1, idle_minutes=1440)
     for node in small.raise_groups():
@@ -107,7 +109,7 @@ def test_at_the_end_of_its_life_a_run_is_asked_to_stop_before_all_is_deleted(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy: Callable[..., Deployed]) -> None:
+def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy: Deploy) -> None:
     small = deploy(idle_minutes=5, max_hours=100)
     step = {"Name": "work", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["sleep", "300"]}}
     small.client("emr").add_job_flow_steps(JobFlowId=small.physical("EMR::Cluster"), Steps=[step])
@@ -126,7 +128,7 @@ def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy:
 # The end
 
 
-def test_the_stack_is_deleted_after_its_warning_whatever_works_in_it(deploy: Callable[..., Deployed]) -> None:
+def test_the_stack_is_deleted_after_its_warning_whatever_works_in_it(deploy: Deploy) -> None:
     small = deploy()
     small.raise_groups()
     bucket, cluster = small.bucket, small.physical("EMR::Cluster")
@@ -147,7 +149,7 @@ def test_the_stack_is_deleted_after_its_warning_whatever_works_in_it(deploy: Cal
     assert small.client("s3").head_bucket(Bucket=bucket)
 
 
-def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Callable[..., Deployed]) -> None:
+def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Deploy) -> None:
     small = deploy()
     small.after(11.6)
     small.spec = small.spec.model_copy(update={"guard": small.spec.guard.model_copy(update={"mail": None})})
@@ -165,7 +167,7 @@ def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Callable[
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_spent_budget_deletes_the_stack(deploy: Callable[..., Deployed]) -> None:
+def test_a_spent_budget_deletes_the_stack(deploy: Deploy) -> None:
     small = deploy(budget=4.0, max_hours=100)
     known = prices(small.spec)
     small.raise_groups()
@@ -182,7 +184,7 @@ def test_a_spent_budget_deletes_the_stack(deploy: Callable[..., Deployed]) -> No
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_deletion_that_failed_is_tried_again(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+def test_a_deletion_that_failed_is_tried_again(deploy: Deploy, aws: EmbeddedAws) -> None:
     small = deploy(max_hours=1)
     small.raise_groups()
     small.after(0.6)
@@ -196,7 +198,7 @@ def test_a_deletion_that_failed_is_tried_again(deploy: Callable[..., Deployed], 
     assert small.mails() == [f"Shoal: {small.name} is being deleted"]
 
 
-def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Deploy, aws: EmbeddedAws) -> None:
     with aws.faults.during(CreateFails(resource_type="AWS::EMR::Cluster")):
         small = deploy(becomes="CREATE_FAILED")
     small.after(11.6)
@@ -208,7 +210,7 @@ def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Callable[..., Depl
     ("keep", "fetched", "stays"), [(None, False, True), (None, True, False), (False, False, False)], ids=str
 )
 def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topology_gives_it_up(
-    keep: bool | None, fetched: bool, stays: bool, deploy: Callable[..., Deployed], tmp_path: Path
+    keep: bool | None, fetched: bool, stays: bool, deploy: Deploy, tmp_path: Path
 ) -> None:
     small = deploy(kind=Storing, keep=keep)
     s3, bucket, run = small.client("s3"), small.named("BucketsData"), f"{small.name}.20260102T030405-0a1b"
@@ -233,24 +235,8 @@ def test_a_run_that_nobody_fetched_outlives_the_guards_deletion_unless_the_topol
 # What goes wrong
 
 
-@pytest.mark.soak
-def test_a_service_that_refuses_keeps_no_other_from_saving_money(
-    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = deploy()
-    small.raise_groups()
-    with (
-        aws.faults.during(Throttled(service="elasticmapreduce")),
-        pytest.raises(main.GuardRoundError, match="DescribeCluster"),
-    ):
-        small.after_here(1, monkeypatch)
-    assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
-    small.after_here(1.1, monkeypatch)
-    assert small.cluster_state() == "TERMINATED"
-
-
 def test_nodes_end_also_where_the_guard_may_not_start_any(
-    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+    deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = deploy()
     small.raise_groups()
@@ -259,7 +245,7 @@ def test_nodes_end_also_where_the_guard_may_not_start_any(
     assert small.desired() == [0, 0]
 
 
-def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Deploy, aws: EmbeddedAws) -> None:
     small = deploy()
     with aws.faults.during(StaysPending()):
         for group in small.groups():
@@ -272,7 +258,7 @@ def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Callable[...
 
 
 def test_during_an_update_all_that_costs_ends_and_the_stack_after_it(
-    deploy: Callable[..., Deployed],
+    deploy: Deploy,
 ) -> None:
     small = deploy(idle_minutes=1440)
     small.raise_groups()
@@ -291,7 +277,7 @@ def test_during_an_update_all_that_costs_ends_and_the_stack_after_it(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Callable[..., Deployed]) -> None:
+def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Deploy) -> None:
     small = deploy()
     small.raise_groups()
     for group in small.groups():
@@ -301,19 +287,33 @@ def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Callable[...
 
 
 @pytest.mark.soak
-def test_without_signs_nodes_count_as_at_work(
-    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("service", "operation", "left"),
+    [
+        ("elasticmapreduce", "DescribeCluster", ([0, 0], "WAITING")),
+        ("s3", "ListObjectsV2", ([1, 1], "TERMINATED")),  # without their signs, nodes count as at work
+    ],
+)
+def test_a_service_that_refuses_keeps_no_other_from_saving_money(
+    service: str,
+    operation: str,
+    left: tuple[list[int], str],
+    deploy: Deploy,
+    aws: EmbeddedAws,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small = deploy()
     small.raise_groups()
-    with aws.faults.during(Throttled(service="s3")), pytest.raises(main.GuardRoundError, match="ListObjectsV2"):
+    with aws.faults.during(Throttled(service=service)), pytest.raises(main.GuardRoundError, match=operation):
         small.after_here(1, monkeypatch)
-    assert (small.desired(), small.cluster_state()) == ([1, 1], "TERMINATED")
+    assert (small.desired(), small.cluster_state()) == left
+    small.after_here(1.1, monkeypatch)
+    assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
 
 
 @pytest.mark.soak
 def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
-    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+    deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = deploy()
     small.after(11.6)
@@ -332,7 +332,7 @@ NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+
     [("many", "?"), ("-5", NOT_YET), ("1e9", '{"as_of": "2026-01-01T00:00:00"}'), ("", '{"spent": NaN}')],
 )
 def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_the_same(
-    hours: str, account: str, deploy: Callable[..., Deployed]
+    hours: str, account: str, deploy: Deploy
 ) -> None:
     small = deploy()
     names = (topology.extension_parameter(small.name), topology.guard_parameter(small.name))
@@ -346,9 +346,7 @@ def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_t
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(
-    aws: EmbeddedAws, deploy: Callable[..., Deployed]
-) -> None:
+def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(aws: EmbeddedAws, deploy: Deploy) -> None:
     name = next(names)
     following = f"g{int(name[1:]) + 1}"
     told = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
@@ -368,7 +366,7 @@ def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_round_that_comes_late_counts_nothing_twice(deploy: Callable[..., Deployed]) -> None:
+def test_a_round_that_comes_late_counts_nothing_twice(deploy: Deploy) -> None:
     small = deploy()
     small.after(2)
     before = small.account()
@@ -377,9 +375,7 @@ def test_a_round_that_comes_late_counts_nothing_twice(deploy: Callable[..., Depl
     assert small.account() == before
 
 
-def test_a_stack_that_is_gone_is_left_in_peace(
-    deploy: Callable[..., Deployed], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stack_that_is_gone_is_left_in_peace(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-gone/0"
     settings = {"deployment": "gone", "stack": gone, "bucket": "b", "keep": False, "nodes_prefix": "nodes/"}
     settings |= {"requests": "requests/gone.json", "start_tag": "shoal:start"}

@@ -8,57 +8,24 @@ import pytest
 from botocore.exceptions import ClientError
 
 from embedded.faults.kinds import NoCapacity, NotOffered, SilentBoot
+from tests.embedded.scaling import Group
 from tests.waiting import until
 
 _names = (f"group-{number}" for number in itertools.count())
 
 
-class Group:
+class Zoned(Group):
     """A group over subnets of the zones a, b and c."""
 
-    def __init__(self, client, subnets: dict[str, str], **more: Any) -> None:
-        self.name, self._subnets = next(_names), subnets
-        self.asg, self.ec2 = client("autoscaling"), client("ec2")
-        data = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", **more.pop("data", {})}
-        self.ec2.create_launch_template(LaunchTemplateName=self.name, LaunchTemplateData=data)
-        template = {"LaunchTemplateName": self.name, "Version": "$Latest"}
-        distribution = more.pop("distribution", None)
-        source: dict[str, Any] = {"LaunchTemplate": template}
-        if distribution is not None:
-            policy = {
-                "LaunchTemplate": {"LaunchTemplateSpecification": template},
-                "InstancesDistribution": distribution,
-            }
-            source = {"MixedInstancesPolicy": policy}
-        self.asg.create_auto_scaling_group(
-            AutoScalingGroupName=self.name, MinSize=0, MaxSize=3, VPCZoneIdentifier=subnets["a"], **source
-        )
-
-    def scale(self, count: int) -> None:
-        self.asg.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
+    def __init__(self, aws, client, subnets: dict[str, str], **more: Any) -> None:
+        super().__init__(aws, client, next(_names), VPCZoneIdentifier=subnets["a"], **more)
+        self._subnets = subnets
 
     def move(self, *zones: str) -> None:
-        subnets = ",".join(self._subnets[zone] for zone in zones)
-        self.update(VPCZoneIdentifier=subnets)
+        self.update(VPCZoneIdentifier=",".join(self._subnets[zone] for zone in zones))
 
-    def update(self, **values: Any) -> None:
-        self.asg.update_auto_scaling_group(AutoScalingGroupName=self.name, **values)
-
-    def described(self) -> dict[str, Any]:
-        found = self.asg.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])["AutoScalingGroups"]
-        return dict(found[0])
-
-    def serving(self, count: int) -> list[dict[str, Any]]:
-        """The instances, as EC2 describes them, when as many are in service."""
-
-        def ready() -> Any:
-            members = self.described()["Instances"]
-            ids = [member["InstanceId"] for member in members if member["LifecycleState"] == "InService"]
-            return (len(ids), len(members)) == (count, count) and [*ids, ""]
-
-        ids = until(ready)[:-1]
-        found = self.ec2.describe_instances(InstanceIds=ids)["Reservations"] if ids else []
-        return [reservation["Instances"][0] for reservation in found]
+    def serving_instances(self, count: int) -> list[dict[str, Any]]:
+        return [self.instance(each) for each in self.serving(count)]
 
     def activities(self, status: str) -> list[dict[str, Any]]:
         found = self.asg.describe_scaling_activities(AutoScalingGroupName=self.name)["Activities"]
@@ -81,11 +48,11 @@ def subnets(client) -> dict[str, str]:
 
 
 @pytest.fixture
-def make(client, subnets):
-    made = []
+def make(aws, client, subnets):
+    made: list[Zoned] = []
 
-    def group(**more: Any) -> Group:
-        made.append(Group(client, subnets, **more))
+    def group(**more: Any) -> Zoned:
+        made.append(Zoned(aws, client, subnets, **more))
         return made[-1]
 
     yield group
@@ -96,7 +63,7 @@ def make(client, subnets):
 def test_a_launch_is_an_activity_that_succeeds_when_the_instance_runs(make):
     group = make()
     group.scale(1)
-    (instance,) = group.serving(1)
+    (instance,) = group.serving_instances(1)
     (activity,) = group.activities("Successful")
     assert activity["Description"] == f"Launching a new EC2 instance: {instance['InstanceId']}"
     assert activity["EndTime"] >= activity["StartTime"]
@@ -131,17 +98,17 @@ def test_a_group_moves_to_the_zone_of_its_new_subnet(make, aws):
     with aws.faults.during(NoCapacity(zone="us-east-1a")):
         group.scale(2)
         group.move("b")
-        assert {instance["Placement"]["AvailabilityZone"] for instance in group.serving(2)} == {"us-east-1b"}
+        assert {instance["Placement"]["AvailabilityZone"] for instance in group.serving_instances(2)} == {"us-east-1b"}
     assert group.described()["AvailabilityZones"] == ["us-east-1b"]
 
 
 def test_instances_in_a_subnet_that_the_group_lost_are_replaced_and_stay_while_they_cannot_be(make, aws):
     group = make()
     group.scale(1)
-    before = group.serving(1)[0]["InstanceId"]
+    before = group.serving(1)[0]
     with aws.faults.during(NoCapacity(zone="us-east-1c")):
         group.move("c")
-        assert [instance["InstanceId"] for instance in group.serving(1)] == [before]
+        assert group.serving(1) == [before]
     group.update(MaxSize=3)
     group.serving(1)
     assert group.zones() == ["c"]
@@ -168,11 +135,9 @@ def test_a_type_that_a_zone_does_not_offer_never_starts_there(make, aws):
 
 
 def test_a_spot_group_starts_spot_instances(make, client):
-    group = make(
-        distribution={"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
-    )
+    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"})
     group.scale(1)
-    (instance,) = group.serving(1)
+    (instance,) = group.serving_instances(1)
     assert instance["InstanceLifecycle"] == "spot"
     described = group.described()
     assert "LaunchTemplate" not in described
@@ -183,7 +148,7 @@ def test_a_spot_group_starts_spot_instances(make, client):
 
 
 def test_spot_falls_back_to_on_demand_only_when_the_policy_says_so(make, aws):
-    group = make(distribution={"OnDemandPercentageAboveBaseCapacity": 0})
+    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
     with aws.faults.during(NoCapacity(market="spot")):
         group.scale(2)
         assert group.activities("Failed")[0]["StatusMessage"].startswith(
@@ -191,29 +156,29 @@ def test_spot_falls_back_to_on_demand_only_when_the_policy_says_so(make, aws):
         )
         assert group.described()["Instances"] == []
         group.update(MixedInstancesPolicy={"InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": 100}})
-        assert ["InstanceLifecycle" in instance for instance in group.serving(2)] == [False, False]
+        assert ["InstanceLifecycle" in instance for instance in group.serving_instances(2)] == [False, False]
     policy = group.described()["MixedInstancesPolicy"]
     assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
 
 
 def test_a_base_of_on_demand_instances_comes_first(make):
-    group = make(distribution={"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0})
+    group = make(spot={"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0})
     group.scale(3)
-    assert sorted("InstanceLifecycle" in instance for instance in group.serving(3)) == [False, True, True]
+    assert sorted("InstanceLifecycle" in instance for instance in group.serving_instances(3)) == [False, True, True]
 
 
 def test_a_spot_instance_that_is_taken_away_is_replaced(make):
-    group = make(distribution={"OnDemandPercentageAboveBaseCapacity": 0})
+    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
     group.scale(1)
-    first = group.serving(1)[0]["InstanceId"]
+    first = group.serving(1)[0]
     group.ec2.terminate_instances(InstanceIds=[first])
-    assert group.serving(1)[0]["InstanceId"] != first
+    assert group.serving(1)[0] != first
 
 
 def test_spot_instances_are_found_by_their_market(make, client):
-    group = make(distribution={"OnDemandPercentageAboveBaseCapacity": 0})
+    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
     group.scale(1)
-    (instance,) = group.serving(1)
+    (instance,) = group.serving_instances(1)
     filters = [
         {"Name": "instance-lifecycle", "Values": ["spot"]},
         {"Name": "availability-zone", "Values": ["us-east-1a"]},
@@ -228,7 +193,7 @@ def test_a_cluster_placement_group_stays_in_one_zone(make, client):
     placed = {"data": {"Placement": {"GroupName": "tight"}}}
     one, other = make(**placed), make(**placed)
     one.scale(1)
-    (instance,) = one.serving(1)
+    (instance,) = one.serving_instances(1)
     assert instance["Placement"]["GroupName"] == "tight"
     other.move("b")
     other.scale(1)
@@ -270,12 +235,12 @@ def test_the_capacity_follows_bounds_that_no_longer_hold_it(make):
 
 def test_a_silent_instance_runs_but_its_user_data_does_not(make, aws, client, upload):
     data = {"UserData": base64.b64encode(b"touch $NODE_ROOT/ready").decode()}
-    group = make(data=data)
+    group = make(data=data)  # one does not run it, so nobody waits for that
     with aws.faults.during(SilentBoot(instance_type="g5.*")):
         group.scale(1)
-        silent = group.serving(1)[0]["InstanceId"]
+        silent = group.serving(1)[0]
     group.scale(0)
     group.scale(1)
-    loud = group.serving(1)[0]["InstanceId"]
-    until(lambda: (aws.folder / "nodes" / loud / "ready").exists())
+    loud = group.serving(1)[0]
+    until(lambda: (group.root(loud) / "ready").exists())
     assert "user data ended" not in (aws.folder / "logs" / f"{silent}.log").read_text()

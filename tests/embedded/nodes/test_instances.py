@@ -1,17 +1,14 @@
 """Auto scaling groups whose instances boot, by the services' own interfaces."""
 
-import base64
 import os
 import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from embedded.processes import marked_processes
-from tests import on_node
-from tests.waiting import until
+from tests.embedded.scaling import Group
 
 USER_DATA = """#!/bin/bash
 echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
@@ -21,67 +18,29 @@ echo ready > $NODE_ROOT/ready
 """
 
 
-class Group:
-    """An auto scaling group with a launch template of its own."""
-
-    def __init__(self, name: str, client, aws) -> None:
-        self.name, self.folder = name, aws.folder
-        self.asg, self.ec2 = client("autoscaling"), client("ec2")
-        data = {
-            "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
-            "InstanceType": "g5.xlarge",
-            "IamInstanceProfile": {"Name": "nodes"},
-            "UserData": base64.b64encode(USER_DATA.encode()).decode(),
-            "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": name}]}],
-        }
-        template = self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
-        self.asg.create_auto_scaling_group(
-            AutoScalingGroupName=name,
-            MinSize=0,
-            MaxSize=4,
-            AvailabilityZones=["us-east-1a"],
-            LaunchTemplate={"LaunchTemplateId": template["LaunchTemplate"]["LaunchTemplateId"], "Version": "$Latest"},
-            Tags=[
-                {"Key": "shoal:group", "Value": name, "PropagateAtLaunch": True},
-                {"Key": "kept", "Value": "here", "PropagateAtLaunch": False},
-            ],
-        )
-
-    def scale(self, count: int) -> list[str]:
-        """Set the desired capacity; returns the instances once all are in service and have run their user data."""
-        self.asg.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
-        return self.serving(count)
-
-    def serving(self, count: int) -> list[str]:
-        def ready() -> list[str] | None:
-            ids = [member["InstanceId"] for member in self.members() if member["LifecycleState"] == "InService"]
-            return ids if len(ids) == count and all((self.root(i) / "ready").exists() for i in ids) else None
-
-        return list(until(lambda: (ids := ready()) is not None and [*ids, ""]))[:-1]
-
-    def members(self) -> list[dict[str, Any]]:
-        groups = self.asg.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])["AutoScalingGroups"]
-        return list(groups[0]["Instances"])
-
-    def root(self, identifier: str) -> Path:
-        return Path(self.folder) / "nodes" / identifier
-
-    def instance(self, identifier: str) -> dict[str, Any]:
-        return dict(self.ec2.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"][0])
-
-    def run(self, identifier: str, script: str) -> str:
-        """What a script says on a node, standard error included."""
-        return on_node.run(self.root(identifier), f"exec 2>&1; {script}").stdout
-
-
 @pytest.fixture(scope="module")
 def group(client, aws):
-    return Group("workers", client, aws)
+    data = {
+        "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
+        "IamInstanceProfile": {"Name": "nodes"},
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "workers"}]}],
+    }
+    tags = [
+        {"Key": "shoal:group", "Value": "workers", "PropagateAtLaunch": True},
+        {"Key": "kept", "Value": "here", "PropagateAtLaunch": False},
+    ]
+    return Group(aws, client, "workers", data=data, user_data=USER_DATA, Tags=tags)
 
 
 @pytest.fixture
 def two(group):
-    return group.scale(2)
+    group.scale(2)
+    return group.serving(2)
+
+
+def said_on(group: Group, node: str, script: str) -> str:
+    """What a script says on a node, standard error included."""
+    return group.run(node, f"exec 2>&1; {script}").stdout
 
 
 def test_raising_the_capacity_starts_nodes_that_run_their_user_data(group, two, aws):
@@ -124,16 +83,16 @@ def test_groups_are_found_by_their_tags(group):
 
 
 def test_a_node_has_the_images_interpreter_and_not_the_users_environment(group, two):
-    said = group.run(two[0], "$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV")
+    said = said_on(group, two[0], "$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV")
     assert said == "1\n\n"
 
 
 def test_a_node_sees_no_gpu_of_this_computer(group, two):
-    assert group.run(two[0], 'echo "${CUDA_VISIBLE_DEVICES-unset}"') == "\n"
+    assert said_on(group, two[0], 'echo "${CUDA_VISIBLE_DEVICES-unset}"') == "\n"
 
 
 def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
-    said = [group.run(node, "grep Cpus_allowed_list /proc/self/status") for node in two]
+    said = [said_on(group, node, "grep Cpus_allowed_list /proc/self/status") for node in two]
     cores = [line.split()[-1] for line in said]
     assert all(core.isdigit() for core in cores)
     assert len(set(cores)) == min(2, len(os.sched_getaffinity(0)))
@@ -157,18 +116,18 @@ def test_a_node_can_be_taken_out_with_its_place(group, two):
     assert group.serving(1) == [two[1]]
 
 
-def test_the_share_is_one_folder_for_all_nodes(group, two, client):
+def test_the_share_is_one_folder_for_all_nodes(group, two, client, aws):
     efs = client("efs")
     share = efs.create_file_system(CreationToken="share")["FileSystemId"]
     mount = f"mkdir -p $NODE_ROOT/mnt/share; mount -t efs -o tls,iam {share}:/ $NODE_ROOT/mnt/share"
-    assert "has no mount target" in group.run(two[0], mount)
+    assert "has no mount target" in said_on(group, two[0], mount)
     subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
     target = efs.create_mount_target(FileSystemId=share, SubnetId=subnet)["MountTargetId"]
-    group.run(two[0], f"{mount}; echo text > $NODE_ROOT/mnt/share/file")
-    assert group.run(two[1], f"{mount}; cat $NODE_ROOT/mnt/share/file") == "text\n"
+    said_on(group, two[0], f"{mount}; echo text > $NODE_ROOT/mnt/share/file")
+    assert said_on(group, two[1], f"{mount}; cat $NODE_ROOT/mnt/share/file") == "text\n"
     efs.delete_mount_target(MountTargetId=target)
     efs.delete_file_system(FileSystemId=share)
-    assert not (Path(group.folder) / "efs" / share).exists()
+    assert not (aws.folder / "efs" / share).exists()
 
 
 def test_a_group_with_nodes_is_deleted_only_by_force(group, two):
@@ -179,7 +138,8 @@ def test_a_group_with_nodes_is_deleted_only_by_force(group, two):
 def test_lowering_the_capacity_ends_processes_and_leaves_no_volume(group, two):
     roots = [str(group.root(identifier)) for identifier in two]
     assert all(marked_processes("NODE_ROOT", root) for root in roots)
-    assert group.scale(0) == []
+    group.scale(0)
+    assert group.serving(0) == []
     for identifier, root in zip(two, roots, strict=True):
         assert marked_processes("NODE_ROOT", root) == []
         assert not Path(root).exists()
