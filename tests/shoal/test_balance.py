@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +18,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shoal.balance import BalancedBatches
 from shoal.balance.batches import bounded
+from tests.shoal import balanced_program
 from tests.shoal.balanced_program import ROWS
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = "tests.shoal.balanced_program"
 EXAMPLE = ROOT / "examples" / "balance_unequal_gpus.py"
 
 
@@ -33,24 +32,16 @@ def without_gpus() -> dict[str, str]:
 
 def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
     """What the program has done on so many ranks."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    given = json.dumps({"output": str(output), **what})
-    alone = without_gpus()
-    together = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", PROGRAM, given],
-            env=alone if ranks == 1 else {**alone, **together, "RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(ranks)
-    ]
-    for each in started:
-        _, errors = each.communicate()
-        assert each.returncode == 0, errors
+    asked = {"output": str(output), **what}
+    if ranks == 1:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(balanced_program.batches, "time", balanced_program.CLOCK)
+            balanced_program.main(asked)
+    else:
+        together = [sys.executable, "-m", "tests.trainer.forked", str(ranks), str(output.parent)]
+        command = [*together, "-m", balanced_program.__name__, json.dumps(asked)]
+        done = subprocess.run(command, env=without_gpus(), stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(output.read_text())
     return found
 

@@ -1,13 +1,16 @@
 """`shoal.sweep` for programs: by the example that the documents show, and what it deletes."""
 
 import json
+import runpy
+from pathlib import Path
 
 import boto3
 import pytest
 
 import shoal
 from embedded.aws import EmbeddedAws
-from tests.shoal.test_public import run_example
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "what_is_left.py"
 
 TEMPLATE = {
     "Resources": {
@@ -29,7 +32,9 @@ def stack(aws: EmbeddedAws) -> str:
     return "Leaving"
 
 
-def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(stack: str, tmp_path) -> None:
+def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(
+    stack: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(shoal.ShoalError, match="1 stack of these exist: Leaving"):
         shoal.sweep(stack=stack, delete=True)
     boto3.client("cloudformation").delete_stack(StackName=stack)
@@ -37,7 +42,9 @@ def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(sta
     found = shoal.sweep(stack=stack, session=boto3.Session())
     assert {each.kind: each.dollars_a_month for each in found} == {"secret": 0.40, "log group": 0.0}
     assert all(each.costs and each.is_certain for each in found)
-    *lines, last = run_example("what_is_left.py", "Leav", "None", folder=tmp_path).splitlines()
+    monkeypatch.setattr("sys.argv", ["what_is_left.py", "Leav", "None"])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    *lines, last = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert last == "0.40 dollars a month"
     assert {each.outcome for each in shoal.sweep(stack=stack, delete=True)} == {"deleted"}
