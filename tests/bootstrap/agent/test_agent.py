@@ -182,6 +182,16 @@ def test_a_node_that_is_stuck_says_so_is_heard_for_a_while_and_is_then_silent(
     assert told.trouble == ""
 
 
+def test_a_node_is_not_stuck_between_two_looks(world: World) -> None:
+    world.train()
+    world.now += 60
+    world.agents[SECOND].beat()
+    world.tick(SECOND)
+    told = world.status(SECOND)
+    assert told is not None
+    assert told.trouble == ""
+
+
 def test_a_node_whose_channel_did_not_answer_says_so_for_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.train()
     write = SharedFolder.write

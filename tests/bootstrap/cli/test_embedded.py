@@ -6,13 +6,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
+from bootstrap.cli import embedded
 from bootstrap.cli.main import main
-from tests.bootstrap.cli.command import ACCOUNT, shoal
+from tests.bootstrap.cli.command import ACCOUNT
 from tests.processes import MARK, left_behind
+from tests.waiting import PATIENCE
 
 
 def emulator(mark: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -38,9 +41,15 @@ def test_a_command_is_run_against_the_emulator_has_ctrl_c_to_itself_and_passes_i
     assert running.stdout is not None
     assert running.stdout.readline() == "--port -- s3://ours\n"
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-    said, told = running.communicate(timeout=60)
+    said, told = running.communicate(timeout=PATIENCE)
     assert (running.returncode, said) == (7, "ours\n"), told
     assert left_behind(os.fspath(tmp_path)) == []
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)])
+def test_a_command_that_a_signal_ends_has_the_status_of_a_shell(script: str, status: int) -> None:
+    running = Mock(environment={}, ended=lambda _: False)
+    assert embedded._run(("sh", "-c", script), running) == status
 
 
 def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,23 +67,27 @@ def test_an_emulator_that_ends_by_itself_is_reported(tmp_path: Path) -> None:
         each for each in psutil.Process(running.pid).children(recursive=True) if "embedded.server" in each.cmdline()
     )
     server.send_signal(signal.SIGKILL)
-    _, told = running.communicate(timeout=60)
+    _, told = running.communicate(timeout=PATIENCE)
     assert running.returncode == 1
     assert "has ended by itself" in told
     assert "Traceback" not in told
     assert left_behind(os.fspath(tmp_path)) == []
 
 
-def test_a_missing_emulator_is_reported_for_files_and_plans_too(tmp_path: Path) -> None:
+def test_a_missing_emulator_is_reported_for_files_and_plans_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1", **ACCOUNT}
+    for name, value in places.items():
+        monkeypatch.setenv(name, value)
     for reading in (
-        ("preprocess", "--local", "--input", "s3://reviews/", "--output", tmp_path / "out"),
+        ("preprocess", "--local", "--input", "s3://reviews/", "--output", str(tmp_path / "out")),
         ("predict", "--model", "s3://models/one"),
         ("dataset", "info", "s3://data/dataset.h5"),
     ):
-        read = shoal(*reading, **places)
-        assert read.returncode == 1
-        assert "start `shoal embedded`" in " ".join(read.stderr.split())
-    assert "start `shoal embedded`" in " ".join(shoal("plan", "starter", **places).stdout.split())
+        assert main(list(reading)) == 1
+        assert "start `shoal embedded`" in " ".join(capsys.readouterr().err.split())
+    main(["plan", "starter"])
+    assert "start `shoal embedded`" in " ".join(capsys.readouterr().out.split())

@@ -3,21 +3,25 @@
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws.stacks import next_action
+from bootstrap.lifecycle import deploy
 from bootstrap.lifecycle.deploy import ResourceChange, compare
+from common.errors import ShoalError
 from embedded.aws import ACCOUNT, EmbeddedAws
 from embedded.faults.kinds import CreateFails, NotOffered
+from infra import topology
 from infra.policies import BOUNDARY
 from tests.person import Person
+from tests.waiting import PATIENCE, until
 
 TRAINING = """
 description: Two kinds of GPU
@@ -163,12 +167,9 @@ def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed
     assert "What was created has been deleted; correct the cause and deploy again" in told
 
     running = deployed.starts("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
-    deadline = time.monotonic() + 120
-    while _status(deployed, "other") != "CREATE_IN_PROGRESS":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: _status(deployed, "other") == "CREATE_IN_PROGRESS")
     running.send_signal(signal.SIGINT)
-    told = running.communicate(timeout=60)[1]
+    told = running.communicate(timeout=PATIENCE)[1]
     assert running.returncode == 130
     assert "CloudFormation continues with Shoal-other" in told
     assert "shoal deploy pair --deployment other" in told
@@ -182,12 +183,9 @@ def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed
 @pytest.mark.end_to_end
 def test_an_interrupt_during_the_creation_reports_what_exists(deployed: Person) -> None:
     running = deployed.starts("deploy", "pair", "--deployment", "moment", "--owner", "ada", "--yes")
-    deadline = time.monotonic() + 120
-    while _status(deployed, "moment") is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: _status(deployed, "moment") is not None)
     running.send_signal(signal.SIGINT)
-    told = running.communicate(timeout=60)[1]
+    told = running.communicate(timeout=PATIENCE)[1]
     assert running.returncode == 130
     begun = _status(deployed, "moment") not in (None, "REVIEW_IN_PROGRESS")
     assert ("CloudFormation continues" in told, "nothing was created" in told) == (begun, not begun)
@@ -205,7 +203,7 @@ def _cdk(person: Person, verb: str, *arguments: str) -> "subprocess.CompletedPro
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=180,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -256,6 +254,34 @@ def test_libraries_that_nodes_install_and_nobody_has_fetched_are_asked_for_befor
     assert said == ""
     (sentence,) = told.splitlines()
     assert "build/wheels/gpu-inputs.zip is missing; run `make inputs` in a checkout of Shoal" in sentence
+
+
+@pytest.mark.parametrize(("empty", "kept"), [(False, False), (True, False), (False, True)])
+def test_a_stack_is_not_changed_where_its_own_bucket_would_go_with_data_in_it(
+    empty: bool, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"PhysicalResourceId": "shoal-own", "ResourceType": "AWS::S3::Bucket"}
+    request = deploy.DeployRequest(
+        topology=Mock(data=Mock(bucket="given-instead"), region="us-east-1"),
+        source="pair",
+        deployment="pair",
+        owner="ada",
+    )
+    request.__dict__["account"] = Mock(items=lambda *_, **__: [made])
+    stack = {"StackId": "arn", "Outputs": [{"OutputKey": topology.OUTPUT_DATA_BUCKET, "OutputValue": "shoal-own"}]}
+    changed = Mock(side_effect=EOFError)
+    for module, name, found in (
+        (deploy, "_refuse_others", None),
+        (deploy, "_refuse_beside_a_training", None),
+        (deploy.stacks, "wait_until_deployable", stack),
+        (deploy, "why_kept", ("it is kept" if kept else "", [])),
+        (deploy, "is_empty", empty),
+    ):
+        monkeypatch.setattr(module, name, Mock(return_value=found))
+    monkeypatch.setattr(deploy, "_generation", changed)  # what is asked next
+    with pytest.raises(EOFError if empty or kept else ShoalError):
+        deploy.deploy(request, bars=Mock(), say=Mock())
+    assert changed.called == (empty or kept)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,32 @@ def test_a_failure_that_lasts_is_the_end_at_once_and_says_what_to_do() -> None:
     )
 
 
+KMS = "let the role AWSServiceRoleForAutoScaling use the KMS key"
+BY_POLICY = (
+    "You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/AWSServiceRoleForAutoScaling/"
+    "AutoScaling is not authorized to perform: ec2:RunInstances with an explicit deny in a service control policy."
+)
+VALIDATED = "Your request for accessing resources in this region is being validated, and you will not be able to ..."
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state", KMS),
+        ("Client.InternalError: Client error on launch", KMS),
+        (BY_POLICY, "a service control policy or a permissions boundary denies it"),
+        (VALIDATED, "AWS verifies new accounts before"),
+        ("This account is currently blocked and not recognized as a valid account.", "open a case at AWS Support"),
+        ("The image id '[ami-0a1b2c3d]' does not exist.", "the image of the launch template"),
+        ("Not authorized for images: [ami-0a1b2c3d]", "the image of the launch template"),
+    ],
+)
+def test_a_refusal_that_lasts_has_advice(message: str, advice: str) -> None:
+    action = act(replace(FAST, refusals=(message,)))
+    assert isinstance(action, GiveUp)
+    assert action.sentence.partition('"; ')[2].startswith(advice)
+
+
 def test_without_spot_capacity_a_group_is_taken_on_demand() -> None:
     assert act(FULL, replace(SPOT, refusals=(NO_SPOT,))) == TakeOnDemand(("cheap",))
 

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -19,6 +19,9 @@ from botocore.exceptions import ClientError
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.cli.commands import shoal
+from bootstrap.lifecycle import destroy_preview
+from bootstrap.lifecycle.destroy_preview import DestroyPreview
+from bootstrap.lifecycle.kept import KeptBucket
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
@@ -29,6 +32,7 @@ from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 from infra import topology
 from tests import slow
+from tests.waiting import PATIENCE, until
 
 RUN = "keeping.20260102T030405-0a1b"
 VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
@@ -74,10 +78,7 @@ class Made:
         )
 
     def settled(self) -> str:
-        until = time.monotonic() + 60
-        while self.status().endswith("_IN_PROGRESS"):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: not self.status().endswith("_IN_PROGRESS"))
         return self.status()
 
     def status(self) -> str:
@@ -155,13 +156,9 @@ def test_ctrl_c_reports_that_aws_continues_and_the_next_destroy_follows_it() -> 
     assert made.settled() == "CREATE_COMPLETE"
     command = [Path(sys.executable).with_name("shoal"), "destroy", "going", "--yes"]
     running = subprocess.Popen(list(map(os.fspath, command)), stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    while made.status() != "DELETE_IN_PROGRESS":
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    time.sleep(0.5)
+    until(lambda: made.status() == "DELETE_IN_PROGRESS")
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert "AWS continues the deletions that have begun\ncontinue by: shoal destroy going --yes\n" in said
     assert made.status() == "DELETE_IN_PROGRESS"
@@ -269,6 +266,26 @@ def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
     assert command("destroy", "forgotten", "--yes", "--fetch", str(tmp_path)) == 0
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert bucket not in buckets()
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_bucket_is_emptied_by_itself_only_where_it_would_stay(stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = KeptBucket(bucket="shoal-runs", objects=1, bytes=7, monthly=0.0, why="it holds 1 run")
+    before = DestroyPreview(
+        **dict.fromkeys(("rate", "guard", "elsewhere")),
+        stack="Shoal-x, CREATE_COMPLETE, owner ada, topology demo",
+        things=[],
+        running=[],
+        kept=[bucket] if stays else [],
+        unfetched=[RUN],
+        bucket=bucket.bucket,
+        notes=[],
+    )
+    destroyed = Mock(return_value=teardown.DestroyResult(stack="deleted", things=[]))
+    monkeypatch.setattr(destroy_preview, "preview", lambda *_: before)
+    monkeypatch.setattr(teardown, "destroy", destroyed)
+    command("destroy", "x", "--yes", "--delete-runs")
+    assert destroyed.call_args.kwargs["empty"] == (bucket.bucket if stays else None)
 
 
 def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
