@@ -82,7 +82,7 @@ def test_damaged_ends_are_found_when_rows_are_read(tmp_path: Path, kind: str) ->
 END = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 25)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 9), END), min_size=1, max_size=3), st.booleans())
 def test_any_ends_are_refused_or_rows_are_whole(tmp_path: Path, changes: list[tuple[int, int]], packed: bool) -> None:
     path = tmp_path / "ends.h5"

@@ -31,7 +31,7 @@ def test_a_word_is_what_cleaning_leaves_as_it_is(written: str) -> None:
     assert text.is_word(written) == (text.words(written) == [written])
 
 
-@given(st.lists(st.from_regex(r"[a-z]([a-z']{0,5}[a-z])?", fullmatch=True), min_size=1))
+@given(st.lists(st.text("abz", min_size=1) | st.sampled_from(["don't", "a''b"]), min_size=1))
 def test_cleaning_a_cleaned_text_changes_nothing(cleaned: list[str]) -> None:
     assert text.words(" ".join(cleaned)) == cleaned
 
@@ -40,7 +40,7 @@ def test_the_digest_is_that_of_the_cleaned_text() -> None:
     assert text.digest(["so", "so"]) == blake2b(b"so so", digest_size=16).digest()
 
 
-@given(st.lists(st.lists(st.from_regex(r"[a-z]{1,3}", fullmatch=True), min_size=1)))
+@given(st.lists(st.lists(st.text("abz", min_size=1, max_size=3), min_size=1, max_size=4)))
 def test_the_digests_of_many_texts_are_those_of_each(texts: list[list[str]]) -> None:
     written = [" ".join(cleaned).encode() for cleaned in texts]
     ends = list(accumulate(len(each) + 1 for each in written))

@@ -66,7 +66,7 @@ def plain(reviews: list[tuple[str, int, bool]], chosen: Settings) -> list[Text]:
     return [texts[digest] for digest in sorted(texts)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans(), st.booleans())
 def test_a_part_has_its_texts_in_any_order(reviews, tasks: int, random, test_input: bool, duplicates: bool) -> None:
     chosen = Settings(

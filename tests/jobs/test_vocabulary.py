@@ -3,7 +3,7 @@
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pybase64 import b64encode
 
@@ -19,6 +19,7 @@ def packed(counts: dict[str, int]) -> bytes:
     return b64encode(b"".join(pack_arrays({"words": words, "counts": numbers})))
 
 
+@settings(max_examples=50)
 @given(BLOCKS, st.integers(1, 12))
 def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size: int) -> None:
     job = CountWords([f"--vocabulary-size={size}"])

@@ -1,7 +1,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.reading.formats import MALFORMED_REASONS
@@ -44,6 +44,7 @@ def absorbed(tallies: list[Tally]) -> Tally:
     return whole
 
 
+@settings(max_examples=50)
 @given(RANGES, st.lists(st.integers(0, 3), min_size=8, max_size=8), st.randoms(use_true_random=False))
 def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random) -> None:
     at_once = tally_of(parts)

@@ -217,7 +217,7 @@ def test_the_status_of_all_readers_is_their_sum(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_too_fast_waits_itself(tmp_path: Path) -> None:
-    with Sender([b"line %d" % number for number in range(2_000_000)]) as sender:
+    with Sender([b"line %d" % number + b" of many words" * 10 for number in range(160_000)]) as sender:
         stream = begin(tmp_path / "stream", sender.address, follow=True, ahead=3)
         seen: list[int] = []
         memory: list[int] = []

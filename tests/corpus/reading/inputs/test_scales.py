@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import DataError
@@ -48,6 +48,7 @@ WRITTEN = st.builds(
 
 
 @pytest.mark.parametrize("options", SCALES)
+@settings(max_examples=50)
 @given(value=NUMBERS | WRITTEN | st.text("0123456789./ e-", max_size=6))
 def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...], value: object) -> None:
     settings = settings_of(*options)
