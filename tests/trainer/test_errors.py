@@ -56,17 +56,6 @@ def test_a_run_that_cannot_begin(
 
 
 @pytest.mark.soak
-def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path: Path) -> None:
-    process = launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--global-batch", "1")
-    assert (
-        finish(process, status=1).count(
-            "2 ranks cannot share a global batch of 1 row; raise --global-batch to at least 2"
-        )
-        == 1
-    )
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize(
     ("otherwise", "sentence"),
     [

@@ -60,11 +60,14 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
 
 
 @pytest.mark.soak
-def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, alone: Path, tmp_path: Path) -> None:
-    found = trained(launch, texts, tmp_path, *STEPS, "--balance", "3,1")
+@pytest.mark.parametrize("model", ["fasttext", "both"])
+def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, tmp_path: Path, model: str) -> None:
+    alone = train_here(tmp_path / "1", "--data", texts, *LEARNING, *STEPS, "--model", model)
+    found = trained(launch, texts, tmp_path / "2", *STEPS, "--model", model, "--balance", "3,1")
     assert found["rows_of_ranks"][0] > 2 * found["rows_of_ranks"][1]
-    for name, expected in weights(alone).items():
-        torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
+    assert alone["accuracy"] > alone["majority"] + 0.1
+    for name, expected in weights(tmp_path / "1").items():
+        torch.testing.assert_close(weights(tmp_path / "2")[name], expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainer.conftest import Launch
-from tests.trainer.runs import finish, lines, run_here, summary, train_here
+from tests.trainer.runs import lines, run_here, train_here
 from tests.trainer.three_classes import CLASSES, load, some_rows
-from trainer.classification.evaluate import evaluate
 from trainer.classification.loading import load_model
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.task import Classification
-from trainer.computing.threads import Threads
-from trainer.distributed.ranks import join_process_group
 
 LEARNING = ("--data", "three.h5", "--epochs", "3", "--global-batch", "100")
 
@@ -48,21 +44,17 @@ def test_three_classes_are_learnt_and_their_confusion_is_kept(tmp_path: Path) ->
     assert found["log_loss"] != found["uncalibrated_log_loss"]
 
 
-@pytest.mark.soak
-def test_two_ranks_find_the_confusion_that_one_rank_finds(launch: Launch, tmp_path: Path) -> None:
-    program = Path(__file__).with_name("three_classes.py")
-    finish(launch(2, program, *LEARNING, "--threads", "1", "--output", tmp_path, "--balance", "3,1"))
+def test_the_probabilities_of_three_classes_are_those_by_which_they_were_judged(tmp_path: Path) -> None:
+    found = train_here(tmp_path, *LEARNING, "--epochs", "1")
     model, rows = load_model(tmp_path), some_rows(400, seed=2)
-    with join_process_group(1):
-        alone = evaluate(
-            model.classifier, rows, split=np.array([400]), loss=model.loss, threads=Threads(1), stop=lambda: False
-        )
-    assert alone is not None
-    assert alone[1].plain(CLASSES) == summary(tmp_path)["confusion"]
     batch = rows.batch(np.arange(400), torch.device("cpu"))
     probabilities = model.loss.probabilities(model.classifier(batch.tokens, batch.lengths))
     assert probabilities.shape == (400, 3)
     assert torch.allclose(probabilities.sum(1), torch.ones(400))
+    labels = torch.from_numpy(np.sort(rows.labels))
+    counts = torch.tensor(found["confusion"]["counts"])
+    assert counts.sum(0).tolist() == torch.bincount(probabilities.argmax(1), minlength=3).tolist()
+    assert counts.sum(1).tolist() == torch.bincount(labels, minlength=3).tolist()
 
 
 def test_a_preset_of_two_classes_is_taken_without_its_loss_and_its_weight(tmp_path: Path) -> None:

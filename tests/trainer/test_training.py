@@ -280,9 +280,3 @@ def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: P
     stop(process, signal.SIGINT)
     assert summary(tmp_path)["stopped"]
     assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.soak
-def test_an_error_on_all_ranks_is_said_once(launch, tmp_path: Path) -> None:
-    process = launch(2, "-m", "trainer", "--data", tmp_path / "none.h5", "--output", tmp_path)
-    assert finish(process, status=1).count("none.h5: no such file") == 1

@@ -1,14 +1,11 @@
-"""A program for ranks: the trainer, on rows of three classes, the last of which is rare."""
+"""Rows of three classes, the last of which is rare."""
 
-import os
 from collections.abc import Callable
 
 import numpy as np
 
-from trainer.__main__ import main
 from trainer.classification.data import TextData, TextRows
 from trainer.classification.losses import Scale
-from trainer.classification.task import Classification
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
 
@@ -46,10 +43,3 @@ def load(config: TrainConfig, ranks: Ranks, *, memory: int, stop: Callable[[], b
         digest="0" * 32,
         classes=CLASSES,
     )
-
-
-if __name__ == "__main__":
-    Classification.load = staticmethod(load)
-    status = main()
-    if status:
-        os._exit(status)
