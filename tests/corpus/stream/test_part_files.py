@@ -49,8 +49,10 @@ def interrupt(stream: Path, after: int) -> None:
     assert len(parts(stream)) == after
 
 
-@pytest.mark.parametrize("name", ["plain.txt", *(f"packed.txt{ending}" for ending in PACK)])
-@pytest.mark.parametrize("after", [0, 1, 50])
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [*(("plain.txt", after) for after in (0, 1, 50)), *((f"packed.txt{ending}", 50) for ending in PACK)],
+)
 def test_a_file_is_read_once_also_after_a_crash(tmp_path: Path, stream: Path, name: str, after: int) -> None:
     path = tmp_path / name
     path.write_bytes(PACK.get(path.suffix, bytes)(CONTENT))
