@@ -105,7 +105,7 @@ def test_after_a_crash_a_sender_that_can_goes_on_after_the_newest_part(tmp_path:
     assert f"from {safe}\n" in sender.received
 
 
-def test_a_sender_that_never_comes_is_received_after_a_minute(tmp_path: Path) -> None:
+def test_a_sender_that_never_comes_is_an_error_after_a_minute(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
     waited: list[float] = []
