@@ -1,9 +1,11 @@
 """Which processes a command started or left behind, wherever they went: they still carry a mark of its environment."""
 
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
+
+from tests.waiting import until
 
 MARK = "TMPDIR"
 """A variable that every process passes on, and below whose folder everything temporary lies."""
@@ -21,12 +23,11 @@ def marked(mark: str) -> list[str]:
     return found
 
 
-def left_behind(mark: str, patience: float = 10) -> list[str]:
+def left_behind(mark: str, patience: float = 60) -> list[str]:
     """The marked processes that are still there after some seconds."""
-    deadline = time.monotonic() + patience
-    while (found := marked(mark)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return found
+    with suppress(AssertionError):
+        until(lambda: not marked(mark), patience, every=0.2)
+    return marked(mark)
 
 
 def rank_processes(rank: int, nodes: Path | None = None) -> list[psutil.Process]:

@@ -199,9 +199,12 @@ def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
 
 
 EVENTS = st.tuples(
-    st.sampled_from(["tick", "tick", "tick", "crash", "stage", "train", "reader", "fail", "stop", "lose", "pass"]),
+    st.sampled_from(
+        [*["tick"] * 3, "crash", "stage", "train", "reader", "fail", "stop", "lose", "pass", "join", "cut", "mend"]
+    ),
     st.integers(0, 3),
 )
+MOST_NODES = 5
 
 
 def happen(world: World, event: str, instance: str) -> None:
@@ -221,16 +224,29 @@ def happen(world: World, event: str, instance: str) -> None:
             world.crash(instance)
         case "stop":
             world.ask(stop=True)
-        case "lose" if len(world.programs) - len(world.gone) > 1 and instance != FIRST:
-            world.lose(instance)
         case "fail" if running:
             world.programs[instance].states[running[0]] = 1
         case "stage" | "train":
             world.finish(instance, event)
+        case _:
+            change_nodes(world, event, instance)
+
+
+def change_nodes(world: World, event: str, instance: str) -> None:
+    others = world.programs.keys() - {instance} - world.gone
+    match event:
+        case "lose" if any(world.agents[each]._node.gpus for each in others):
+            world.lose(instance)
+        case "join" if len(world.programs) < MOST_NODES:
+            world.add(f"i-0000000{len(world.programs)}")
+        case "cut":
+            world.cut.add(instance)
+        case "mend":
+            world.cut.discard(instance)
 
 
 @given(st.lists(EVENTS, max_size=60), st.sampled_from(["efs", None]), st.integers(0, 1))
-def test_in_every_order_of_stops_crashes_losses_and_ends_an_attempt_begins_together_and_the_run_ends(
+def test_in_every_order_of_stops_crashes_losses_arrivals_and_ends_an_attempt_begins_together_and_the_run_ends(
     events: list[tuple[str, int]], share: str | None, readers: int
 ) -> None:
     share = "efs" if readers else share
@@ -243,6 +259,7 @@ def test_in_every_order_of_stops_crashes_losses_and_ends_an_attempt_begins_toget
             failed |= event == "fail" and bool(running) and "reader" not in running[0]
             stopped |= event == "stop"
             happen(world, event, instance)
+        world.cut.clear()
         for _ in range(8):
             world.settle()
         end = world.end()

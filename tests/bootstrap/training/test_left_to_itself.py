@@ -1,13 +1,8 @@
 """Trainings on nodes of the embedded AWS whose command ends, or is killed, before them: they go on, and are found."""
 
-import json
-import os
-import random
 import re
 import secrets
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,23 +38,6 @@ from trainer.options.run_options import Slowdown
 
 pytestmark = pytest.mark.usefixtures("node_bucket")
 ROOT = Path(__file__).parents[3]
-_LAUNCH = """\
-import sys
-from pathlib import Path
-import boto3
-from bootstrap.aws.deployment import Deployment
-from bootstrap.progress import Bars
-from bootstrap.training.places.deployment import OnDeployment
-from bootstrap.training.sources.dataset import DatasetSource
-from bootstrap.training.train import train
-from tests.bootstrap.training.on_nodes import DATASET
-from tests.bootstrap.training.test_left_to_itself import configuration
-import json
-name, outputs, output = sys.argv[1:]
-deployment = Deployment(name=name, topology="demo", session=boto3.Session(), outputs=json.loads(outputs))
-with Bars() as bars:
-    train(DatasetSource(DATASET), configuration(Path(output)), OnDeployment(deployment), bars)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -176,26 +154,6 @@ def test_a_training_is_stopped_from_elsewhere_and_goes_on_with_resume(one: Fleet
     found = trained(one, configuration(tmp_path / "out", epochs=60, resume=True))
     assert (found["stopped"], found["rows_seen"]) == (False, 60 * found["rows"])
     assert len(runs(one)) == 1
-
-
-@pytest.mark.soak
-def test_a_launcher_that_is_killed_and_typed_again_makes_one_run(one: Fleet, tmp_path: Path) -> None:
-    undisturbed = trained(one, configuration(tmp_path / "undisturbed"))
-    chance, output, before = random.Random(5), tmp_path / "out", len(runs(one))
-    outputs = json.dumps(one.deployment.outputs)
-    for _ in range(6):
-        command = [sys.executable, "-c", _LAUNCH, one.name, outputs, str(output)]
-        launcher = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT)
-        time.sleep(chance.uniform(1.0, 8.0))
-        launcher.send_signal(signal.SIGKILL)
-        launcher.wait()
-        if (output / "model").exists():
-            break
-    if not (output / "model").exists():
-        trained(one, configuration(output))
-    summary = json.loads((output / "summary.json").read_text())
-    assert (summary["stopped"], summary["log_loss"]) == (False, undisturbed["log_loss"])
-    assert len(runs(one)) == before + 1
 
 
 @pytest.mark.soak

@@ -14,12 +14,11 @@ from bootstrap.progress import Bars
 from bootstrap.training.places.this_machine import show_record
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import TensorBoardWriter
-from common.errors import DataError, ShoalError, TrainingError
+from common.errors import ShoalError, TrainingError
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
 from corpus.stream.progress import Status
 from experiments.records.summaries import read_summary
-from tests.processes import rank_processes
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.options.run_options import Slowdown
@@ -247,50 +246,6 @@ def config(tmp_path: Path) -> TrainConfig:
         record_every=1,
         threads=1,
     )
-
-
-class Screen(Bars):
-    """Kills the second rank once it is at work, with `kills` left."""
-
-    def __init__(self, kills: int) -> None:
-        super().__init__()
-        self.kills, self.stages = kills, []
-
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        super().stage(name, total, unit)
-        self.stages.append((name, total))
-
-    def at(self, done: int) -> None:
-        super().at(done)
-        if self.kills and done > 20 * 64:
-            self.kills -= 1
-            for rank in rank_processes(1):
-                rank.kill()
-
-
-@pytest.mark.soak
-def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: TrainConfig) -> None:
-    with Screen(kills=1) as screen:
-        summary = train_here(config, ranks=2, bars=screen)
-    assert screen.kills == 0
-    assert (summary["stopped"], summary["rows_seen"]) == (False, 4 * 1900)
-    record = [json.loads(line) for line in (config.output / "record.jsonl").read_text().splitlines()]
-    starts = [line["from_step"] for line in record if line["kind"] == "start"]
-    assert len(starts) == 2
-    assert starts[1] > 0
-    note = next(line["text"] for line in record if line["kind"] == "note")
-    assert note.startswith("rank 1 was ended by signal 9 (SIGKILL) at step ")
-    assert note.endswith(f"; resuming from step {starts[1]}")
-    assert {name for name, _ in screen.stages} == {"start the ranks", "train"}
-    assert len(set(screen.stages)) == 2  # of as many rows after a restart
-
-
-@pytest.mark.soak
-def test_a_bad_dataset_is_reported_before_ranks_start(config: TrainConfig) -> None:
-    config.data.write_text("hello")
-    with pytest.raises(DataError, match=r"dataset\.h5 is not an HDF5 file"), Bars() as bars:
-        train_here(config, ranks=2, bars=bars)
-    assert not config.output.exists()
 
 
 def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_current_folder(

@@ -53,8 +53,8 @@ class Person:
         self.then = lambda: None
         self.gone = False
 
-    def takes_aws_away(self, how: signal.Signals = signal.SIGSTOP) -> None:
-        self.server.send_signal(how)
+    def takes_aws_away(self) -> None:
+        self.server.send_signal(signal.SIGSTOP)
         self.gone = True
 
     def hears(self, text: str) -> None:
@@ -96,36 +96,35 @@ def person(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person
 class Watching(Bars):
     """Takes AWS away when the ranks train."""
 
-    def __init__(self, person: Person, folder: Path, how: signal.Signals) -> None:
+    def __init__(self, person: Person, folder: Path) -> None:
         super().__init__()
-        self._person, self._folder, self._how, self._stage = person, folder, how, ""
+        self._person, self._folder, self._stage = person, folder, ""
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
         super().stage(name, total, unit)
         self._stage = name
 
     def tick(self) -> None:
-        if self._how and self._stage == "start the ranks" and any(self._folder.glob("nodes/*/training")):
-            self._person.takes_aws_away(self._how)
-            self._how = None  # type: ignore[assignment]
+        starts = self._stage == "start the ranks" and any(self._folder.glob("nodes/*/training"))
+        if starts and not self._person.gone:
+            self._person.takes_aws_away()
 
     def note(self, text: str) -> None:
         self._person.hears(text)
 
 
-def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -> dict[str, object]:
+def train(aws: EmbeddedAws, person: Person, output: Path) -> dict[str, object]:
     one = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent(RANKS))
     config = TrainConfig(data=Path("dataset"), output=output)
-    with Watching(person, aws.folder, how) as bars:
+    with Watching(person, aws.folder) as bars:
         return train_on(one.deployment, config, DATASET, bars)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
-def test_a_second_ctrl_c_ends_the_command_and_reports_what_continues(aws, person, tmp_path, how) -> None:
+def test_a_second_ctrl_c_ends_the_command_and_reports_what_continues(aws, person, tmp_path) -> None:
     person.presses = ["AWS has not answered since", "the ranks are asked to stop as soon as AWS answers"]
     with pytest.raises(Abandoned):
-        train(aws, person, tmp_path / "output", how)
+        train(aws, person, tmp_path / "output")
     assert person.presses == []
     assert "GPU nodes may still run, and cost money" in person.said[-1]
     assert "the deployment's guard ends them when they have had no work for a while" in person.said[-1]
@@ -136,7 +135,7 @@ def test_a_second_ctrl_c_ends_the_command_and_reports_what_continues(aws, person
 def test_a_ctrl_c_while_aws_is_away_stops_the_ranks_when_it_is_back(aws, person, tmp_path) -> None:
     person.presses = ["AWS has not answered since"]
     person.then = lambda: threading.Timer(0, person.server.resume).start()
-    done = train(aws, person, tmp_path / "output", signal.SIGSTOP)
+    done = train(aws, person, tmp_path / "output")
     assert (done["stopped"], done["stopped_by"]) == (True, "SIGINT")
     assert any(text.startswith("AWS answers again") for text in person.said)
     groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]

@@ -18,7 +18,6 @@ from bootstrap.cli.embed import word_rows
 from bootstrap.experiments.places import Deployments
 from bootstrap.experiments.running import plan_runs, run_experiment
 from bootstrap.experiments.trainings import Trainings, text_of
-from bootstrap.nodes import fleet as nodes_of_fleets
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
@@ -181,41 +180,6 @@ def test_a_reader_whose_source_fails_ends_the_run_with_its_sentence(with_readers
     with pytest.raises((DataError, ShoalError, TrainingError), match=sentence) as caught:
         trained(deployed(with_readers), configuration(tmp_path), Replacing(10))
     assert "/mnt/share" not in str(caught.value)
-
-
-@pytest.mark.soak
-def test_a_node_that_reads_and_is_lost_leaves_its_readers_to_the_others(with_readers: Fleet, tmp_path: Path) -> None:
-    deployment = deployed(with_readers)
-
-    class Losing(Impatient):
-        lost, noted = "", ""
-
-        def at(self, done: int) -> None:
-            try:
-                super().at(done)
-            except KeyboardInterrupt:
-                if self.lost:
-                    raise
-                gone = next(node for node in nodes_of_fleets.nodes(deployment) if node.role == "read")
-                boto3.client("ec2").terminate_instances(InstanceIds=[gone.instance_id])
-                self.lost = gone.instance_id
-
-        def note(self, text: str) -> None:
-            if text.startswith(f"the node {self.lost} is gone; attempt 2 continues on "):
-                self.noted = text
-
-        def begin_at(self, done: int) -> None:
-            super().begin_at(done)
-            if self.noted:
-                self._steps, self._begun = 2 * self._steps, True
-
-    losing = Losing(10)
-    found = trained(deployment, configuration(tmp_path), losing)
-    assert losing.noted
-    assert (found["stopped"], found["stopped_by"]) == (True, "SIGINT")
-    assert found["rows_seen"] >= 20 * LEARNING["global_batch"]
-    starts = [json.loads(line) for line in (tmp_path / "record.jsonl").open() if '"kind": "start"' in line]
-    assert len(starts) >= 2
 
 
 @pytest.mark.soak

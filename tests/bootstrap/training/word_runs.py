@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Self
 import psutil
 
 from tests.processes import MARK, left_behind
+from tests.waiting import PATIENCE, until
 from trainer.output import checkpoint
 
 LEARNING = (
@@ -46,8 +46,8 @@ class WordRun:
     ) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-            self.process.communicate(timeout=90)
-        assert not (left := left_behind(str(self._temporary), patience=60)), left
+            self.process.communicate(timeout=PATIENCE)
+        assert not (left := left_behind(str(self._temporary))), left
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
         """The lines of these kinds in the record."""
@@ -58,11 +58,8 @@ class WordRun:
 
     def until(self, holds: Callable[[], Any]) -> None:
         """Wait until something holds, while the command runs."""
-        deadline = time.monotonic() + 120
-        while not holds():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: holds() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.process.communicate()
 
     def until_checkpoints(self, count: int) -> None:
         """Wait until so many checkpoints are there, and a step after the last one."""
@@ -84,7 +81,7 @@ class WordRun:
 
     def ends(self, status: int = 0) -> str:
         """What it said on stderr, once it has ended with this status."""
-        _, said = self.process.communicate(timeout=240)
+        _, said = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == status, said
         assert "Traceback" not in said
         return said
