@@ -131,10 +131,8 @@ def test_an_error_of_the_texts_leaves_nothing_that_counts_as_a_dataset(
 
 @pytest.mark.parametrize("most", [0.05, 0.0001])
 def test_a_node_that_preprocesses_has_each_text_once_and_nothing_is_left_of_the_work(
-    machine: Machine, bucket: SharedFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: float
+    machine: Machine, bucket: SharedFolder, tmp_path: Path, most: float
 ) -> None:
-    monkeypatch.setattr("jobs.pipeline._SMALL_BYTES", 0)  # tasks are processes, as of much input
-    monkeypatch.setattr("jobs.pipeline.CORE_BYTES", 1)
     written = write_reviews(tmp_path / "reviews.json", texts=300)
     work = prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), DEFAULT)
     texts = TextRequest(

@@ -1,36 +1,47 @@
 """`shoal catalog` as a person types it."""
 
 import json
-import subprocess
+from collections.abc import Callable
 
+import pytest
+
+from bootstrap.cli.main import main
 from infra import catalog
 
-
-def shoal(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(["shoal", *arguments], capture_output=True, text=True, timeout=60, check=False)
+Said = Callable[..., tuple[str, str]]
 
 
-def test_the_table_has_a_line_for_each_type_and_names_the_price_list() -> None:
-    said = shoal("catalog")
-    types, gone = (part.splitlines() for part in said.stdout.split("\n\n"))
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> tuple[str, str]:
+        assert main(["catalog", *arguments]) == 0
+        return capsys.readouterr()
+
+    return run
+
+
+def test_the_table_has_a_line_for_each_type_and_names_the_price_list(said: Said) -> None:
+    shown, told = said()
+    types, gone = (part.splitlines() for part in shown.split("\n\n"))
     assert len(types) == 1 + len(catalog.catalog().types)
     (found,) = (line for line in types if line.startswith("p3.8xlarge"))
     assert found.split() == ["p3.8xlarge", "32", "244", "4", "x", "V100,", "16", "GiB", "7.0", "10", "12.24"]
     assert len(gone) == 1 + sum(each.retired is not None for each in catalog.catalog().types.values())
     (retired,) = (line for line in gone if line.startswith("p3.8xlarge"))
     assert retired.split() == ["p3.8xlarge", "2025-12-20", "g6e.12xlarge"]
-    assert f"prices of us-east-1, {catalog.prices('us-east-1').date}" in said.stderr
+    assert f"prices of us-east-1, {catalog.prices('us-east-1').date}" in told
 
 
-def test_a_region_without_prices_still_has_its_hardware_and_says_how_to_ask() -> None:
-    said = shoal("catalog", "--region", "sa-east-1")
-    assert said.returncode == 0
-    assert "g5.xlarge" in said.stdout
-    assert "none are known; with AWS credentials `make prices REGION=sa-east-1` asks for them" in said.stderr
+def test_a_region_without_prices_still_has_its_hardware_and_says_how_to_ask(said: Said) -> None:
+    shown, told = said("--region", "sa-east-1")
+    assert "g5.xlarge" in shown
+    assert "none are known; with AWS credentials `make prices REGION=sa-east-1` asks for them" in told
 
 
-def test_the_table_can_have_one_kind_only_and_be_json() -> None:
-    gpus, emr = (json.loads(shoal("catalog", "--json", kind).stdout)["types"] for kind in ("--gpu", "--emr"))
+def test_the_table_can_have_one_kind_only_and_be_json(said: Said) -> None:
+    gpus, emr = (json.loads(said("--json", kind)[0])["types"] for kind in ("--gpu", "--emr"))
     assert all(row["gpu"] for row in gpus)
     assert all(row["emr_hourly"] for row in emr)
     assert {row["name"] for row in [*gpus, *emr]} == set(catalog.catalog().types)

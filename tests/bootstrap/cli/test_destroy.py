@@ -1,11 +1,6 @@
 """A deployment by the commands that a person types: looked at, extended, fetched from, destroyed."""
 
-import io
 import json
-import os
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +9,12 @@ import boto3
 import pytest
 
 from bootstrap.aws import cdk
-from bootstrap.cli.main import main
 from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
+from tests.bootstrap.cli.command import Done, shoal_here
 from tests.person import make_repository_whose_cluster_installs_nothing
+from tests.waiting import until
 
 pytestmark = pytest.mark.end_to_end
 
@@ -26,25 +22,10 @@ NAME = "mine"
 RUN = f"{NAME}.20260102T030405-0a1b"
 
 
-@dataclass(frozen=True)
-class Printed:
-    stdout: str
-    stderr: str
-
-
-def shoal(*arguments: str | Path, status: int = 0) -> Printed:
-    """The command, by its own code in this process: most of a process of its own would be imports."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        Path(os.devnull).open() as nobody,
-        pytest.MonkeyPatch.context() as patch,
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        patch.setattr(sys, "stdin", nobody)
-        returned = main(list(map(os.fspath, arguments)))
-    assert returned == status, out.getvalue() + err.getvalue()
-    return Printed(out.getvalue(), err.getvalue())
+def shoal(*arguments: str | Path, status: int = 0) -> Done:
+    done = shoal_here(*arguments)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
 
 
 def told(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
@@ -150,8 +131,8 @@ def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
         "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["bash", "-c", "echo no disk >&2; exit 3"]},
     }
     (identifier,) = emr.add_job_flow_steps(JobFlowId=cluster, Steps=[step])["StepIds"]
-    while emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] in ("PENDING", "RUNNING"):
-        pass
+    going = ("PENDING", "RUNNING")
+    until(lambda: emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] not in going)
     report = json.dumps({"state": "failed", "log": "one\nno route to the share"})
     s3.put_object(Bucket=data, Key="nodes/i-1.json", Body=report.encode())
     said = {each["who"]: each for each in told("logs", NAME, "--tail", "1")["said"]}

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,6 +14,7 @@ from bootstrap.demo.reviews import write_reviews
 from tests.bootstrap.cli.command import shoal
 from tests.events import points
 from tests.processes import MARK, left_behind, marked
+from tests.waiting import PATIENCE, until
 
 
 def own_temporary_folder(folder: Path) -> str:
@@ -35,12 +35,9 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
         env={**os.environ, MARK: mark},
     )
     record = tmp_path / "record.jsonl"
-    deadline = time.monotonic() + 120
-    while not (record.exists() and '"kind": "step"' in record.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: record.exists() and '"kind": "step"' in record.read_text())
     running.send_signal(signal.SIGINT)
-    said, _ = running.communicate(timeout=120)
+    said, _ = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert (json.loads(said)["stopped"], json.loads(said)["stopped_by"]) == (True, "SIGINT")
     assert left_behind(mark) == []
@@ -70,12 +67,9 @@ def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) ->
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while len(marked(mark)) < 2:  # this one, and a task
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: len(marked(mark)) >= 2)  # this one, and a task
     os.kill(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert said.strip().splitlines()[-1] == "shoal: interrupted"
     assert left_behind(mark) == []
@@ -92,7 +86,7 @@ def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, 
         if line.split()[-1:] == ["psutil"]:
             break
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert "shoal: interrupted" in said
     assert "Traceback" not in said
@@ -102,27 +96,12 @@ def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, 
 def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     running = subprocess.Popen(
-        [
-            "shoal",
-            "train",
-            "--local",
-            "--model",
-            "lstm",
-            "--epochs",
-            "500",
-            "--data",
-            dataset,
-            "--output",
-            tmp_path / "out",
-        ],
+        ["shoal", "train", "--local", "--epochs", "500", "--data", dataset, "--output", tmp_path / "out"],
         env={**os.environ, MARK: mark},
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "out" / "record.jsonl").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: (tmp_path / "out" / "record.jsonl").exists())
     running.send_signal(signal.SIGHUP)
-    assert running.wait(timeout=90) == 128 + signal.SIGHUP
+    assert running.wait(timeout=PATIENCE) == 128 + signal.SIGHUP
     assert left_behind(mark) == []

@@ -78,25 +78,6 @@ def test_a_topology_of_the_user_is_given_by_its_file(deployed: Person) -> None:
 
 @pytest.mark.soak
 @pytest.mark.end_to_end
-def test_an_existing_bucket_is_refused_if_the_present_data_would_be_lost(deployed: Person) -> None:
-    (bucket,) = (each["OutputValue"] for each in deployed.stack("pair")["Outputs"] if each["OutputKey"] == "DataBucket")
-    s3 = deployed.client("s3")
-    s3.put_object(Bucket=bucket, Key="datasets/a/dataset.h5", Body=b"rows")
-    s3.create_bucket(Bucket="given-instead")
-    deployed.writes("pair", f"{TRAINING}data: {{bucket: given-instead}}\n")
-    try:
-        for option in ("--yes", "--dry-run"):
-            told = deployed.types("deploy", "pair", "--owner", "ada", option, status=1)[1]
-            assert f"s3://{bucket} would be deleted with all datasets and models in it" in " ".join(told.split())
-        assert s3.get_object(Bucket=bucket, Key="datasets/a/dataset.h5")["Body"].read() == b"rows"
-    finally:
-        deployed.writes("pair", TRAINING)
-        s3.delete_object(Bucket=bucket, Key="datasets/a/dataset.h5")
-        s3.delete_bucket(Bucket="given-instead")
-
-
-@pytest.mark.soak
-@pytest.mark.end_to_end
 def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
     resources = deployed.resources("pair")
     deployed.writes("pair", TRAINING.replace("g5.xlarge, count: 1", "g5.xlarge, count: 3"))
@@ -177,19 +158,6 @@ def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed
     deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     assert deployed.stack("other")["StackStatus"] == "CREATE_COMPLETE"
     assert deployed.resources("pair") == others
-
-
-@pytest.mark.soak
-@pytest.mark.end_to_end
-def test_an_interrupt_during_the_creation_reports_what_exists(deployed: Person) -> None:
-    running = deployed.starts("deploy", "pair", "--deployment", "moment", "--owner", "ada", "--yes")
-    until(lambda: _status(deployed, "moment") is not None)
-    running.send_signal(signal.SIGINT)
-    told = running.communicate(timeout=PATIENCE)[1]
-    assert running.returncode == 130
-    begun = _status(deployed, "moment") not in (None, "REVIEW_IN_PROGRESS")
-    assert ("CloudFormation continues" in told, "nothing was created" in told) == (begun, not begun)
-    deployed.types("destroy", "moment", "--yes")
 
 
 def _cdk(person: Person, verb: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

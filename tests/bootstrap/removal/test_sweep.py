@@ -1,12 +1,8 @@
 """What is left of a deployment is found and deleted, kind by kind; that of one with a similar name stays."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -15,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
+from bootstrap.cli.main import main
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.kinds import KINDS, ResourceKind
 from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
@@ -377,14 +374,13 @@ def test_without_the_tagging_service_the_services_own_lists_do() -> None:
     ]
 
 
-def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure() -> None:
+def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure(capfd: pytest.CaptureFixture[str]) -> None:
     kms = boto3.client("kms")
     key = kms.create_key(Tags=[{"TagKey": topology.TAG_DEPLOYMENT, "TagValue": "keyed"}])["KeyMetadata"]["KeyId"]
-    command = [Path(sys.executable).with_name("shoal"), "destroy", "keyed", "--yes"]
-    done = subprocess.run(list(map(os.fspath, command)), capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    assert key in done.stdout
-    assert "1 thing that costs money is still there" in done.stdout
+    assert main(["destroy", "keyed", "--yes"]) == 1
+    said = capfd.readouterr().out
+    assert key in said
+    assert "1 thing that costs money is still there" in said
 
 
 def test_every_kind_but_keys_and_stacks_can_be_deleted() -> None:

@@ -171,12 +171,12 @@ def assert_found_or_untold(witnesses: Keys, found: list[FoundResource]) -> None:
     assert {(kind, name) for kind, name in missed if kind not in unseen} == set()
 
 
-@pytest.mark.parametrize("operation", LISTS)
-def test_a_denied_list_is_not_an_empty_one(operation: str, account: Account, aws: EmbeddedAws) -> None:
-    with aws.faults.during(denied(operation)):
+@pytest.mark.parametrize("operations", [LISTS[first::4] for first in range(4)], ids=len)
+def test_a_denied_list_is_not_an_empty_one(operations: list[str], account: Account, aws: EmbeddedAws) -> None:
+    with aws.faults.during(*map(denied, operations)):
         found = find_resources("never-was", account)
     assert {thing.outcome for thing in found} == {UNVERIFIED}
-    assert all("not" in thing.why for thing in found)
+    assert len({thing.kind for thing in found}) >= len(operations)
 
 
 def bucket_of(deployment: str, name: str, region: str = "us-east-1") -> None:

@@ -39,19 +39,25 @@ def test_the_cdks_own_qualifier_comes_first_and_then_the_only_other_one(
         _, found = preflight.online(of(training=[GPU]), asking, deployment="mine", owner="ada")
         assert [each.level for each in found if "several qualifiers" in each.sentence] == ["warning"]
         return
+    context = request_of(asking).context(1)
     expected = DEFAULT_QUALIFIER if DEFAULT_QUALIFIER in prepared else next(iter(prepared), None)
     assert qualifier(Account(asking)) == expected
+    assert f"@aws-cdk/core:bootstrapQualifier={expected or DEFAULT_QUALIFIER}" in context
 
 
-def test_a_deployment_uses_the_bucket_and_the_roles_of_that_qualifier(asking: boto3.Session, tmp_path: Path) -> None:
-    ssm = asking.client("ssm")
-    ssm.put_parameter(Name="/cdk-bootstrap/acme/version", Value="30", Type="String")
+def request_of(asking: boto3.Session) -> DeployRequest:
     wanted = topology.load("demo", cdk.TOPOLOGIES)
     request = DeployRequest(topology=wanted, source="demo", deployment="mine", owner="ada")
     request.__dict__["account"] = Account(asking)
-    cdk.run(
-        ["synth", *request.context(1), "--quiet"], environment={}, assembly=tmp_path / "out", log=tmp_path / "cdk.log"
-    )
+    return request
+
+
+@pytest.mark.soak
+def test_a_deployment_uses_the_bucket_and_the_roles_of_that_qualifier(asking: boto3.Session, tmp_path: Path) -> None:
+    ssm = asking.client("ssm")
+    ssm.put_parameter(Name="/cdk-bootstrap/acme/version", Value="30", Type="String")
+    context = request_of(asking).context(1)
+    cdk.run(["synth", *context, "--quiet"], environment={}, assembly=tmp_path / "out", log=tmp_path / "cdk.log")
     manifest = json.dumps(json.loads((tmp_path / "out" / "Shoal-mine.assets.json").read_text()))
     assert "cdk-acme-assets-" in manifest
     assert "cdk-acme-file-publishing-role-" in manifest
