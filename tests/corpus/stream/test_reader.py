@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from common.errors import DataError
+from corpus.stream import __main__ as program
 from corpus.stream import reader
 from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import Status, read_status
@@ -285,6 +286,15 @@ def test_the_command_reads_and_says_what_it_left_out(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"1 of 2 lines are malformed {why}, and were left out\n"
     assert lines(stream) == ["fine"]
+
+
+def test_the_command_is_the_reader_that_it_is_asked_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[object] = []
+    monkeypatch.setattr(program, "read_stream", lambda *reader: readers.append(reader) or Status())
+    for more in ([], ["--reader", "1/3"]):
+        monkeypatch.setattr(sys, "argv", ["corpus.stream", "--stream", str(tmp_path), *more])
+        assert program.main() == 0
+    assert readers == [(tmp_path, 0, 1), (tmp_path, 1, 3)]
 
 
 def test_the_command_says_in_one_sentence_what_is_wrong(tmp_path: Path) -> None:

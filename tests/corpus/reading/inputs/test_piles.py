@@ -135,6 +135,16 @@ def test_a_file_that_is_sorted_by_label_is_understood(
     assert found.rows == pytest.approx(100_000, rel=0.01)
 
 
+@pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", lambda content: gzip.compress(content, 1))])
+def test_a_class_that_is_only_in_the_middle_is_seen(
+    tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    content = b"".join(
+        b"%d\ta fine lamp %s\n" % (label, b"x" * 90) * count for label, count in ((1, 35_000), (2, 20_000), (1, 45_000))
+    )
+    assert understood(tmp_path, f"a.tsv{suffix}", pack(content)).labelled
+
+
 def test_a_file_of_one_value_alone_still_has_to_be_explained(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="may be ratings or labels: only '1' was seen"):
         understood(tmp_path, "a.tsv", b"1\ta fine lamp\n" * 50_000)
