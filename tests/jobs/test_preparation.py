@@ -79,3 +79,4 @@ def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Pat
     assert estimate_work(large, Settings(), 4).seconds < estimate_work(large, Settings(), 2).seconds
     assert estimate_work(large, Settings(), 2).memory_bytes == estimate_work(small, Settings(), 2).memory_bytes
     assert estimate_work(large, Settings(), 2).disk_bytes > estimate_work(small, Settings(), 2).disk_bytes
+    assert estimate_work(large, Settings(), 4).memory_bytes == 2 * estimate_work(large, Settings(), 2).memory_bytes

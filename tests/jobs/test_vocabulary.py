@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pybase64 import b64encode
@@ -34,3 +35,14 @@ def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size
         assert not list(job.reducer(b"w%04x" % bucket, map(packed, found)))
     kept = [(word, int(count)) for word, count in job.reducer_final()]
     assert kept == sorted(total.items(), key=lambda item: (-item[1], item[0]))[:size]
+
+
+def test_bytes_that_were_read_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.job._REPORT_BYTES", 100)
+    job, reported = CountWords([]), []
+    monkeypatch.setattr(job, "increment_counter", lambda group, name, number: reported.append(number))
+    for read in (60, 60, 101, 30):
+        job.report_bytes(read)
+    job.report_bytes(5, at_once=True)
+    job.report_bytes(0, at_once=True)
+    assert reported == [120, 101, 35]
