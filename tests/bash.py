@@ -5,6 +5,8 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 
 class Bash:
     """A shell in a folder of its own. A file `canary` anywhere below it means that something hostile was executed."""
@@ -40,7 +42,7 @@ class Bash:
             env={"PATH": path, "NODE_ROOT": str(self.root), "HOSTNAME": "played", **environment},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
 
     def told(self) -> list[str]:

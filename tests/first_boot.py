@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from tests.vpc import INSTANCE, METADATA, S3
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 REGION = "eu-west-1"
@@ -135,7 +136,7 @@ class Node:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
         )
 
     def _world(self) -> str:

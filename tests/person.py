@@ -13,6 +13,7 @@ import boto3
 
 from embedded.aws import EmbeddedAws
 from tests.aws import keys_of
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 
@@ -96,7 +97,7 @@ class Person:
     def types(self, *arguments: str, status: int = 0, beforehand: str = "pass") -> tuple[str, str]:
         """What the command says on standard output and on standard error."""
         running = self.starts(*arguments, beforehand=beforehand)
-        said, told = running.communicate(timeout=180)
+        said, told = running.communicate(timeout=PATIENCE)
         assert running.returncode == status, said + told
         return said, told
 

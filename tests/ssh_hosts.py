@@ -6,13 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+
+from tests.waiting import until
 
 _SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -118,12 +119,12 @@ class SshHosts:
         path.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
         with (self._root / f"sshd-{port}.log").open("wb") as log:
             self.servers[port] = subprocess.Popen([require_sshd(), "-D", "-e", "-f", str(path)], stderr=log)
-        for _ in range(200):
+
+        def answers() -> bool:
             with socket.socket() as asked:
-                if asked.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise AssertionError((self._root / f"sshd-{port}.log").read_text())
+                return asked.connect_ex(("127.0.0.1", port)) == 0
+
+        until(answers)
 
     def _host_key(self, port: int) -> str:
         return " ".join((self._root / f"key-{port}.pub").read_text().split()[:2])

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from bootstrap.interrupt import Interrupt, interrupt_behind
+from tests.waiting import PATIENCE
 
 # A verb that waits, and does so meanwhile; `fall` is a Ctrl-C at this very place.
 VERB = """
 import os, signal, sys, time
 import bootstrap.cli.commands as commands
 from bootstrap.cli.main import main
+from tests.waiting import PATIENCE
 
 def fall(number=signal.SIGINT):
     os.kill(os.getpid(), number)
@@ -37,7 +39,7 @@ sys.exit(main([]))
 def ended(meanwhile: str) -> "subprocess.CompletedProcess[str]":
     code = VERB.format(meanwhile="\n    ".join(meanwhile.splitlines()))
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parents[2]
     )
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stderr
 import pytest
 
 from bootstrap.progress import Bars
+from tests.waiting import until
 
 
 class Terminal(io.StringIO):
@@ -101,7 +102,4 @@ def test_no_line_comes_before_its_time() -> None:
 
 
 def _wait_for(text: str, lines: io.StringIO) -> None:
-    deadline = time.monotonic() + 60
-    while text not in lines.getvalue():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    until(lambda: text in lines.getvalue(), every=0.001)

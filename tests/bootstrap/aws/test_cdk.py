@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
@@ -11,6 +10,7 @@ import pytest
 
 from bootstrap.aws import cdk
 from tests.processes import MARK, left_behind, marked
+from tests.waiting import PATIENCE, until
 
 
 def test_an_interrupt_ends_the_app_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,19 +30,16 @@ def test_an_interrupt_ends_the_app_with_the_command(tmp_path: Path, monkeypatch:
     assert not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE
 
 
-@pytest.mark.parametrize("begun", ["aws-cdk", "jsii-runtime.js"])
+@pytest.mark.parametrize("begun", [pytest.param("aws-cdk", marks=pytest.mark.soak), "jsii-runtime.js"])
 def test_ctrl_c_ends_cdk_without_a_traceback(begun: str, tmp_path: Path) -> None:
     mark = os.fspath(tmp_path)
     command = ["cdk", "synth", "-c", "topology=demo", "--quiet", "--output", os.fspath(tmp_path / "assembly")]
     running = subprocess.Popen(
         command, cwd=cdk.ROOT, env={**os.environ, MARK: mark}, stderr=subprocess.PIPE, text=True, process_group=0
     )
-    deadline = time.monotonic() + 60
-    while not any(begun in line for line in marked(mark)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: any(begun in line for line in marked(mark)))
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode != 0
     assert "Traceback" not in said
     assert left_behind(mark) == []

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.bootstrap.cli.answered_files import (
     as_parquet,
     json_lines,
 )
+from tests.waiting import PATIENCE, until
 
 AS_KEPT = {
     as_json: ["overall"],
@@ -100,9 +100,8 @@ def test_ctrl_c_leaves_no_part_of_the_answers(model: Path, tmp_path: Path) -> No
         assert running.stdin is not None
         running.stdin.write("good lamp\n")
         running.stdin.flush()
-        while not list(tmp_path.iterdir()):
-            time.sleep(0.05)
+        until(lambda: list(tmp_path.iterdir()))
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=60)
+        running.communicate(timeout=PATIENCE)
         assert running.returncode == 130
     assert list(tmp_path.iterdir()) == []

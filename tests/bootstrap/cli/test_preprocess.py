@@ -14,6 +14,7 @@ import pytest
 
 from bootstrap.cli.main import main
 from embedded.aws import EmbeddedAws
+from tests.waiting import PATIENCE
 
 REVIEWS = b"".join(
     json.dumps({"reviewText": f"a fine lamp number word{chr(97 + n)}", "overall": 1 + n % 5}).encode() + b"\n"
@@ -242,7 +243,7 @@ def test_the_command_itself_previews(folder: Path) -> None:
         "--dry-run",
         "--json",
     ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert json.loads(done.stdout)["rows"] == 20
 
 

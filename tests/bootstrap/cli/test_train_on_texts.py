@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from bootstrap.cli.main import main
 from tests.bootstrap.cli.command import shoal
+from tests.waiting import PATIENCE, until
 
 Said = Callable[..., tuple[int, str, str]]
 
@@ -120,15 +120,12 @@ class Run:
         )
 
     def until(self, what: Callable[[], object]) -> None:
-        end = time.monotonic() + 120
-        while not what():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: what() or self.process.poll() is not None, every=0.01)
+        assert self.process.poll() is None, self.process.communicate()
 
     def stopped_by(self, number: int) -> tuple[int, str]:
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, said
 
 
@@ -194,34 +191,3 @@ def test_a_training_that_is_stopped_in_an_epoch_goes_on_with_the_same_rows(
     assert done.returncode == 0, done.stderr
     weights = [Path(folder, "model/model.safetensors").read_bytes() for folder in ("whole", "in/model")]
     assert weights[0] == weights[1]
-
-
-HEADERS = {
-    "clothes": (",Clothing ID,Age,Title,Review Text,Rating,Recommended IND", '{n},7,33,,"{text}",{stars},1'),
-    "products": (
-        "id,name,reviews.doRecommend,reviews.rating,reviews.text,reviews.title",
-        'A{n},Lamp,TRUE,{stars},"{text}",Lamp',
-    ),
-    "labels of fastText": (None, "__label__{label} {text}"),
-}
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", HEADERS)
-def test_popular_files_go_all_the_way_without_a_name_of_a_field(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    header, row = HEADERS[name]
-    newline = "\n" if header else " "
-    texts = [f"a {('awful', 'fine')[n % 2]} thing,{newline}said number {n}" for n in range(600)]
-    rows = [row.format(n=n, text=text, stars=1 + n % 2 * 4, label=n % 2) for n, text in enumerate(texts)]
-    Path("in.csv").write_text("\n".join([*([header] if header else []), *rows]) + "\n")
-    made = shoal("preprocess", "--local", "--input", "in.csv", "--output", "data")
-    assert made.returncode == 0, made.stderr
-    command = ("--local", "--model", "fasttext", "--buckets", "1000", "--epochs", "20", "--cache", "cache")
-    trained = shoal("train", *command, "--input", "in.csv", "--output", "model")
-    assert trained.returncode == 0, trained.stderr
-    answered = shoal("predict", "--model", "model", "in.csv", "--json")
-    assert answered.returncode == 0, answered.stderr
-    assert json.loads(answered.stderr.splitlines()[-1])["scores"]["accuracy"] > 0.99

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from tests.bootstrap.training.on_nodes import rows
 from tests.ssh_hosts import SshHosts
+from tests.waiting import PATIENCE, until
 
 LONG = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8", "--checkpoint-minutes", "0.01")
 
@@ -46,16 +46,15 @@ class Training:
 
     def until(self, name: str) -> Path:
         """Until the new run has left files of this pattern in the shared folder; returns the run's folder."""
-        for _ in range(1200):
-            for run in self._runs() - self._known:
-                if list(run.glob(name)):
-                    return run
-            if self.process.poll() is not None:
-                raise AssertionError(self.process.communicate())
-            time.sleep(0.1)
-        raise AssertionError(f"no {name}")
+
+        def found() -> list[Path]:
+            assert self.process.poll() is None, self.process.communicate()
+            return [run for run in self._runs() - self._known if list(run.glob(name))]
+
+        run: Path = until(found)[0]
+        return run
 
     def ended(self, status: int = 0) -> dict[str, Any]:
-        printed, said = self.process.communicate(timeout=240)
+        printed, said = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == status, said
         return {**json.loads(printed), "said": " ".join(said.split())}

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
@@ -20,6 +19,7 @@ from embedded.permissions.credentials import USER
 from tests.bootstrap.hosts.on_hosts import LONG, Training, made_dataset
 from tests.secrets import places_of
 from tests.ssh_hosts import SshHosts, ssh_hosts
+from tests.waiting import until
 
 _BUCKET = "of-hosts"
 _OF_HOSTS = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLED", "NO_PROXY", "no_proxy")
@@ -52,14 +52,14 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("data") / "dataset.h5")
 
 
-def until(pattern: str, training: Training) -> None:
+def until_there_is(pattern: str, training: Training) -> None:
     """Until the bucket has an object of this pattern in the folder of a run."""
-    for _ in range(1200):
-        if any(fnmatch(key, f"{RUNS}*/{pattern}") for key in BucketOfHosts(f"s3://{_BUCKET}").list(RUNS)):
-            return
+
+    def found() -> bool:
         assert training.process.poll() is None, training.process.communicate()
-        time.sleep(0.1)
-    raise AssertionError(f"no {pattern}")
+        return any(fnmatch(key, f"{RUNS}*/{pattern}") for key in BucketOfHosts(f"s3://{_BUCKET}").list(RUNS))
+
+    until(found)
 
 
 @pytest.mark.soak
@@ -70,7 +70,7 @@ def test_hosts_train_with_a_bucket_and_no_folder(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", of_command["AccessKeyId"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", of_command["SecretAccessKey"])
     training = Training(hosts, dataset, tmp_path / "out", *LONG)
-    until("checkpoints/step-*", training)
+    until_there_is("checkpoints/step-*", training)
     secrets = (of_command["SecretAccessKey"], (hosts.home / ".ssh" / "id_ed25519").read_text().splitlines()[1])
     places = (aws.folder, tmp_path, *hosts.homes)
     assert [places_of(each, *places) for each in secrets] == [[], []]

@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import time
 import zipfile
 from collections.abc import Iterator
 from itertools import product
@@ -16,6 +15,7 @@ from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS
 from tests.aws import asked_aws
 from tests.fleet import pack_code
+from tests.waiting import until
 
 pytestmark = pytest.mark.soak
 
@@ -56,13 +56,10 @@ class Node:
             "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["bash", "-c", f"exec 2>&1; {script}"]},
         }
         (identifier,) = self._emr.add_job_flow_steps(JobFlowId=self._cluster, Steps=[step])["StepIds"]
-        deadline = time.monotonic() + 120
-        while (state := self._state(identifier)) in ("PENDING", "RUNNING"):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: self._state(identifier) not in ("PENDING", "RUNNING"))
         key = f"logs/{self._cluster}/steps/{identifier}/stdout.gz"
         said = gzip.decompress(self._s3.get_object(Bucket="boot", Key=key)["Body"].read()).decode()
-        assert state == "COMPLETED", said
+        assert self._state(identifier) == "COMPLETED", said
         return said
 
     def _state(self, step: str) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 SCRIPT = Path(__file__).parents[3] / "bootstrap" / "preprocessing" / "emr" / "install.sh"
 # Makes a virtual environment, whose `python` shows what it is told, and works until the file $AWAITED is there.
 PYTHON = r"""
@@ -45,7 +47,7 @@ class Node:
         process = subprocess.Popen(
             command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
-        said, _ = process.communicate(timeout=120)  # whoever keeps it beyond its end holds no file of it
+        said, _ = process.communicate(timeout=PATIENCE)  # whoever keeps it beyond its end holds no file of it
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         assert process.returncode == 0

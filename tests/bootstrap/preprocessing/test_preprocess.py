@@ -5,10 +5,9 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
-from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from embedded.hadoop import yarn
@@ -34,6 +32,7 @@ from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
 from tests.aws import asked_aws
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.soak
 
@@ -61,6 +60,7 @@ from corpus.dataset_settings import DEFAULT
 from corpus.reading.sources import Inputs
 from bootstrap.aws.deployment import Deployment
 import boto3, json
+from tests.waiting import PATIENCE, until
 there = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=json.loads(sys.argv[1]))
 with Bars() as bars:
     inputs = Inputs(files=(sys.argv[2],))
@@ -124,11 +124,8 @@ class There:
         """The same in a process of its own, which is killed once it has submitted its steps."""
         before = len(self.steps())
         running = self.begin(path)
-        deadline = time.monotonic() + 60
-        while len(self.steps()) == before:
-            assert running.poll() is None, running.communicate()[1]
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: len(self.steps()) > before or running.poll() is not None)
+        assert running.poll() is None, running.communicate()[1]
         running.kill()
         running.communicate()
 
@@ -197,14 +194,6 @@ def test_a_cluster_reads_another_bucket_where_the_topology_names_it(there, revie
     assert there.preprocess("s3://theirs/2024/").counts["lines"] == len(reviews.read_bytes().splitlines())
 
 
-def test_credentials_that_end_before_the_steps_do_are_told(there, reviews, monkeypatch) -> None:
-    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", (datetime.now(UTC) + timedelta(seconds=30)).isoformat())
-    there.preprocess(reviews)
-    (sentence,) = there.said
-    assert sentence.startswith("warning: your AWS credentials end at ")
-    assert sentence.endswith("renew them, and type the same command again, which follows the steps")
-
-
 def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:
     there.begun_and_killed(reviews)
     submitted = list(there.steps())
@@ -218,7 +207,7 @@ def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:
 def test_of_two_commands_that_start_at_once_one_submits_and_both_return_the_result(there, reviews) -> None:
     before = len(there.steps())
     both = [there.begin(reviews) for _ in range(2)]
-    said = [running.communicate(timeout=300) for running in both]
+    said = [running.communicate(timeout=PATIENCE) for running in both]
     assert [running.returncode for running in both] == [0, 0], said
     assert there.names()[before:] == STEPS
     assert sum("following run " in out for out, _ in said) == 1
@@ -291,14 +280,6 @@ def test_other_settings_are_other_work(there, reviews) -> None:
     before = len(there.steps())
     there.preprocess(reviews, vocabulary_size=50, max_malformed=0.5)
     assert there.names()[before:] == STEPS
-
-
-def test_a_file_of_stopwords_reaches_the_tasks(there, reviews, tmp_path) -> None:
-    (tmp_path / "words.txt").write_text("\n".join(sorted(load_stopwords())))
-    made = there.preprocess(reviews, words="letters", stopwords=str(tmp_path / "words.txt"))
-    listed = replace(DEFAULT, words="letters", stopwords="nltk")
-    here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), settings=listed, max_malformed=0.2)
-    assert made.digest == here.digest
 
 
 def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
