@@ -56,25 +56,22 @@ def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
 
     texts, labels = words()
     torch.manual_seed(0)
+    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    bert = BertConfig(vocab_size=WORDS, **size, **still)
     if asked["of"] == "classes":
-        still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-        model = BertForSequenceClassification(BertConfig(vocab_size=WORDS, **size, **still))
+        model = BertForSequenceClassification(bert)
         rows = [{"input_ids": text, "labels": label} for text, label in zip(texts, labels, strict=True)]
     elif asked["of"] == "hidden words":
-        still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-        model = BertForMaskedLM(BertConfig(vocab_size=WORDS, **size, **still))
+        model = BertForMaskedLM(bert)
         shown = torch.arange(LENGTH) >= 1 + torch.arange(ROWS)[:, None] % 4
         rows = [
             {"input_ids": text.masked_fill(~yes, 0), "labels": text.masked_fill(yes, -100)}
             for text, yes in zip(texts, shown, strict=True)
         ]
     else:
-        still = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        model = GPT2LMHeadModel(
-            GPT2Config(vocab_size=WORDS, n_positions=LENGTH, n_embd=16, n_layer=1, n_head=2, **still)
-        )
+        size = {"n_positions": LENGTH, "n_embd": 16, "n_layer": 1, "n_head": 2}
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **size))
         padded = torch.arange(LENGTH) >= 2 + torch.arange(ROWS)[:, None] % 5  # rows have unequal numbers of tokens
         rows = [
             {"input_ids": text, "labels": text.masked_fill(no, -100)} for text, no in zip(texts, padded, strict=True)

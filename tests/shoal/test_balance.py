@@ -1,10 +1,7 @@
 """Somebody else's training, balanced over ranks of unequal speed: it learns what one rank learns, and no rank waits."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +17,7 @@ from shoal.balance import BalancedBatches
 from shoal.balance.batches import bounded
 from tests.shoal import balanced_program
 from tests.shoal.balanced_program import ROWS
-
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "balance_unequal_gpus.py"
-
-
-def without_gpus() -> dict[str, str]:
-    """The environment of a program that finds this project from anywhere."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+from tests.shoal.outside import EXAMPLES, ON_TWO_RANKS, run_python
 
 
 def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
@@ -38,10 +28,8 @@ def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
             patch.setattr(balanced_program.batches, "time", balanced_program.CLOCK)
             balanced_program.main(asked)
     else:
-        together = [sys.executable, "-m", "tests.trainer.forked", str(ranks), str(output.parent)]
-        command = [*together, "-m", balanced_program.__name__, json.dumps(asked)]
-        done = subprocess.run(command, env=without_gpus(), stderr=subprocess.PIPE, text=True)
-        assert done.returncode == 0, done.stderr
+        program = ("-m", balanced_program.__name__, json.dumps(asked))
+        run_python(output.parent, "-m", "tests.trainer.forked", ranks, output.parent, *program)
     found: dict[str, Any] = json.loads(output.read_text())
     return found
 
@@ -182,18 +170,12 @@ def test_batch_normalisation_is_warned_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_the_example_learns_and_its_slow_rank_gets_fewer_rows() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", EXAMPLE],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "SLOW_RANK": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    last = done.stdout.splitlines()[-1]
-    found = re.fullmatch(r"epoch 4: loss [\d.]+, accuracy ([\d.]+)%, rows of each rank \[(\d+), (\d+)\]", last)
-    assert found, done.stdout
-    accuracy, fast, slow = map(float, found.groups())
-    assert accuracy > 90
-    assert fast > slow
+@pytest.mark.parametrize(
+    ("example", "last"),
+    [("balance_unequal_gpus.py", r"epoch 4: loss [\d.]+, "), ("balance_transformers.py", "")],
+)
+def test_the_example_learns_and_has_the_rows_of_each_rank(example: str, last: str, tmp_path: Path) -> None:
+    printed = run_python(tmp_path, *ON_TWO_RANKS, EXAMPLES / example, "results", SLOW_RANK="1")
+    found = re.fullmatch(last + r"accuracy ([\d.]+)%, rows of each rank \[\d+, \d+\]", printed.splitlines()[-1])
+    assert found, printed
+    assert float(found[1]) > 90

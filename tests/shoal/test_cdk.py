@@ -1,8 +1,7 @@
 """`shoal.cdk.Guard` in somebody else's stack: what it adds, what it refuses, and how the stack ends itself."""
 
+import functools
 import json
-import os
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,8 +18,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 import shoal
 from infra.handlers.guard.rules import GuardSettings, GuardState, Observation, ObservedNode, decide
 from shoal.cdk import Guard
-
-ROOT = Path(__file__).parents[2]
+from tests.shoal.outside import EXAMPLES, run
 
 
 def guarded(**options: Any) -> Stack:
@@ -155,14 +153,9 @@ def test_the_age_of_a_stack_that_is_no_deployment_counts_from_the_guards_first_r
 
 @pytest.mark.soak
 def test_the_examples_stack_ends_itself_and_what_it_keeps_is_found(tmp_path: Path, shoal_aws: boto3.Session) -> None:
-    def cdk(*words: str) -> None:
-        done = subprocess.run(
-            ["cdk", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-
+    cdk = functools.partial(run, tmp_path, "cdk")
     cdk("bootstrap", "aws://000000000000/us-east-1")
-    cdk("deploy", "--app", f"{sys.executable} {ROOT / 'examples' / 'guarded_stack.py'}", "--require-approval", "never")
+    cdk("deploy", "--app", f"{sys.executable} {EXAMPLES / 'guarded_stack.py'}", "--require-approval", "never")
     cloudformation, lambdas = shoal_aws.client("cloudformation"), shoal_aws.client("lambda")
     (stack,) = cloudformation.describe_stacks(StackName="WebShop")["Stacks"]
     resources = cloudformation.describe_stack_resources(StackName="WebShop")["StackResources"]

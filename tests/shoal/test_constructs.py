@@ -1,7 +1,6 @@
 """The constructs of `shoal.cdk` in somebody else's stack: what they refuse, and that nothing of them stays."""
 
-import os
-import subprocess
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +19,7 @@ from embedded.aws import EmbeddedAws
 from infra.handlers import cleanup
 from shoal.cdk import CleanBucket, EmrCluster, EmrNodes, GpuNodes
 from tests.infra.invariants import needs
-
-ROOT = Path(__file__).parents[2]
+from tests.shoal.outside import EXAMPLES, run
 
 
 def network(stack: Stack, kind: ec2.SubnetType = ec2.SubnetType.PRIVATE_ISOLATED) -> ec2.Vpc:
@@ -128,14 +126,9 @@ def test_a_bucket_that_the_stack_keeps_as_another_construct_keeps_its_objects(aw
 
 @pytest.mark.soak
 def test_the_examples_stack_leaves_nothing(tmp_path: Path, shoal_aws: boto3.Session) -> None:
-    app = f"{sys.executable} {ROOT / 'examples' / 'clusters_of_ones_own.py'}"
+    app = f"{sys.executable} {EXAMPLES / 'clusters_of_ones_own.py'}"
 
-    def cdk(*words: str) -> None:
-        done = subprocess.run(
-            ["cdk", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-
+    cdk = functools.partial(run, tmp_path, "cdk")
     cdk("bootstrap", "aws://000000000000/us-east-1")
     cdk("deploy", "--app", app, "--require-approval", "never")
     cloudformation, s3, emr = (shoal_aws.client(each) for each in ("cloudformation", "s3", "emr"))

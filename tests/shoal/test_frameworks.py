@@ -3,16 +3,13 @@ learns."""
 
 import functools
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.shoal.test_balance import ROOT, without_gpus
+from tests.shoal.outside import ON_TWO_RANKS, run_python
 
 pytestmark = pytest.mark.soak  # each rank imports a library for seconds
 
@@ -27,10 +24,8 @@ KINDS = {
 
 def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
     """What the program has done on so many ranks."""
-    start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
-    command = (*start, "-m", "tests.shoal.framework_program", json.dumps({"output": str(output), **what}))
-    done = subprocess.run(command, env=without_gpus(), cwd=output.parent, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    program = ("-m", "tests.shoal.framework_program", json.dumps({"output": str(output), **what}))
+    run_python(output.parent, *ON_TWO_RANKS[:-1], ranks, *program)
     found: dict[str, Any] = json.loads((output / "found.json").read_text())
     return found
 
@@ -80,21 +75,3 @@ def test_a_training_goes_on_within_an_epoch(
 def test_a_last_batch_with_fewer_rows_than_ranks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"the last of the batches of 20 has 1 of 121 rows, and 2 ranks need one"):
         run(2, tmp_path / "two", batch=20, **KINDS["classes"])
-
-
-def test_the_example_learns_and_its_slow_rank_gets_fewer_rows(tmp_path: Path) -> None:
-    start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    done = subprocess.run(
-        [*start, ROOT / "examples" / "balance_transformers.py", "results"],
-        env={**without_gpus(), "SLOW_RANK": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = re.fullmatch(r"accuracy ([\d.]+)%, rows of each rank \[(\d+), (\d+)\]", done.stdout.splitlines()[-1])
-    assert found, done.stdout
-    accuracy, fast, slow = map(float, found.groups())
-    assert accuracy > 90
-    assert fast > slow

@@ -1,8 +1,5 @@
 """The interface for programs: reviews to predictions, by the example that the documents show, and its errors."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,23 +8,8 @@ import shoal
 from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from shoal import training
+from tests.shoal.outside import EXAMPLES, ROOT, run_python
 from tests.trainer.embeddings.made_text import lines
-
-ROOT = Path(__file__).parents[2]
-
-
-def run_example(name: str, *arguments: str, folder: Path) -> str:
-    """What an example prints that is run in another folder."""
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / name, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +17,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder of the example's results, and what it printed."""
     folder = tmp_path_factory.mktemp("example")
     write_reviews(folder / "reviews.json", texts=1_500)
-    printed = run_example("reviews_to_predictions.py", "reviews.json", "results", folder=folder)
+    printed = run_python(folder, EXAMPLES / "reviews_to_predictions.py", "reviews.json", "results")
     return folder / "results", printed
 
 
@@ -92,7 +74,7 @@ def test_files_are_read_as_the_caller_says(tmp_path: Path) -> None:
 
 def test_the_package_is_light_until_a_name_is_asked_for() -> None:
     program = "import sys, shoal; assert not {'torch', 'mrjob', 'numpy', 'h5py'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+    run_python(ROOT, "-c", program)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = shoal.nonsense
     assert {name for names in shoal._OF.values() for name in names} == set(shoal.__all__)
@@ -101,7 +83,7 @@ def test_the_package_is_light_until_a_name_is_asked_for() -> None:
 @pytest.mark.soak
 def test_the_example_of_word_embeddings_finds_words_that_stand_together(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(lines(3000)))
-    printed = run_example("word_embeddings.py", "text.txt", "results", "seaa", folder=tmp_path)
+    printed = run_python(tmp_path, EXAMPLES / "word_embeddings.py", "text.txt", "results", "seaa")
     assert [word[:3] for word in printed.split()[-5:]] == 5 * ["sea"]
 
 

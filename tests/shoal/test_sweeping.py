@@ -2,15 +2,13 @@
 
 import json
 import runpy
-from pathlib import Path
 
 import boto3
 import pytest
 
 import shoal
 from embedded.aws import EmbeddedAws
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "what_is_left.py"
+from tests.shoal.outside import EXAMPLES
 
 TEMPLATE = {
     "Resources": {
@@ -43,7 +41,7 @@ def test_what_a_stack_left_is_listed_and_deleted_only_when_the_stack_is_gone(
     assert {each.kind: each.dollars_a_month for each in found} == {"secret": 0.40, "log group": 0.0}
     assert all(each.costs and each.is_certain for each in found)
     monkeypatch.setattr("sys.argv", ["what_is_left.py", "Leav", "None"])
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    runpy.run_path(str(EXAMPLES / "what_is_left.py"), run_name="__main__")
     *lines, last = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert last == "0.40 dollars a month"

@@ -11,13 +11,12 @@ import boto3
 import pytest
 
 from shoal.testing import local_aws
-
-ROOT = Path(__file__).parents[2]
+from tests.shoal.outside import EXAMPLES, run
 
 
 @pytest.mark.soak
 def test_the_example_s_tests_pass_in_another_folder(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "examples" / "test_emr_steps.py", tmp_path)
+    shutil.copy(EXAMPLES / "test_emr_steps.py", tmp_path)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_emr_steps.py"]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, check=False)
@@ -39,18 +38,14 @@ app.synth()
 def test_somebody_else_s_cdk_app_is_deployed_and_destroyed(tmp_path: Path, shoal_aws: boto3.Session) -> None:
     (tmp_path / "app.py").write_text(APP)
 
-    def cdk(*arguments: str) -> None:
-        command = ["cdk", *arguments, "--app", f"{sys.executable} app.py"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
     def buckets() -> set[str]:
         return {each["Name"] for each in shoal_aws.client("s3").list_buckets()["Buckets"]}
 
-    cdk("bootstrap")
-    cdk("deploy", "--require-approval", "never")
+    app = ("--app", f"{sys.executable} app.py")
+    run(tmp_path, "cdk", "bootstrap", *app)
+    run(tmp_path, "cdk", "deploy", "--require-approval", "never", *app)
     assert "foreign-bucket" in buckets()
-    cdk("destroy", "--force")
+    run(tmp_path, "cdk", "destroy", "--force", *app)
     assert "foreign-bucket" not in buckets()
 
 

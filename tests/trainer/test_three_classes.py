@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from common.errors import TrainingError
 from tests.trainer.runs import lines, run_here, train_here
 from tests.trainer.three_classes import CLASSES, load, some_rows
+from trainer.classification import task
 from trainer.classification.loading import load_model
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.task import Classification
+from trainer.config import configured
 
 LEARNING = ("--data", "three.h5", "--epochs", "3", "--global-batch", "100")
 
@@ -63,15 +66,14 @@ def test_a_preset_of_two_classes_is_taken_without_its_loss_and_its_weight(tmp_pa
     assert load_model(tmp_path).loss.kind == "softmax"
 
 
-def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused_in_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = tuple(f"class {number}" for number in range(1_001))
-    monkeypatch.setattr(
-        Classification, "load", staticmethod(lambda *given, **how: replace(load(*given, **how), classes=names))
+def test_so_many_classes_that_their_confusion_would_fill_the_disk_are_refused(tmp_path: Path) -> None:
+    config = configured({"data": Path("three.h5"), "output": tmp_path, "loss": "softmax"})
+    many, more = (
+        replace(load(config), classes=tuple(f"class {number}" for number in range(count))) for count in (1_000, 1_001)
     )
-    status, errors = run_here(*LEARNING, "--output", tmp_path)
-    assert (status, "three.h5 has 1,001 classes" in errors) == (1, True)
+    assert task._loss(config, many).classes == 1_000
+    with pytest.raises(TrainingError, match=r"three\.h5 has 1,001 classes"):
+        task._loss(config, more)
 
 
 @pytest.mark.parametrize(("option", "value"), [("--loss", "bce"), ("--loss", "mse"), ("--positive-weight", "0.5")])

@@ -85,7 +85,7 @@ def test_whole_texts_are_read_to_a_length_and_rows_that_were_cut_to_their_end(da
     settings = Settings(ragged=True, labelled=True, vocabulary_size=5)
     write_dataset(path, train=rows, test=rows, vocabulary=["word"], settings=settings)
     data = load_data(path).read_to(4)
-    assert data.row_length == 4
+    assert (data.row_length, data.scale) == (4, Scale(0, 1, 1))
     for part in (data.training, data.validation, data.test):
         assert part.batch(np.array([0]), torch.device("cpu")).lengths.tolist() == [4]
 
