@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from common.errors import TrainingError
 from tests.trainer.classification.made_models import random_fasttext, random_model
+from trainer.classification import model_folder
 from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.classification.model_folder import write_model
@@ -250,6 +251,15 @@ def test_what_a_configuration_cannot_be_is_one_sentence(folder: Path, kind: str)
     assert sentence in str(caught.value)
     assert str(caught.value).startswith(str(folder))
     assert "\n" not in str(caught.value)
+
+
+def test_a_configuration_that_would_fill_the_memory_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = (folder / "config.json").stat().st_size
+    monkeypatch.setattr(model_folder, "_MOST_CONFIG_BYTES", size)
+    load_model(folder)
+    monkeypatch.setattr(model_folder, "_MOST_CONFIG_BYTES", size - 1)
+    with pytest.raises(TrainingError, match="it has more than 0 MiB"):
+        load_model(folder)
 
 
 @pytest.mark.parametrize("words", ["good\nbad\n", "good\nbad\nsong\nmore\n", "good\nbad\nbad\n", "good\n\nsong\n", ""])

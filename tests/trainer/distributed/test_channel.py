@@ -69,6 +69,7 @@ def test_ranks_that_know_the_secret_are_all_connected(size: int) -> None:
     for rank, own in enumerate(found):
         assert set(own.asked) == set(own.asking) == set(range(size)) - {rank}
         for other, connection in own.asked.items():
+            assert connection._socket.gettimeout() is None  # a step may take longer than a greeting
             connection.send(struct.pack("<q", 10 * rank + other))
     for rank, own in enumerate(found):
         for other, connection in own.asking.items():
