@@ -5,8 +5,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import boto3
@@ -14,7 +12,6 @@ import pytest
 
 from bootstrap.cli.main import main
 from embedded.aws import EmbeddedAws
-from tests.waiting import PATIENCE
 
 REVIEWS = b"".join(
     json.dumps({"reviewText": f"a fine lamp number word{chr(97 + n)}", "overall": 1 + n % 5}).encode() + b"\n"
@@ -229,22 +226,6 @@ def test_fields_of_two_kinds_of_value_exclude_each_other(capsys: pytest.CaptureF
     given = ["preprocess", "--local", "--input", "a", "--output", "d", "--rating-field", "b", "--label-field", "c"]
     assert main(given) == 2
     assert "--rating-field and --label-field contradict each other" in capsys.readouterr().err
-
-
-def test_the_command_itself_previews(folder: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "bootstrap.cli.main",
-        "preprocess",
-        "--local",
-        "--input",
-        "*.csv",
-        "--dry-run",
-        "--json",
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=True)
-    assert json.loads(done.stdout)["rows"] == 20
 
 
 @pytest.fixture(scope="module")

@@ -67,23 +67,6 @@ def test_figures_stand_below_their_heads() -> None:
     ]
 
 
-def test_both_figures_of_speed_are_shown_with_their_reference_and_the_losses() -> None:
-    found = dict(told(summary([QUICK, SLOW])))
-    assert found["balanced"] == (
-        "80.0% of the sum of the ranks' speeds in the run; lost: 10.0% imbalance, 4.0% communication, 2.0% data, "
-        "1.0% checkpoints, 3.0% rest"
-    )
-    assert found["share of ideal"] == "70.0% of the sum of their speeds in bursts before and after"
-
-
-def test_the_rows_of_each_rank_are_shown() -> None:
-    assert dict(told(summary([QUICK, SLOW])))["rows of each rank"] == "100 + 100"
-
-
-def test_the_times_of_the_run_are_shown() -> None:
-    assert dict(told(summary([QUICK])))["time"] == "102.0 s: 2.0 loading, 98.0 training, 2.0 checkpoints"
-
-
 def test_a_stopped_run_is_shown_with_its_time_and_how_to_continue() -> None:
     found = dict(told(summary([QUICK, SLOW], stopped=True)))
     assert {"balanced", "share of ideal", "time of the steps", "  rank 1"} < found.keys()
@@ -110,15 +93,6 @@ def test_many_ranks_on_one_machine_have_one_line() -> None:
     assert [name for name, _ in told(summary([QUICK] * 9)) if name.startswith("  ")] == [*CLASSES, "  9 ranks"]
 
 
-def test_test_rows_are_shown_by_their_class_and_the_predicted_one() -> None:
-    found = dict(told(summary([QUICK])))
-    assert found["predicted as"] == "negative  positive"
-    assert found["log loss"] == "0.250, uncalibrated 0.300 (temperature 1.50)"
-    assert found["positive above"] == "0.625"
-    assert found["  negative"] == "       5     1,234"
-    assert found["  positive"] == "      20       300"
-
-
 def of_classes(*names: str) -> dict[str, Any]:
     """The summary of a run on so many classes."""
     result = summary([QUICK], confusion={"classes": list(names), "counts": [[7] * len(names)] * len(names)})
@@ -126,38 +100,55 @@ def of_classes(*names: str) -> dict[str, Any]:
     return result
 
 
-def test_more_than_two_classes_have_a_macro_f1_and_no_f1_of_their_own() -> None:
-    found = dict(told(of_classes("bad", "fair", "good")))
-    assert found["macro-F1"] == "0.500"
-    assert not {"F1 positive, negative", "positive above"} & found.keys()
-    assert (found["predicted as"], found["  fair"]) == ("bad  fair  good", "  7     7     7")
+SPEED = {
+    "balanced": "80.0% of the sum of the ranks' speeds in the run; lost: 10.0% imbalance, 4.0% communication, "
+    "2.0% data, 1.0% checkpoints, 3.0% rest",
+    "share of ideal": "70.0% of the sum of their speeds in bursts before and after",
+}
+TWO_CLASSES = {
+    "predicted as": "negative  positive",
+    "log loss": "0.250, uncalibrated 0.300 (temperature 1.50)",
+    "positive above": "0.625",
+    "  negative": "       5     1,234",
+    "  positive": "      20       300",
+}
+THREE_CLASSES = {
+    "macro-F1": "0.500",
+    "F1 positive, negative": None,
+    "positive above": None,
+    "predicted as": "bad  fair  good",
+    "  fair": "  7     7     7",
+}
+COST = "cost of the nodes"
+SPOT = "$0.42, at most: spot nodes at their price on demand"
 
 
-def test_names_of_classes_are_cut_and_send_no_commands_to_the_terminal() -> None:
-    found = dict(told(of_classes("very positive", "a\x1b[2J", "b")))
-    assert found["predicted as"] == "very pos..  a?[2J  b"
-
-
-def test_a_matrix_of_many_classes_is_not_shown() -> None:
-    assert "predicted as" in dict(told(of_classes(*"abcde")))
-    assert "predicted as" not in dict(told(of_classes(*"abcdef")))
-
-
-def test_a_finished_run_that_is_resumed_has_no_speed() -> None:
-    found = dict(told(summary([{}, {}], lost=None, share_of_ideal=None, balanced=None)))
-    assert not {"time of the steps", "share of ideal", "balanced"} & set(found)
-
-
-def test_the_cost_of_spot_nodes_is_shown_as_an_upper_bound() -> None:
-    found = dict(told(summary([QUICK], nodes=[node("a", 1)], cost=0.416)))
-    assert found["cost of the nodes"] == "$0.42, on demand"
-    found = dict(told(summary([QUICK], nodes=[node("a", 1, "spot")], cost=0.416, stopped=True)))
-    assert found["cost of the nodes"] == "$0.42, at most: spot nodes at their price on demand"
-
-
-def test_a_local_run_has_no_cost_and_that_of_a_deployment_may_be_unknown() -> None:
-    assert "cost of the nodes" not in dict(told(summary([QUICK])))
-    assert "cost of the nodes" not in dict(told(summary([QUICK], nodes=[node("a", 1)], cost=None)))
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        (summary([QUICK, SLOW]), {"rows of each rank": "100 + 100", **SPEED}),
+        (summary([QUICK]), {"time": "102.0 s: 2.0 loading, 98.0 training, 2.0 checkpoints", COST: None}),
+        (
+            summary([QUICK], model="both", search={"verdict": "--model both is taken"}),
+            {"search": "--model both is taken"},
+        ),
+        (summary([QUICK]), TWO_CLASSES),
+        (of_classes("bad", "fair", "good"), THREE_CLASSES),
+        (of_classes("very positive", "a\x1b[2J", "b"), {"predicted as": "very pos..  a?[2J  b"}),
+        (of_classes(*"abcde"), {"predicted as": "a  b  c  d  e"}),
+        (of_classes(*"abcdef"), {"predicted as": None}),
+        (
+            summary([{}, {}], lost=None, share_of_ideal=None, balanced=None),
+            dict.fromkeys(("time of the steps", "share of ideal", "balanced")),
+        ),
+        (summary([QUICK], nodes=[node("a", 1)], cost=0.416), {COST: "$0.42, on demand"}),
+        (summary([QUICK], nodes=[node("a", 1, "spot")], cost=0.416, stopped=True), {COST: SPOT}),
+        (summary([QUICK], nodes=[node("a", 1)], cost=None), {COST: None}),
+    ],
+)
+def test_what_is_shown_of_a_result_and_what_is_not(result: dict[str, Any], shown: dict[str, str | None]) -> None:
+    found = dict(told(result))
+    assert {name: found.get(name) for name in shown} == shown
 
 
 @pytest.fixture
@@ -268,11 +259,6 @@ def test_a_model_is_searched_for_unless_it_or_a_preset_is_named(
     )
     assert main(["train", "--local", "--data", "d.h5", "--output", "out", "--json", *options]) == 0
     assert [(each.model, each.fixed) for each in configs] == [(model, fixed)]
-
-
-def test_what_a_search_chose_is_told() -> None:
-    found = dict(told(summary([QUICK], model="both", search={"verdict": "--model both is taken"})))
-    assert found["search"] == "--model both is taken"
 
 
 @pytest.mark.usefixtures("signals")

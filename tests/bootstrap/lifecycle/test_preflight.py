@@ -16,6 +16,11 @@ from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
 
 
+def rules(found: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """The levels and rules of what was found."""
+    return [(level, rule) for level, rule, _ in found]
+
+
 def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:
     wanted = of(
         preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 2}},
@@ -32,20 +37,9 @@ def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: Embedde
     with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1a")):
         pinned = findings(asking, of(training=[GPU], zone="us-east-1a", share="efs"))
         free = findings(asking, of(training=[GPU], share="efs"))
-    assert pinned == [
-        (
-            "error",
-            "type_not_offered",
-            "zone: us-east-1a does not offer g5.xlarge; write `zone: us-east-1b`, which offers all.",
-        )
-    ]
-    assert free == [
-        (
-            "warning",
-            "first_zone_lacks_type",
-            "zone: us-east-1a, the first, does not offer g5.xlarge; write `zone: us-east-1b`, which does.",
-        )
-    ]
+    assert rules(pinned) == [("error", "type_not_offered")]
+    assert rules(free) == [("warning", "first_zone_lacks_type")]
+    assert all("`zone: us-east-1b`" in sentence for *_, sentence in (*pinned, *free))
 
 
 @pytest.mark.parametrize("part", ["primary", "core", "task"])
@@ -57,15 +51,7 @@ def test_a_first_zone_without_a_type_of_emr_is_refused_because_emr_does_not_move
     wanted = {"preprocessing": cluster, "training": [GPU], "share": "efs"}
     with aws.faults.during(NotOffered(instance_type="m7i.xlarge", zone="us-east-1a")):
         free, elsewhere = findings(asking, of(**wanted)), findings(asking, of(zone="us-east-1b", **wanted))
-    assert free == [
-        (
-            "error",
-            "type_not_offered",
-            "zone: us-east-1a, where EMR would run, does not offer m7i.xlarge; write `zone: us-east-1b`, which offers "
-            "all.",
-        )
-    ]
-    assert elsewhere == []
+    assert (rules(free), elsewhere) == ([("error", "type_not_offered")], [])
 
 
 def test_a_later_zone_without_a_type_of_emr_does_not_matter(aws: EmbeddedAws, asking: boto3.Session) -> None:
@@ -89,12 +75,10 @@ def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking:
 
     assert after_deleting() == []
     few = after_deleting("a")
-    assert [(level, rule) for level, rule, _ in few] == [("error", "too_few_zones"), ("error", "type_not_offered")]
-    assert "CloudFormation names only eu-west-1b and eu-west-1c" in few[0][2]
-    assert few[1][2].startswith("zone: eu-west-1b, where EMR would run, does not offer m5.xlarge")
-    assert (
-        after_deleting("b", "c") == []
-    )  # without any default subnet all zones are named, and EMR's is the first again
+    assert rules(few) == [("error", "too_few_zones"), ("error", "type_not_offered")]
+    assert "only eu-west-1b and eu-west-1c" in few[0][2]
+    assert few[1][2].startswith("zone: eu-west-1b,")
+    assert after_deleting("b", "c") == []  # without any default subnet all are named, and EMR's is the first again
 
 
 def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: boto3.Session) -> None:
@@ -102,31 +86,20 @@ def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: bo
     wanted = of(training=[GPU, {"instance_type": "g6.xlarge", "count": 1}], share="efs")
     with aws.faults.during(*faults, NotOffered(instance_type="g6.xlarge", zone="us-east-1c")):
         found = findings(asking, wanted)
-    assert [rule for _, rule, _ in found] == ["type_not_offered"]
-    assert "no zone of us-east-1 offers all of them; choose other types or another region." in found[0][2]
+    assert rules(found) == [("error", "type_not_offered")]
+    assert "no zone of us-east-1 offers all" in found[0][2]
 
 
 def test_a_missing_permission_to_start_instances_is_an_error(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="ec2", operation="RunInstances")):
         found = findings(asking, of(training=[GPU], share="efs"))
-    assert found == [
-        (
-            "error",
-            "may_not_start",
-            "g5.xlarge (fast): your credentials may not start it (ec2:RunInstances); ask your account's administrator "
-            "for that permission.",
-        )
-    ]
+    assert rules(found) == [("error", "may_not_start")]
 
 
 def test_a_refused_question_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="servicequotas")):
         found = findings(asking, of(training=[GPU], share="efs"))
-    assert [(level, rule) for level, rule, _ in found] == [
-        ("warning", "quota_too_low"),
-        ("warning", "network_quota_too_low"),
-    ]
-    assert found[0][2].startswith("Whether the vCPU quotas suffice could not be checked: ")
+    assert rules(found) == [("warning", "quota_too_low"), ("warning", "network_quota_too_low")]
 
 
 def test_the_newest_release_is_found_among_labels_of_other_forms() -> None:
@@ -139,8 +112,7 @@ def test_the_newest_release_is_found_among_labels_of_other_forms() -> None:
 
 def test_a_release_that_the_region_does_not_have_is_refused(asking: boto3.Session) -> None:
     found = findings(asking, of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY}))
-    assert [(level, rule) for level, rule, _ in found] == [("error", "no_such_release")]
-    assert found[0][2].startswith("preprocessing, release: us-east-1 has no emr-7.99.0; write emr-7.")
+    assert rules(found) == [("error", "no_such_release")]
 
 
 def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
@@ -148,19 +120,9 @@ def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Sessio
     s3.create_bucket(Bucket="here")
     s3.create_bucket(Bucket="elsewhere", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
 
-    def said(bucket: str) -> list[str]:
-        return [
-            sentence for _, _, sentence in findings(asking, of(training=[GPU], share="efs", data={"bucket": bucket}))
-        ]
-
-    assert said("here") == []
-    assert said("nowhere") == [
-        "data, bucket: there is no bucket 'nowhere'; create it: aws s3 mb s3://nowhere --region us-east-1"
-    ]
-    assert said("elsewhere") == [
-        "data, bucket: 'elsewhere' is in eu-west-1, and the deployment in us-east-1; AWS charges for traffic "
-        "between them, so write `region: eu-west-1`, or a bucket of us-east-1."
-    ]
+    for bucket, fault in (("here", None), ("nowhere", "there is no bucket"), ("elsewhere", "is in eu-west-1")):
+        found = findings(asking, of(training=[GPU], share="efs", data={"bucket": bucket}))
+        assert [fault in sentence for *_, sentence in found if fault] == [True] * len(found) == [True] * bool(fault)
 
 
 def test_buckets_of_inputs_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
@@ -168,11 +130,8 @@ def test_buckets_of_inputs_must_be_there_and_in_the_region(asking: boto3.Session
     s3.create_bucket(Bucket="near")
     s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     inputs = ["s3://near/2024/", "s3://absent/2024/", "s3://far"]
-    assert [sentence for _, _, sentence in findings(asking, of(training=[GPU], share="efs", inputs=inputs))] == [
-        "inputs 2: there is no bucket 'absent'; create it: aws s3 mb s3://absent --region us-east-1",
-        "inputs 3: 'far' is in eu-west-1, and the deployment in us-east-1; AWS charges for traffic between them, so "
-        "write `region: eu-west-1`, or a bucket of us-east-1.",
-    ]
+    found = findings(asking, of(training=[GPU], share="efs", inputs=inputs))
+    assert [sentence.partition(":")[0] for *_, sentence in found] == ["inputs 2", "inputs 3"]
 
 
 def test_of_a_bucket_of_inputs_the_right_to_list_them_is_enough(aws: EmbeddedAws, asking: boto3.Session) -> None:
@@ -181,10 +140,8 @@ def test_of_a_bucket_of_inputs_the_right_to_list_them_is_enough(aws: EmbeddedAws
     with aws.faults.during(Denied(service="s3", operation="HeadBucket")):
         assert findings(asking, wanted) == []
     with aws.faults.during(Denied(service="s3")):
-        assert [sentence for _, _, sentence in findings(asking, wanted)] == [
-            "inputs 1: you may not list s3://guarded/2024/; ask its owner to let your account list and read it, or "
-            "write one of your own."
-        ]
+        ((*_, sentence),) = findings(asking, wanted)
+    assert "you may not list s3://guarded/2024/" in sentence
 
 
 def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
@@ -233,18 +190,13 @@ def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> No
 def test_a_subnet_must_exist_where_the_topology_has_it(asking: boto3.Session, ec2: Any) -> None:
     def said(**fields: Any) -> list[str]:
         found = findings(asking, of(training=[GPU], share="efs", **fields))
-        return [sentence for _, rule, sentence in found if rule == "no_such_subnet"]
+        return [sentence.partition(":")[0] for _, rule, sentence in found if rule == "no_such_subnet"]
 
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
-    assert said(zone="us-east-1c", network={"vpc": vpc, "subnet": "subnet-0badbadbad"}) == [
-        "network, subnet: there is no subnet-0badbadbad in us-east-1 for your credentials; write one that `aws ec2 "
-        "describe-subnets` lists."
-    ]
-    assert said(zone="us-east-1c", network={"vpc": "vpc-0badbad1", "subnet": subnet}) == [
-        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write {vpc}.",
-        f"zone: {subnet} is in us-east-1b, not in us-east-1c; write us-east-1b.",
-    ]
+    assert said(zone="us-east-1c", network={"vpc": vpc, "subnet": "subnet-0badbadbad"}) == ["network, subnet"]
+    elsewhere = {"vpc": "vpc-0badbad1", "subnet": subnet}
+    assert said(zone="us-east-1c", network=elsewhere) == ["network, vpc", "zone"]
 
 
 def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(asking: boto3.Session) -> None:
@@ -258,14 +210,7 @@ def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(as
     wanted = of(training=[GPU], share="efs")
     try:
         assert findings(asking, wanted) == []
-        assert findings(asking, wanted, owner="bob") == [
-            (
-                "error",
-                "name_taken",
-                "the deployment 'mine' belongs to ada (topology mine); choose another name by --deployment NAME, or "
-                "destroy that one first: shoal destroy mine",
-            )
-        ]
+        assert rules(findings(asking, wanted, owner="bob")) == [("error", "name_taken")]
     finally:
         cloudformation.delete_stack(StackName="Shoal-mine")
         cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
@@ -276,7 +221,7 @@ def test_parameters_that_an_earlier_guard_left_are_reported(asking: boto3.Sessio
     ssm.put_parameter(Name=name, Value="5", Type="String")
     found = findings(asking, of(training=[GPU], share="efs"))
     ssm.delete_parameter(Name=name)
-    assert [(level, rule) for level, rule, _ in found] == [("warning", "old_account")]
+    assert rules(found) == [("warning", "old_account")]
     assert name in found[0][2]
 
 
@@ -288,12 +233,8 @@ def test_credentials_that_end_before_a_deployment_does_are_a_warning(
         end = datetime.now(UTC) + timedelta(minutes=minutes)
         monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", end.isoformat())
         found = findings(asking, wanted)
-        assert [(level, rule) for level, rule, _ in found] == [("warning", "credentials_end_early")] * told
-    assert found[0][2].startswith(f"your AWS credentials end at {end:%Y-%m-%d %H:%M} UTC, and a deployment is expected")
-    assert found[0][2].endswith(
-        " UTC; CloudFormation goes on without them, and the command does not; renew them before, or type it again "
-        "afterwards"
-    )
+        assert rules(found) == [("warning", "credentials_end_early")] * told
+    assert f"{end:%Y-%m-%d %H:%M} UTC" in found[0][2]
 
 
 def test_without_credentials_or_network_nothing_is_asked(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from unittest.mock import Mock
 
@@ -25,6 +26,12 @@ from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, oddly_named
 pytestmark = pytest.mark.usefixtures("aws")
 
 
+@cache
+def shared() -> Account:
+    """One for all tests: making clients takes longer than their answers."""
+    return Account()
+
+
 @pytest.mark.soak
 def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -> None:
     nothing = inventory()
@@ -44,7 +51,7 @@ def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -
     assert [(each.kind, each.why) for each in found if each.outcome != DELETED] == []
     assert left_over(before, inventory()) == {}
     assert left_over(inventory(), before) == {}
-    sweep("a-b", Account(), stuck_seconds=20)
+    sweep("a-b", shared(), stuck_seconds=20)
     assert left_over(nothing, inventory()) == {}
 
 
@@ -55,7 +62,7 @@ def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
         s3.create_bucket(Bucket=name)
         s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": kept})
     s3.put_object(Bucket="shoal-keeper-full", Key="runs/one/model.pt", Body=b"x")
-    outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", Account())}
+    outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", shared())}
     assert outcomes == {"shoal-keeper-full": (KEPT, False), "shoal-keeper-empty": (DELETED, False)}
     assert s3.list_objects_v2(Bucket="shoal-keeper-full")["KeyCount"] == 1
 
@@ -67,7 +74,7 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws)
     s3.put_bucket_tagging(Bucket="shoal-waiting", Tagging={"TagSet": tags})
     s3.put_object(Bucket="shoal-waiting", Key="datasets/x", Body=b"x")
     etag = s3.put_object(Bucket="shoal-waiting", Key=f"runs/{run}/summary.json", Body=b"{}")["ETag"]
-    (bucket,) = sweep("waiting", Account())
+    (bucket,) = sweep("waiting", shared())
     assert (bucket.outcome, bucket.costs, bucket.runs) == (KEPT, False, [run])
     assert f"it holds 1 run not fetched whole: {run}; " in bucket.why
     assert s3.list_objects_v2(Bucket="shoal-waiting")["KeyCount"] == 2
@@ -75,9 +82,9 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws)
     s3.put_object(Bucket="shoal-waiting", Key=f"{topology.FETCHED_PREFIX}{run}.json", Body=noted)
     for operation in ("ListObjectsV2", "GetObject"):
         with aws.faults.during(Denied(service="s3", operation=operation)):
-            (bucket,) = sweep("waiting", Account(), stuck_seconds=0)
+            (bucket,) = sweep("waiting", shared(), stuck_seconds=0)
         assert (bucket.outcome, "whether its data are to be kept cannot be read" in bucket.why) == (UNVERIFIED, True)
-    assert [each.outcome for each in sweep("waiting", Account())] == [DELETED]
+    assert [each.outcome for each in sweep("waiting", shared())] == [DELETED]
 
 
 def kept_and_empty(name: str) -> Any:
@@ -101,7 +108,7 @@ def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
     assert (bucket.outcome, bucket.costs) == (KEPT, False)
     assert "aws s3 rb --force s3://shoal-late" in bucket.why
     s3.delete_object(Bucket="shoal-late", Key="model.pt")
-    assert [thing.outcome for thing in sweep("late", Account())] == [DELETED]
+    assert [thing.outcome for thing in sweep("late", shared())] == [DELETED]
 
 
 def test_a_bucket_whose_tags_became_unreadable_is_not_deleted(
@@ -115,7 +122,7 @@ def test_a_bucket_whose_tags_became_unreadable_is_not_deleted(
         return found
 
     monkeypatch.setattr("bootstrap.removal.sweep.find_resources", find_then_lose_sight)
-    (bucket,) = sweep("late", Account(), stuck_seconds=0)
+    (bucket,) = sweep("late", shared(), stuck_seconds=0)
     aws.faults.lift(*faults)
     assert bucket.outcome == UNVERIFIED
     assert "whether its data are to be kept cannot be read" in bucket.why
@@ -129,7 +136,7 @@ def test_a_foreign_rule_that_names_a_group_is_removed_and_the_foreign_group_stay
         ec2.authorize_security_group_ingress(
             GroupId=foreign, IpPermissions=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2, **source}]
         )
-    assert {thing.outcome for thing in sweep("tied", Account(), stuck_seconds=20)} == {DELETED}
+    assert {thing.outcome for thing in sweep("tied", shared(), stuck_seconds=20)} == {DELETED}
     (group,) = ec2.describe_security_groups(GroupIds=[foreign])["SecurityGroups"]
     assert [rule["IpRanges"] for rule in group["IpPermissions"] if rule["IpRanges"]] == [[{"CidrIp": "10.1.0.0/16"}]]
     assert not any(rule["UserIdGroupPairs"] for rule in group["IpPermissions"])
@@ -142,12 +149,12 @@ def test_a_resource_that_cannot_be_deleted_is_reported_with_the_reason_of_aws() 
     instance = ec2.run_instances(
         ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=planter.subnet(), SecurityGroupIds=[group]
     )["Instances"][0]["InstanceId"]
-    found = {thing.kind: thing for thing in sweep("blocked", Account(), stuck_seconds=1)}
+    found = {thing.kind: thing for thing in sweep("blocked", shared(), stuck_seconds=1)}
     assert found["security group"].outcome == LEFT
     assert f"dependent object: {instance}" in found["security group"].why
     assert not found["security group"].costs
     ec2.terminate_instances(InstanceIds=[instance])
-    assert {thing.outcome for thing in sweep("blocked", Account(), stuck_seconds=20)} == {DELETED}
+    assert {thing.outcome for thing in sweep("blocked", shared(), stuck_seconds=20)} == {DELETED}
 
 
 def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() -> None:
@@ -156,11 +163,11 @@ def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() ->
     s3.put_bucket_tagging(Bucket="shoal-held", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "held"}]})
     s3.put_object(Bucket="shoal-held", Key="key", Body=b"x")
     s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "ON"})
-    (bucket,) = sweep("held", Account(), stuck_seconds=0)
+    (bucket,) = sweep("held", shared(), stuck_seconds=0)
     assert (bucket.outcome, bucket.costs) == (LEFT, True)
     assert "s3://shoal-held/key could not be deleted: Access Denied because object protected" in bucket.why
     s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "OFF"})
-    assert [thing.outcome for thing in sweep("held", Account())] == [DELETED]
+    assert [thing.outcome for thing in sweep("held", shared())] == [DELETED]
 
 
 def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,8 +205,8 @@ def test_resources_of_others_in_the_network_are_deleted_and_those_outside_stay()
                 )["VpcEndpoint"]["VpcEndpointId"],
             ),
         }
-    assert {thing.key for thing in find_resources("host", Account())} == {*made[ours], ("vpc", ours)}
-    found = sweep("host", Account(), stuck_seconds=20)
+    assert {thing.key for thing in find_resources("host", shared())} == {*made[ours], ("vpc", ours)}
+    found = sweep("host", shared(), stuck_seconds=20)
     assert [(thing.key, thing.why) for thing in found if thing.outcome != DELETED] == []
     there = inventory()
     assert all(name in there[kind] for kind, name in (*made[theirs], ("vpc", theirs)))
@@ -212,14 +219,14 @@ def test_an_interface_that_another_service_uses_is_named_and_holds_its_network_u
     interface = held["NetworkInterfaceId"]
     user = ec2.run_instances(ImageId="ami-0a1b2c3d4e5f60718", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
     ec2.attach_network_interface(NetworkInterfaceId=interface, InstanceId=user, DeviceIndex=1)
-    by_kind = {thing.kind: thing for thing in sweep("shared", Account(), stuck_seconds=0)}
+    by_kind = {thing.kind: thing for thing in sweep("shared", shared(), stuck_seconds=0)}
     assert (by_kind["subnet"].outcome, by_kind["vpc"].outcome) == (LEFT, LEFT)
     assert by_kind["subnet"].why == (
         f"in it are network interfaces that something still uses: {interface} (of their function)"
     )
     ec2.terminate_instances(InstanceIds=[user])
     ec2.delete_network_interface(NetworkInterfaceId=interface)
-    assert {thing.outcome for thing in sweep("shared", Account(), stuck_seconds=0)} == {DELETED}
+    assert {thing.outcome for thing in sweep("shared", shared(), stuck_seconds=0)} == {DELETED}
 
 
 @pytest.mark.soak
@@ -229,10 +236,10 @@ def test_a_resource_without_a_region_may_belong_to_a_deployment_of_another_regio
     abroad = boto3.client("cloudformation", region_name="eu-west-1")
     template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
     abroad.create_stack(StackName=topology.stack_name("twin"), TemplateBody=template)
-    assert sweep("twin", Account()) == []
+    assert sweep("twin", shared()) == []
     abroad.delete_stack(StackName=topology.stack_name("twin"))
     abroad.get_waiter("stack_delete_complete").wait(StackName=topology.stack_name("twin"), WaiterConfig={"Delay": 1})
-    assert [(thing.kind, thing.outcome) for thing in sweep("twin", Account())] == [("iam role", DELETED)]
+    assert [(thing.kind, thing.outcome) for thing in sweep("twin", shared())] == [("iam role", DELETED)]
 
 
 class Restricted(Account):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -98,10 +98,16 @@ def command(*arguments: str) -> int:
         return int(shoal.invoke(ctx))
 
 
+@cache
+def shared() -> Account:
+    """One for all tests: making clients takes longer than their answers."""
+    return Account()
+
+
 def destroy(deployment: str) -> tuple[teardown.DestroyResult, list[str]]:
     said: list[str] = []
     with Bars() as bars:
-        return teardown.destroy(deployment, Account(), bars=bars, say=said.append, stuck_seconds=20), said
+        return teardown.destroy(deployment, shared(), bars=bars, say=said.append, stuck_seconds=20), said
 
 
 def test_a_complete_stack_is_deleted() -> None:
@@ -386,7 +392,7 @@ def test_of_a_blocked_resource_its_own_kind_alone_deletes_what_is_there_or_canno
     said: list[str] = []
     for name, identifier in (("AWS::M::M", "i-1"), ("AWS::M::M", "i-2"), ("AWS::Z::Hidden", "i-3"), ("Custom::It", "")):
         told = {"LogicalResourceId": "It", "ResourceType": name, "PhysicalResourceId": identifier}
-        teardown._delete_blocked(Account(), told, said.append)
+        teardown._delete_blocked(shared(), told, said.append)
     assert asked == [("AWS::M::M", "i-1", {"Id": "i-1"}), ("AWS::Z::Hidden", "i-3", {})]
     assert said.count("  its service did not delete it either: it is in use") == 2
     assert said[0] == "It (AWS::M::M) could not be deleted: no reason was given"

@@ -84,16 +84,13 @@ def record(*lines: dict) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-@pytest.mark.parametrize("line", [b"\xff", b"[]", b"7", b"{}", b'"kind"', b"[" * 100_000, b'{"kind": "step"}'])
+HALF = json.dumps(STEP).encode()[:-5]
+
+
+@pytest.mark.parametrize("line", [b"\xff", b"[]", b"7", b"{}", b'"kind"', b"[" * 100_000, b'{"kind": "step"}', HALF])
 def test_a_line_that_no_run_writes_is_left_out(line: bytes) -> None:
     screen = Screen()
     RunView(screen, NoBoard()).feed(record(START) + line + b"\n" + record(STEP))
-    assert screen.shown == [("train", 320), ("from", 128), 192]
-
-
-def test_half_a_line_that_a_killed_run_left_is_left_out() -> None:
-    screen = Screen()
-    RunView(screen, NoBoard()).feed(record(START) + json.dumps(STEP).encode()[:-5] + b"\n" + record(STEP))
     assert screen.shown == [("train", 320), ("from", 128), 192]
 
 

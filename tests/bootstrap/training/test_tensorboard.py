@@ -122,43 +122,63 @@ def test_a_step_without_a_speed_has_no_point_for_it(tmp_path: Path) -> None:
     assert "speed/rows_per_second" not in points(tmp_path)
 
 
-def test_a_repeated_step_is_one_point(tmp_path: Path) -> None:
-    ends_here = [start(), *map(step, range(1, 5)), epoch(1), step(5), step(6)]
-    write(tmp_path, *ends_here, start(4), epoch(1), *(step(number, loss=0.125) for number in (5, 6)), epoch(2))
-    found = points(tmp_path)
-    assert found["training/loss"] == [*((number, 0.5) for number in range(1, 5)), (5, 0.125), (6, 0.125)]
-    assert found["validation/accuracy"] == [(4, 0.25), (8, 0.5)]
+FOUR = tuple(map(step, range(1, 5)))
+AT_FOUR = [(number, 0.5) for number in range(1, 5)]
 
 
-def test_an_epoch_is_measured_again_where_its_training_is(tmp_path: Path) -> None:
-    write(tmp_path, start(), step(4), epoch(1), start(2), step(4, loss=0.125), epoch(1), step(8), epoch(2))
-    found = points(tmp_path)
-    assert found["training/loss"] == [(4, 0.125), (8, 0.5)]
-    assert found["validation/accuracy"] == [(4, 0.25), (8, 0.5)]
-
-
-def test_a_run_that_is_resumed_to_be_tested_again_has_one_point_of_the_test_rows(tmp_path: Path) -> None:
-    write(tmp_path, start(), step(8), epoch(2), judged(2), start(8), judged(2), END)
-    assert points(tmp_path)["test/accuracy"] == [(8, 0.875)]
-
-
-def test_a_run_that_is_trained_further_is_tested_again(tmp_path: Path) -> None:
-    write(tmp_path, start(), step(4), epoch(1), step(8), epoch(2), judged(2), start(4), step(8), epoch(2), judged(1))
-    assert points(tmp_path)["test/accuracy"] == [(4, 0.875)]
-
-
-def test_a_resumed_run_has_each_point_of_its_whole_record_once(tmp_path: Path) -> None:
-    first = [start(), *map(step, range(1, 5)), epoch(1), step(5)]
-    write(tmp_path, *first)
-    write(tmp_path, *first, start(4), step(5, loss=0.125), step(8), epoch(2))
-    assert len(list(tmp_path.iterdir())) == 1
-    assert points(tmp_path)["training/loss"][-3:] == [(4, 0.5), (5, 0.125), (8, 0.5)]
-
-
-def test_points_stay_where_the_record_of_the_earlier_run_is_lost(tmp_path: Path) -> None:
-    write(tmp_path, start(), *map(step, range(1, 7)))
-    write(tmp_path, start(4), step(5, loss=0.125))
-    assert points(tmp_path)["training/loss"] == [*((number, 0.5) for number in range(1, 5)), (5, 0.125)]
+@pytest.mark.parametrize(
+    ("sittings", "curve", "expected", "files"),
+    [
+        (
+            [
+                [
+                    start(),
+                    *FOUR,
+                    epoch(1),
+                    step(5),
+                    step(6),
+                    start(4),
+                    epoch(1),
+                    step(5, 0.125),
+                    step(6, 0.125),
+                    epoch(2),
+                ]
+            ],
+            "training/loss",
+            [*AT_FOUR, (5, 0.125), (6, 0.125)],
+            1,
+        ),
+        (
+            [[start(), step(4), epoch(1), start(2), step(4, 0.125), epoch(1), step(8), epoch(2)]],
+            "validation/accuracy",
+            [(4, 0.25), (8, 0.5)],
+            1,
+        ),
+        ([[start(), step(8), epoch(2), judged(2), start(8), judged(2), END]], "test/accuracy", [(8, 0.875)], 1),
+        (
+            [[start(), step(4), epoch(1), step(8), epoch(2), judged(2), start(4), step(8), epoch(2), judged(1)]],
+            "test/accuracy",
+            [(4, 0.875)],
+            1,
+        ),
+        (
+            [[start(), *FOUR, step(5)], [start(), *FOUR, step(5), start(4), step(5, 0.125), step(8)]],
+            "training/loss",
+            [*AT_FOUR, (5, 0.125), (8, 0.5)],
+            1,
+        ),
+        ([[start(), *FOUR, step(5), step(6)], [start(4), step(5, 0.125)]], "training/loss", [*AT_FOUR, (5, 0.125)], 2),
+        ([[start(), *FOUR], []], "training/loss", AT_FOUR, 1),
+    ],
+    ids=["repeated", "measured again", "tested again", "trained further", "resumed", "record is lost", "never starts"],
+)
+def test_each_step_has_one_point_the_latest(
+    sittings: list[list[dict]], curve: str, expected: list[tuple[int, float]], files: int, tmp_path: Path
+) -> None:
+    for sitting in sittings:
+        write(tmp_path, *sitting)
+    assert len(list(tmp_path.iterdir())) == files
+    assert points(tmp_path)[curve] == expected
 
 
 def test_a_new_run_removes_the_earlier_curves_and_nothing_else(tmp_path: Path) -> None:
@@ -167,12 +187,6 @@ def test_a_new_run_removes_the_earlier_curves_and_nothing_else(tmp_path: Path) -
     write(tmp_path, start(), step(1, loss=0.125))
     (tmp_path / "notes.txt").unlink()
     assert points(tmp_path)["training/loss"] == [(1, 0.125)]
-
-
-def test_a_run_that_never_starts_keeps_the_earlier_curves(tmp_path: Path) -> None:
-    write(tmp_path, start(), step(1))
-    write(tmp_path)
-    assert points(tmp_path)["training/loss"] == [(1, 0.5)]
 
 
 def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

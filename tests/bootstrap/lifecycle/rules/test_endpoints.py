@@ -84,11 +84,8 @@ def test_an_endpoint_that_does_not_admit_the_subnet_is_refused(network: Network)
     network.admit(IpRanges=[{"CidrIp": "10.4.1.0/25"}])
     found = network.findings()
     assert [(level, rule) for level, rule, _ in found] == [("error", "endpoint_unusable")] * 2
-    assert found[0][2] == (
-        f"network, vpc: no security group of {first} (com.amazonaws.us-east-1.ssm) admits 10.4.1.0/24 of "
-        f"{network.subnet} to port 443; allow it: aws ec2 authorize-security-group-ingress --region us-east-1 "
-        f"--group-id {network.group} --protocol tcp --port 443 --cidr 10.4.1.0/24; or leave `shell` out"
-    )
+    assert f"no security group of {first} " in found[0][2]
+    assert f"--group-id {network.group} --protocol tcp --port 443 --cidr 10.4.1.0/24" in found[0][2]
     assert network.findings(shell=False) == []
 
 
@@ -96,26 +93,21 @@ def test_an_endpoint_that_is_not_available_is_refused(network: Network, aws: Emb
     network.interfaces()
     network.admit(IpRanges=[{"CidrIp": "10.4.0.0/16"}])
     with aws.faults.during(EndpointState(service="s3", state="pending")):
-        assert network.findings(shell=False) == [
-            (
-                "error",
-                "endpoint_unusable",
-                f"network, vpc: the endpoint {network.gateway} (com.amazonaws.us-east-1.s3) is pending, not available; "
-                f"look why: aws ec2 describe-vpc-endpoints --region us-east-1 --vpc-endpoint-ids {network.gateway}",
-            )
-        ]
+        ((level, rule, sentence),) = network.findings(shell=False)
+    assert (level, rule) == ("error", "endpoint_unusable")
+    assert f"{network.gateway} (com.amazonaws.us-east-1.s3) is pending" in sentence
     with aws.faults.during(EndpointState(service="ssm", state="pendingAcceptance")):
         ((_, _, sentence),) = network.findings()
-    assert "(com.amazonaws.us-east-1.ssm) is pendingAcceptance, not available" in sentence
+    assert "(com.amazonaws.us-east-1.ssm) is pendingAcceptance" in sentence
 
 
 def test_an_endpoint_without_private_dns_is_refused_unless_a_route_leads_out(network: Network) -> None:
     first, second = network.interfaces(PrivateDnsEnabled=False)
-    assert [sentence for _, _, sentence in network.findings()] == [
-        f"network, vpc: nodes do not find {name} without private DNS; turn it on: aws ec2 modify-vpc-endpoint --region "
-        f"us-east-1 --vpc-endpoint-id {name} --private-dns-enabled"
-        for name in (first, second)
-    ]
+    found = network.findings()
+    assert [
+        f"--vpc-endpoint-id {name} --private-dns-enabled" in each[2]
+        for name, each in zip((first, second), found, strict=True)
+    ] == [True] * 2
     nat = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-0123456789abcdef0"}
     network.ec2.create_route(RouteTableId=network.table, **nat)
     assert network.findings() == []
@@ -134,14 +126,7 @@ def test_a_vpc_without_dns_is_refused(attribute: str, parts: dict[str, Any], why
     network.ec2.modify_vpc_attribute(VpcId=network.vpc, **{attribute[0].upper() + attribute[1:]: {"Value": False}})
     option = "support" if attribute == "enableDnsSupport" else "hostnames"
     found = [sentence for _, rule, sentence in network.findings(shell=False, **parts) if rule == "no_dns"]
-    assert found == (
-        [
-            f"network, vpc: {attribute} of {network.vpc} is off, and {why}; turn it on: aws ec2 modify-vpc-attribute "
-            f"--region us-east-1 --vpc-id {network.vpc} --enable-dns-{option}"
-        ]
-        if why
-        else []
-    )
+    assert [str(why) in each and f"--enable-dns-{option}" in each for each in found] == [True] * bool(why)
 
 
 def test_security_groups_that_may_not_be_read_are_a_warning(network: Network, aws: EmbeddedAws) -> None:
