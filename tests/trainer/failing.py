@@ -1,6 +1,5 @@
 """A program for ranks: the trainer, whose rank 1 fails at step 20 as the first argument says: `kill` or `error`, or at
-loading `late`; with `-again` behind it also when it is started again. Or it has `memory` for 50 rows at once, or is one
-row short of its `split`."""
+loading `late`; with `-again` behind it also when it is started again. Or it has `memory` for 50 rows at once."""
 
 import os
 import signal
@@ -51,14 +50,8 @@ def small(self: gradients.GradientComputer, numbers, *rest):
     return piece(self, numbers, *rest)
 
 
-def fewer(*arguments):
-    return own(*arguments)[int(os.environ["RANK"]) :]
-
-
 if how == "memory":
     gradients.GradientComputer._piece = small
-elif how == "split":
-    task_interface.stratified_rows = fewer
 elif how == "late":
     task.load_data, collectives.TIMEOUT = late, timedelta(seconds=10)
 else:

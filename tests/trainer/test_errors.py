@@ -174,27 +174,6 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
     assert newest[0].name == "step-000000019.pt"
 
 
-@pytest.mark.soak
-def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: Path, tmp_path: Path) -> None:
-    arguments = (
-        "--data",
-        dataset,
-        "--output",
-        tmp_path,
-        "--threads",
-        "1",
-        "--threads",
-        "1",
-        "--global-batch",
-        "64",
-        "--balance",
-        "3,1",
-    )
-    errors = finish(launch(2, Path(__file__).with_name("failing.py"), "split", *arguments), status=1)
-    assert errors.count("the ranks computed 63 rows at step 1, and not the 64 of its global batch (rank 0: 48;") == 1
-    assert "rank 1: 15): they split the rows differently; give all ranks the same Python and NumPy" in errors
-
-
 def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(dataset: Path, tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
     (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')

@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -258,25 +257,3 @@ def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_whe
     assert [len(lines(tmp_path, kind)) for kind in ("epoch", "test", "checkpoint")] == [1, 1, 2]
     assert {line["epoch"] for line in lines(tmp_path, "step")} == {1}
     assert load_model(tmp_path).about["test"]["accuracy"] == judged["accuracy"]
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("ranks", [0, 2])
-def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
-    launch, dataset: Path, tmp_path: Path, ranks: int
-) -> None:
-    (tmp_path / "checkpoints").write_text("in the way")
-    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "3", "--threads", "1")
-    said = finish(launch(ranks, "-m", "trainer", *arguments))
-    assert said.count("no checkpoint at step") == len(lines(tmp_path, "note")) > 0
-    assert "remove what is in its place" in lines(tmp_path, "note")[0]["text"]
-    assert summary(tmp_path)["accuracy"] == lines(tmp_path, "end")[0]["accuracy"] > 0.5
-
-
-@pytest.mark.soak
-def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: Path) -> None:
-    process = launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:20", *LEARNING)
-    wait_for_lines(process, tmp_path, "start")
-    stop(process, signal.SIGINT)
-    assert summary(tmp_path)["stopped"]
-    assert not (tmp_path / "model").exists()
