@@ -205,6 +205,13 @@ def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> No
     assert (ratings.dtype, ratings.any()) == (np.uint8, False)
 
 
+def test_a_header_is_no_text(tmp_path: Path) -> None:
+    rows = b"".join(b"%d,text %d\n" % (n % 2, n) for n in range(100))
+    (tmp_path / "in.csv").write_bytes(b"label,text\n" + rows)
+    counts = encode([tmp_path / "in.csv"], tmp_path / "out.h5")
+    assert (counts["lines"], counts["texts"], counts["malformed"]) == (100, 100, 0)
+
+
 def test_lines_without_a_word_are_counted_as_empty_and_malformed_ones_by_their_reason(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(lines([*some(100), (' "; : ', 1), ("", 0)]) + b"{broken\n" + b'{"label": 1}\n')
     counts = encode([tmp_path / "in.json"], tmp_path / "out.h5")
