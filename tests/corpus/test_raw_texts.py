@@ -205,10 +205,11 @@ def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> No
     assert (ratings.dtype, ratings.any()) == (np.uint8, False)
 
 
-def test_a_header_is_no_text(tmp_path: Path) -> None:
-    rows = b"".join(b"%d,text %d\n" % (n % 2, n) for n in range(100))
-    (tmp_path / "in.csv").write_bytes(b"label,text\n" + rows)
-    counts = encode([tmp_path / "in.csv"], tmp_path / "out.h5")
+@pytest.mark.parametrize("name", ["in.csv", "in.tsv"])
+def test_a_header_is_no_text(tmp_path: Path, name: str) -> None:
+    content = b"label,text\n" + b"".join(b"%d,text %d\n" % (n % 2, n) for n in range(100))
+    (tmp_path / name).write_bytes(content if name == "in.csv" else content.replace(b",", b"\t"))
+    counts = encode([tmp_path / name], tmp_path / "out.h5")
     assert (counts["lines"], counts["texts"], counts["malformed"]) == (100, 100, 0)
 
 
