@@ -276,7 +276,6 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["shoal", "pre"], ["preprocess", "predict"]),
         (["shoal", "train", "--learn"], ["--learning-rate"]),
         (["shoal", "plan", "starte"], ["starter"]),
-        (["shoal", "train", "--output", "--resu"], ["--resume"]),
         (["shoal", "train", "--schedule", "co"], ["cosine", "constant"]),
     ],
 )

@@ -4,11 +4,15 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 
 from bootstrap.aws import cdk
+from bootstrap.lifecycle import destroy_preview
+from bootstrap.lifecycle.kept import KeptBucket
+from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
@@ -180,3 +184,24 @@ def test_destroy_fetches_deletes_and_proves_also_without_the_function_that_clean
     again = shoal("destroy", NAME, "--yes")
     assert again.stdout == "there is nothing of 'mine' to destroy\n"
     assert "no deployment 'mine'" in shoal("status", NAME, status=1).stderr
+
+
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.usefixtures("aws")
+def test_a_bucket_is_emptied_by_itself_only_where_it_would_stay(stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = KeptBucket(bucket="shoal-runs", objects=1, bytes=7, monthly=0.0, why="it holds 1 run")
+    before = destroy_preview.DestroyPreview(
+        **dict.fromkeys(("rate", "guard", "elsewhere")),
+        stack="Shoal-x, CREATE_COMPLETE, owner ada, topology demo",
+        things=[],
+        running=[],
+        kept=[bucket] if stays else [],
+        unfetched=[RUN],
+        bucket=bucket.bucket,
+        notes=[],
+    )
+    destroyed = Mock(return_value=teardown.DestroyResult(stack="deleted", things=[]))
+    monkeypatch.setattr(destroy_preview, "preview", lambda *_: before)
+    monkeypatch.setattr(teardown, "destroy", destroyed)
+    shoal_here("destroy", "x", "--yes", "--delete-runs", "--region", REGION)
+    assert destroyed.call_args.kwargs["empty"] == (bucket.bucket if stays else None)

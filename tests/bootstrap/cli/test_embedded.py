@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from unittest.mock import Mock
 
-import psutil
 import pytest
 
 from bootstrap.cli import embedded
 from bootstrap.cli.main import main
+from common.errors import ShoalError
 from tests.bootstrap.cli.command import ACCOUNT
 from tests.processes import MARK, left_behind
 from tests.waiting import PATIENCE
@@ -57,21 +57,16 @@ def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
 
 
-def test_an_emulator_that_ends_by_itself_is_reported(tmp_path: Path) -> None:
-    running = emulator(tmp_path)
-    assert running.stderr is not None
-    for line in running.stderr:
-        if line.startswith("ready"):
-            break
-    server = next(
-        each for each in psutil.Process(running.pid).children(recursive=True) if "embedded.server" in each.cmdline()
-    )
-    server.send_signal(signal.SIGKILL)
-    _, told = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 1
-    assert "has ended by itself" in told
-    assert "Traceback" not in told
-    assert left_behind(os.fspath(tmp_path)) == []
+def gone() -> Mock:
+    """An emulator that has ended by itself."""
+    return Mock(environment={"AWS_REGION": "us-east-1"}, port=4566, ended=lambda _: True, log_tail=lambda: "no memory")
+
+
+def test_an_emulator_that_ends_by_itself_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ShoalError, match=r"(?s)port 4566 has ended by itself.*no memory"):
+        embedded._wait_for_interrupt(gone())
+    assert embedded._run(("sleep", "1"), gone()) == 0
+    assert capsys.readouterr().err.count("has ended by itself") == 1
 
 
 def test_a_missing_emulator_is_reported_for_files_and_plans_too(

@@ -40,16 +40,16 @@ def test_there_are_options_to_try() -> None:
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("value", [*HUGE, *NO_NUMBERS], ids=lambda value: value[:12])
-def test_a_number_has_bounds_which_the_error_names(name: str, value: str) -> None:
-    with pytest.raises(click.BadParameter) as caught:
-        NUMBERS[name].type.convert(value, NUMBERS[name], None)
-    assert len(caught.value.message) < 120 or value not in HUGE
-    assert any(word in caught.value.message for word in ("not in the range", "not a valid", "not a number"))
+def test_a_number_has_bounds_which_the_error_names(name: str) -> None:
+    for value in (*HUGE, *NO_NUMBERS):
+        with pytest.raises(click.BadParameter) as caught:
+            NUMBERS[name].type.convert(value, NUMBERS[name], None)
+        assert len(caught.value.message) < 120 or value not in HUGE
+        assert any(word in caught.value.message for word in ("not in the range", "not a valid", "not a number"))
 
 
 @pytest.mark.parametrize("name", CONVERTED)
-@pytest.mark.parametrize("value", [*HUGE, *NO_NUMBERS, *(f"g5.xlarge:{each}" for each in HUGE)], ids=lambda v: v[:20])
-def test_a_text_with_a_huge_number_is_no_traceback(name: str, value: str) -> None:
-    with suppress(click.BadParameter):
-        CONVERTED[name].type.convert(value, CONVERTED[name], None)
+def test_a_text_with_a_huge_number_is_no_traceback(name: str) -> None:
+    for value in (*HUGE, *NO_NUMBERS, *(f"g5.xlarge:{each}" for each in HUGE)):
+        with suppress(click.BadParameter):
+            CONVERTED[name].type.convert(value, CONVERTED[name], None)

@@ -185,35 +185,6 @@ def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[.
     assert ") is damaged, and nobody knows what is lost; download it again" in err
 
 
-def test_a_damaged_archive_of_plain_text_is_reported_with_what_could_be_read(
-    said: Callable[..., Any], tmp_path: Path
-) -> None:
-    noise = b"".join(b"good %x\n" % (n * 7919 % 10007) for n in range(5000))
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(noise)[:-2000])
-    status, out, err = said("a.txt.gz")
-    read = out.splitlines()
-    size = sum(len(line.rpartition("\t")[2]) + 1 for line in read)
-    assert (status, bool(read)) == (1, True)
-    assert f"a.txt.gz (lines that can be read: {len(read):,}; bytes of them: {size:,}) is damaged, and nobody" in err
-
-
-def test_damaged_parquet_is_labelled_where_it_can_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    path = tmp_path / "a.parquet"
-    table = pa.table({"text": [f"good lamp {n}" for n in range(6_000)], "rating": [5] * 6_000})
-    parquet.write_table(table, path, row_group_size=2_000, compression="none", use_dictionary=False)
-    content = bytearray(path.read_bytes())
-    start = parquet.read_metadata(path).row_group(1).column(0).data_page_offset
-    content[start : start + 16] = b"\xff" * 16
-    path.write_bytes(content)
-    status, out, err = said("a.parquet")
-    assert (status, len(out.splitlines())) == (1, 4_000)
-    assert "good lamp 5999" in out
-    assert "a.parquet (lines that can be read: 4,000; bytes of them: " in err
-
-
 def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
     said: Callable[..., Any], model: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -19,9 +18,6 @@ from botocore.exceptions import ClientError
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
 from bootstrap.cli.commands import shoal
-from bootstrap.lifecycle import destroy_preview
-from bootstrap.lifecycle.destroy_preview import DestroyPreview
-from bootstrap.lifecycle.kept import KeptBucket
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
@@ -272,26 +268,6 @@ def test_runs_that_were_not_fetched_stay_with_their_price_until_they_are(
     assert command("destroy", "forgotten", "--yes", "--fetch", str(tmp_path)) == 0
     assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert bucket not in buckets()
-
-
-@pytest.mark.parametrize("stays", [True, False])
-def test_a_bucket_is_emptied_by_itself_only_where_it_would_stay(stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    bucket = KeptBucket(bucket="shoal-runs", objects=1, bytes=7, monthly=0.0, why="it holds 1 run")
-    before = DestroyPreview(
-        **dict.fromkeys(("rate", "guard", "elsewhere")),
-        stack="Shoal-x, CREATE_COMPLETE, owner ada, topology demo",
-        things=[],
-        running=[],
-        kept=[bucket] if stays else [],
-        unfetched=[RUN],
-        bucket=bucket.bucket,
-        notes=[],
-    )
-    destroyed = Mock(return_value=teardown.DestroyResult(stack="deleted", things=[]))
-    monkeypatch.setattr(destroy_preview, "preview", lambda *_: before)
-    monkeypatch.setattr(teardown, "destroy", destroyed)
-    command("destroy", "x", "--yes", "--delete-runs")
-    assert destroyed.call_args.kwargs["empty"] == (bucket.bucket if stays else None)
 
 
 def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
