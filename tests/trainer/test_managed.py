@@ -190,6 +190,29 @@ def test_what_names_no_hosts_is_refused(tmp_path: Path, text: str, sentence: str
         Hosts.read(path)
 
 
+def test_hosts_of_a_job_meet_at_the_first_at_a_port_of_the_jobs_own(
+    base: Path, run: Callable[..., int], dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(managed, "address_of", {"algo-1": "10.0.0.7"}.__getitem__)
+    started: list[tuple[list[str], Mapping[str, str]]] = []
+
+    class Recorded(LauncherHere):
+        def __init__(self, command: list[str], *, env: Mapping[str, str], **_: object) -> None:
+            started.append((command, env))
+            self.stdout, self.returncode = io.StringIO(), 0
+
+    shutil.copy(dataset, base / "input/data/data/dataset.h5")
+    configure(base, QUICK, hosts=("algo-1", "algo-2"), own="algo-2")
+    for job in ("arn:one", "arn:one", "arn:two"):
+        monkeypatch.setenv("TRAINING_JOB_ARN", job)
+        assert run(Recorded) == 0
+    for command, environment in started:
+        assert {"--nproc-per-node=1", "--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.7"} <= set(command)
+        assert {environment[f"{library}_SOCKET_IFNAME"] for library in ("GLOO", "NCCL")} == {"lo"}
+    one, again, two = (next(each for each in command if "port" in each) for command, _ in started)
+    assert one == again != two
+
+
 def test_a_machine_that_is_no_container_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is this a container of SageMaker's"):
         Hosts.read(tmp_path / "resourceconfig.json")
