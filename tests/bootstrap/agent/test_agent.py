@@ -14,11 +14,6 @@ from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
 from trainer.output.run_files import RECORD
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path, request())
-
-
 def test_ranks_begin_when_every_node_has_its_data(world: World) -> None:
     world.pass_by(15)
     assert (world.started("stage"), world.phases()) == (

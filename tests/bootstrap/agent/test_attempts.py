@@ -4,7 +4,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +17,6 @@ from tests.bootstrap.agent.world import (
     World,
     request,
 )
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path, request())
 
 
 def test_all_nodes_are_waited_for_but_not_for_ever(tmp_path: Path) -> None:

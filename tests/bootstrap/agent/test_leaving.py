@@ -9,11 +9,6 @@ from bootstrap.agent.node_documents import RunEnd
 from tests.bootstrap.agent.world import FIRST, SECOND, World, request
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path, request())
-
-
 @pytest.mark.parametrize("phase", ["stage", "train"])
 def test_a_node_that_is_started_anew_at_once_begins_another_attempt(world: World, phase: str) -> None:
     world.train() if phase == "train" else world.pass_by(8)

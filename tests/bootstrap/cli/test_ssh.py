@@ -1,9 +1,8 @@
 """`shoal ssh` becomes the program that opens the shell, and says what is in the way of that."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -13,27 +12,24 @@ from bootstrap.cli.target import Target
 from bootstrap.nodes import fleet
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
+from tests.bootstrap.cli.command import shoal_here
 from tests.fleet import Fleet
 from tests.waiting import until
 
 
-def typed(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """The command, where `ssh` tells how it was started."""
-    told = folder / "bin" / "ssh"
-    told.parent.mkdir(exist_ok=True)
-    told.write_text('#!/bin/sh\necho ssh "$@"\n')
-    told.chmod(0o755)
-    command = [sys.executable, "-m", "bootstrap.cli.main", "ssh", *words]
-    environment = {**os.environ, "PATH": f"{told.parent}:{os.environ['PATH']}"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_a_host_is_named_by_its_number_or_as_in_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "hosts.txt"
+def test_a_host_is_named_by_its_number_or_as_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, started = tmp_path / "hosts.txt", list[str]()
     file.write_text("folder=/srv/shoal\nann@10.0.0.1\n10.0.0.2:2222 gpus=2\n")
-    assert typed(tmp_path, str(file), "1").stdout == "ssh ann@10.0.0.1\n"
-    assert typed(tmp_path, str(file), "10.0.0.2:2222").stdout == "ssh -p 2222 10.0.0.2\n"
-    refused = typed(tmp_path, str(file), "3")
+
+    def become(_: str, words: list[str]) -> NoReturn:
+        started.append(" ".join(words))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execvp", become)
+    for host in ("1", "10.0.0.2:2222"):
+        assert shoal_here("ssh", file, host).returncode == 0
+    assert started == ["ssh ann@10.0.0.1", "ssh -p 2222 10.0.0.2"]
+    refused = shoal_here("ssh", file, "3")
     assert refused.returncode == 1
     said = f"3 is none of the 2 hosts in {file}: ann@10.0.0.1, 10.0.0.2:2222"
     assert said in " ".join(refused.stderr.split())

@@ -15,6 +15,11 @@ def of(**fields: Any) -> topology.Topology:
     return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
 
 
+def rules(found: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """The levels and rules of what was found."""
+    return [(level, rule) for level, rule, _ in found]
+
+
 def findings(asking: boto3.Session, wanted: topology.Topology, owner: str = "ada") -> list[tuple[str, str, str]]:
     _, found = preflight.online(wanted, asking, deployment="mine", owner=owner)
     return [(each.level, each.rule, each.sentence) for each in found if each.rule != "not_prepared"]

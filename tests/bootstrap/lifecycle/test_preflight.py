@@ -13,12 +13,7 @@ from bootstrap.lifecycle.rules.names import no_such_release
 from embedded.aws import REGION, EmbeddedAws
 from embedded.faults.kinds import Denied, NotOffered
 from infra import topology
-from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
-
-
-def rules(found: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """The levels and rules of what was found."""
-    return [(level, rule) for level, rule, _ in found]
+from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
 
 def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, FreePlan, VolumeKey
-from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
+from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
 SCALING = "arn:aws:iam::000000000000:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 TRAINING = {"training": [GPU], "share": "efs"}
@@ -19,24 +19,13 @@ RESET = "have AWS's own key encrypt them: aws ec2 reset-ebs-default-kms-key-id -
 def test_the_free_plan_is_refused_with_the_command_that_changes_it(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(FreePlan()):
         found = findings(asking, of(preprocessing={"primary": PRIMARY}, **TRAINING))
-    assert found == [
-        (
-            "error",
-            "free_plan",
-            "the account has AWS's Free plan, with which EC2 starts no m5.xlarge and no g5.xlarge; change to the Paid "
-            "plan first: aws freetier upgrade-account-plan --account-plan-type PAID --region us-east-1",
-        )
-    ]
+    assert rules(found) == [("error", "free_plan")]
+    assert "no m5.xlarge and no g5.xlarge" in found[0][2]
 
 
 def test_a_plan_that_nobody_tells_is_not_taken_for_the_paid_one(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="freetier")):
-        ((level, rule, sentence),) = findings(asking, of(**TRAINING))
-    assert (level, rule) == ("warning", "free_plan")
-    assert sentence.startswith(
-        "Whether the account has the Paid plan, without which no node starts (one from before July 15, 2025 has no "
-        "plan), could not be checked: An error occurred (AccessDeniedException)"
-    )
+        assert rules(findings(asking, of(**TRAINING))) == [("warning", "free_plan")]
 
 
 @pytest.fixture
@@ -63,15 +52,9 @@ def test_a_key_of_the_account_that_auto_scaling_may_not_use_is_refused(
 ) -> None:
     with aws.faults.during(VolumeKey(key=key, always=False)):
         found = findings(asking, of(**TRAINING))
-    assert found == [
-        (
-            "error",
-            "key_unusable",
-            f"the KMS key {key}, by which the account encrypts volumes, does not let Auto Scaling use it, so no GPU "
-            f"node would start; allow {SCALING} in the key's policy kms:CreateGrant, kms:Decrypt, kms:DescribeKey, "
-            f"kms:Encrypt, kms:GenerateDataKey* and kms:ReEncrypt*, or {RESET}",
-        )
-    ]
+    assert rules(found) == [("error", "key_unusable")]
+    assert f"allow {SCALING} in the key's policy kms:CreateGrant" in found[0][2]
+    assert found[0][2].endswith(RESET)
 
 
 @pytest.mark.parametrize(

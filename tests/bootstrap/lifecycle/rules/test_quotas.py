@@ -11,7 +11,7 @@ from bootstrap.lifecycle.rules.quotas import needs, quota_of
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import QuotaLimit, StaysPending
 from infra import topology
-from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
+from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
 
 
 def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_for_more(
@@ -20,15 +20,9 @@ def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_
     wanted = of(training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1}], share="efs")
     with aws.faults.during(QuotaLimit(code="L-DB2E81BA", value=8)):
         found = findings(asking, wanted)
-    assert found == [
-        (
-            "error",
-            "quota_too_low",
-            "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 8, and this topology needs 12; ask for "
-            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-DB2E81BA "
-            "--desired-value 12 --region us-east-1",
-        )
-    ]
+    assert rules(found) == [("error", "quota_too_low")]
+    assert "is 8, and this topology needs 12;" in found[0][2]
+    assert found[0][2].endswith("--service-code ec2 --quota-code L-DB2E81BA --desired-value 12 --region us-east-1")
 
 
 def test_instances_of_others_are_subtracted_from_a_quota_and_our_own_are_not(
@@ -49,10 +43,8 @@ def test_instances_of_others_are_subtracted_from_a_quota_and_our_own_are_not(
     with aws.faults.during(QuotaLimit(code="L-DB2E81BA", value=11)):
         found = findings(asking, of(training=[GPU], share="efs"))
     ec2.terminate_instances(InstanceIds=instances)
-    assert [sentence.partition(";")[0] for _, _, sentence in found] == [
-        "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 11, of which 4 are in use, and this "
-        "topology needs 8"
-    ]
+    ((_, _, sentence),) = found
+    assert "is 11, of which 4 are in use, and this topology needs 8;" in sentence
 
 
 def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
@@ -68,18 +60,10 @@ def test_a_quota_that_is_too_small_for_managed_scaling_is_a_warning(aws: Embedde
     wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
     with aws.faults.during(QuotaLimit(code="L-34B43A08", value=23)):
         found = findings(asking, wanted)
-    assert found == [
-        (
-            "warning",
-            "quota_keeps_from_scaling",
-            "vCPU quota 'All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests' of us-east-1 is 23, and with "
-            "all nodes that managed scaling may add this topology needs 24; EMR will add fewer, unless you ask for "
-            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 "
-            "--desired-value 24 --region us-east-1",
-        )
-    ]
+    assert rules(found) == [("warning", "quota_keeps_from_scaling")]
+    assert "--quota-code L-34B43A08 --desired-value 24" in found[0][2]
     with aws.faults.during(QuotaLimit(code="L-34B43A08", value=3)):
-        assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "quota_too_low")]
+        assert rules(findings(asking, wanted)) == [("error", "quota_too_low")]
     with aws.faults.during(QuotaLimit(code="L-34B43A08", value=24)):
         assert findings(asking, wanted) == []
 
@@ -103,22 +87,13 @@ def test_the_region_needs_room_for_a_vpc_and_for_the_address_of_a_nat_gateway(
     there = len(ec2.describe_vpcs()["Vpcs"])
     with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there + 1), QuotaLimit(code="L-0263D0A3", value=0)):
         assert said() == []
-        assert said(egress="nat") == [
-            (
-                "error",
-                "network_quota_too_low",
-                "quota 'EC2-VPC Elastic IPs' of us-east-1 is 0, and this topology needs an address for its NAT "
-                "gateway; ask for more: aws service-quotas request-service-quota-increase --service-code ec2 "
-                "--quota-code L-0263D0A3 --desired-value 1 --region us-east-1; or use an existing network (network.vpc "
-                "and network.subnet)",
-            )
-        ]
+        ((*rule, sentence),) = said(egress="nat")
+    assert rule == ["error", "network_quota_too_low"]
+    assert "--service-code ec2 --quota-code L-0263D0A3 --desired-value 1" in sentence
     with aws.faults.during(QuotaLimit(code="L-F678F1CE", value=there)):
         ((_, _, sentence),) = said()
-    assert sentence.startswith(
-        f"quota 'VPCs per Region' of us-east-1 is {there}, of which {there} are in use, and this topology needs a VPC; "
-        "ask for more: aws service-quotas request-service-quota-increase --service-code vpc --quota-code L-F678F1CE "
-    )
+    assert f"is {there}, of which {there} are in use, and this topology needs a VPC;" in sentence
+    assert "--service-code vpc --quota-code L-F678F1CE" in sentence
 
 
 def test_the_vpc_of_the_deployment_itself_is_not_counted(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
