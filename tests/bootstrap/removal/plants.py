@@ -31,7 +31,7 @@ class Planter:
         self._made: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
-        return boto3.client(service)
+        return self.once(f"client of {service}", lambda: boto3.client(service))
 
     def specified(self, kind: str) -> list[dict[str, Any]]:
         return [{"ResourceType": kind, "Tags": self.tags}]
