@@ -290,6 +290,15 @@ def test_the_rate_of_a_run_falls_to_nothing_with_its_words_and_the_run_ends_afte
     assert told["words_a_row"] == pytest.approx(2 * words / (8 * sum(counts(stream))), rel=0.05)
 
 
+def test_the_place_in_the_schedule_moves_with_the_words_within_a_part(stream: Path) -> None:
+    data, config = rows(stream), options(stream, words=1000, epochs=2)  # so two parts of four steps
+    data.words_seen, data._words = 100, 40
+    assert [data.schedule_position(config, step, 8)[0] for step in (0, 1, 4, 7)] == [100, 110, 100, 130]
+    data.words_seen = 990
+    assert data.schedule_position(config, 7, 8) == (999, 1000)
+    assert data.schedule_position(options(stream), 7, 8) == (7, 8)
+
+
 def test_judging_takes_a_small_share_of_the_time_where_parts_take_little(
     stream: Path, alone: Ranks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
