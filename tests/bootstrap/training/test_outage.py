@@ -18,7 +18,8 @@ from bootstrap.progress import Bars
 from bootstrap.training.places import nodes_followed
 from bootstrap.training.places.deployment import OnDeployment
 from embedded.aws import EmbeddedAws
-from tests.aws import asked_aws
+from shoal.testing import asked
+from tests.aws import make_roles
 from tests.fleet import BUCKET, Fleet, boot_agent
 from tests.trained import train_on
 from trainer.config import TrainConfig
@@ -70,8 +71,9 @@ class Person:
 
 @pytest.fixture
 def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
-    """One for each test, which takes it away."""
-    with asked_aws(tmp_path / "aws") as running:
+    """One for each test, which takes it away: a process of its own."""
+    with EmbeddedAws(tmp_path / "aws") as running, asked(running):
+        make_roles(boto3.client("iam"))
         s3 = boto3.client("s3")
         s3.create_bucket(Bucket=BUCKET)
         s3.put_object(Bucket=BUCKET, Key=DATASET.removeprefix(f"s3://{BUCKET}/"), Body=b"not read by anyone")
