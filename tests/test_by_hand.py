@@ -17,6 +17,7 @@ import pytest
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.removal.inventory import left_over
 from tests.processes import MARK, left_behind
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
@@ -40,7 +41,7 @@ class Shell:
             capture_output=True,
             text=True,
             input=given,
-            timeout=300,
+            timeout=PATIENCE,
             check=False,
         )
         assert done.returncode == status, done.stdout + done.stderr
@@ -57,7 +58,7 @@ class Shell:
             assert time.monotonic() < deadline
             time.sleep(0.5)
         running.send_signal(signal.SIGINT)
-        said, _ = running.communicate(timeout=180)
+        said, _ = running.communicate(timeout=PATIENCE)
         assert running.returncode == 130
         return said
 
@@ -118,7 +119,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         lines.append(emulator.stdout.readline())
     yield Shell(lines, folder)
     emulator.send_signal(signal.SIGINT)
-    emulator.communicate(timeout=60)
+    emulator.communicate(timeout=PATIENCE)
     assert emulator.returncode == 0
     assert left_behind(os.fspath(temporary)) == []
 

@@ -20,6 +20,7 @@ from common.errors import ShoalError
 from embedded.aws import ACCOUNT, REGION
 from tests.infra.grants import mistaken_grants
 from tests.processes import MARK, left_behind, marked
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.end_to_end
 
@@ -73,7 +74,7 @@ def start(*arguments: str | Path) -> "subprocess.Popen[str]":
 
 def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     running = start("--output", tmp_path / "out")
-    said, announced = running.communicate(timeout=600)
+    said, announced = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, announced
     passed = LAST_LINE.fullmatch(said.splitlines()[-1])
     assert passed, said
@@ -131,7 +132,7 @@ def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
     time.sleep(2)
     assert len(marked(mark)) > 2
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=180)
+    running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert left_behind(mark) == []
 
@@ -156,7 +157,7 @@ def test_a_failure_in_the_middle_ends_everything_with_its_reason(
 ) -> None:
     make(tmp_path / "reviews.json")
     running = start("--input", tmp_path / "reviews.json", "--output", tmp_path / "out")
-    _, announced = running.communicate(timeout=600)
+    _, announced = running.communicate(timeout=PATIENCE)
     assert running.returncode == 1
     assert re.search(sentence, announced.splitlines()[-1]), announced
     assert "Traceback" not in announced

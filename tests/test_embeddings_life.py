@@ -16,6 +16,7 @@ from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.person import ROOT, Person, install_from_this_machine
 from tests.trainer.embeddings import made_text
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
@@ -106,7 +107,7 @@ def test_words_of_a_growing_prefix_become_vectors_that_are_judged_where_they_are
         while read is None and running.poll() is None:
             read = json.loads(deployed.types("status", "words", "--json")[0])["read"]
             time.sleep(1.0)
-        said, told = running.communicate(timeout=900)
+        said, told = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, told
     assert read is not None
     trained = json.loads(said)

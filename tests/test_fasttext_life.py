@@ -19,6 +19,7 @@ from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from tests.aws import refused
 from tests.person import ROOT, Person, install_from_this_machine
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.end_to_end
 
@@ -136,7 +137,7 @@ def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Pat
         assert time.monotonic() < until
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=120)
+    _, told = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130, told
     assert "Traceback" not in told
     assert groups() == [0]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap.demo.reviews import write_reviews
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ def shoal(installed: Path, tmp_path: Path):
             env={**environment, "PATH": f"{installed}:/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true"},
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=PATIENCE,
             check=False,
         )
         assert done.returncode == status, done.stderr

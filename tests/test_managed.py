@@ -20,6 +20,7 @@ from embedded.faults.kinds import JobInterrupted, NoCapacity
 from tests.aws import refused
 from tests.infra.grants import mistaken_grants
 from tests.person import ROOT, Person, install_from_this_machine
+from tests.waiting import PATIENCE
 from trainer.embeddings.vectors import WordVectors, write_text
 
 pytestmark = pytest.mark.end_to_end
@@ -129,7 +130,7 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
         time.sleep(0.5)
     wait_for_checkpoint(left["run"])
     assert "stopped" in person.types("stop", "managed")[0]
-    said, told = following.communicate(timeout=60)
+    said, told = following.communicate(timeout=PATIENCE)
     assert following.returncode == 130, said + told
     assert f"following run {left['run']}" in told
     assert described(job)["TrainingJobStatus"] == "Stopped"

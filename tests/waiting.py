@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 240
+PATIENCE = 600
 """Seconds that a busy machine may need for anything a test waits for."""
 
 

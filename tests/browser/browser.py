@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.waiting import PATIENCE
+
 FOLDER = Path(__file__).parent
 READY = FOLDER / "node_modules" / ".ready"
 
@@ -106,7 +108,7 @@ def look(views: Sequence[View]) -> list[Seen]:
         input=json.dumps(asked, default=str),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())

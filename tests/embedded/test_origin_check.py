@@ -12,13 +12,14 @@ from botocore.awsrequest import AWSRequest
 
 from embedded.aws import EmbeddedAws
 from embedded.origin_check import install, is_allowed
+from tests.waiting import PATIENCE
 
 HERE = (b"host", b"127.0.0.1:4566")
 
 
 def asked(aws: EmbeddedAws, method: str, **headers: str) -> int:
     """The status of the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=PATIENCE)
     try:
         path = "/_ministack/health"
         connection.request(method, path, headers={each.replace("_", "-"): headers[each] for each in headers})
@@ -99,7 +100,7 @@ def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws) -> None:
     asked = AWSRequest("GET", f"http://named.127.0.0.1:{aws.port}/x")
     session = boto3.Session()
     S3SigV4Auth(session.get_credentials(), "s3", session.region_name).add_auth(asked)
-    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=PATIENCE)
     connection.request("GET", "/x", headers={"Host": f"named.127.0.0.1:{aws.port}", **asked.headers})
     assert connection.getresponse().read() == b"content"
     connection.close()

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.trainer import forked
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from trainer import rate_measurement
 from trainer.__main__ import main
 
@@ -41,7 +41,7 @@ def train_here(output: Path, *arguments: object) -> dict[str, Any]:
 
 def finish(process: Process, status: int = 0) -> str:
     """Wait for a program that ends with this status; what it wrote on standard error."""
-    _, errors = process.communicate(timeout=240)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == status, errors
     return errors
 

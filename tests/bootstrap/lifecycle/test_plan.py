@@ -14,6 +14,7 @@ from bootstrap.cli.main import main
 from bootstrap.lifecycle.plan import guard_sentences
 from infra import topology
 from infra.rules import Finding
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 NODE = {"instance_type": "g5.xlarge", "count": 1}
@@ -26,7 +27,7 @@ def shoal(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]
         env={**os.environ, "AWS_ENDPOINT_URL": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert said.returncode == status, said.stdout + said.stderr

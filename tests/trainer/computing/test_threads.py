@@ -5,6 +5,7 @@ import threading
 import pytest
 import torch
 
+from tests.waiting import PATIENCE
 from trainer.computing.threads import Threads
 
 
@@ -15,7 +16,7 @@ def test_results_come_in_the_order_of_the_parts(count: int) -> None:
 
 
 def test_parts_are_computed_at_once_and_the_first_by_the_caller() -> None:
-    together = threading.Barrier(3, timeout=240)
+    together = threading.Barrier(3, timeout=PATIENCE)
 
     def meet(_part: int) -> tuple[str, int]:
         together.wait()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.waiting import PATIENCE
 from trainer.distributed.dealer import Dealer, Finished
 
 
@@ -78,7 +79,7 @@ def test_who_asks_for_a_step_too_far_ahead_waits_for_the_oldest_one(threads: lis
     threads.append(threading.Thread(target=lambda: got.append(next_of(made, 1, 2))))
     threads[0].start()
     for _ in range(3):  # it has looked again and again
-        assert looks.acquire(timeout=240)
+        assert looks.acquire(timeout=PATIENCE)
     assert got == []
     assert next_of(made, 0, 0) in (3, 4)
     threads[0].join(30)
