@@ -20,8 +20,9 @@ from bootstrap.cli.training_rows import (
     time_rows,
 )
 from bootstrap.cli.training_run import config_of, detached_rows, exit_status, place_of, run_training
-from bootstrap.cli.word_options import GROUP, refuse_reading_options, stream_settings, word_options
-from common.errors import TrainingError, UsageError
+from common.errors import DataError, TrainingError, UsageError
+from common.options import flag
+from corpus.stream.stream_settings import TOKENISERS, StreamSettings, absolute
 from jobs.choose import LIMITS
 from trainer.config import TrainConfig, options_for
 from trainer.embeddings.analogy import read_questions
@@ -32,6 +33,8 @@ from trainer.output.run_files import MODEL
 if TYPE_CHECKING:
     from bootstrap.training.sources.stream import StreamSource
 
+_READING = "How it is read"
+_READING_OPTIONS = ("tokeniser", "keep_case", "lemmatize", "follow", "readers", "max_malformed")
 _STOPPED = "with a checkpoint; to continue, type the same command with --resume"
 _NOTE = (
     "Files, folders, s3://... or tcp://HOST:PORT, of which each line is a text; with --deployment s3://... within the "
@@ -66,9 +69,40 @@ Examples:
     metavar="DIR",
     help="instead, on this machine: the text that an earlier run has read, its output's stream/",
 )
-@word_options
-@described_options(LIMITS[:1], group=GROUP)
-@option("--dry-run", group=GROUP, is_flag=True, help="show how the text is read; read no more than its beginning")
+@option(
+    "--tokeniser",
+    "--tokenizer",
+    group=_READING,
+    type=click.Choice(TOKENISERS),
+    default="punctuation",
+    advanced=True,
+    help="how a line becomes words: at spaces, and punctuation apart (punctuation); as the Penn Treebank has "
+    "them, which takes ten times as long (treebank); at spaces alone (spaces); or runs of letters (letters)",
+)
+@option("--keep-case", group=_READING, is_flag=True, advanced=True, help="do not make words lower case")
+@option(
+    "--lemmatize",
+    group=_READING,
+    is_flag=True,
+    advanced=True,
+    help="take the base form of each word, such as go for went",
+)
+@option(
+    "--follow",
+    group=_READING,
+    is_flag=True,
+    help="the files or the prefix keep growing: learn from what comes, until --words, --minutes or a stop",
+)
+@option(
+    "--readers",
+    group=_READING,
+    type=int,
+    metavar="N",
+    advanced=True,
+    help="processes that read the text (default: 1; on a deployment one on each of its nodes that read)",
+)
+@described_options(LIMITS[:1], group=_READING)
+@option("--dry-run", group=_READING, is_flag=True, help="show how the text is read; read no more than its beginning")
 @described_options(options_for("words"), but=("data",))
 @json_option
 @click.pass_context
@@ -110,7 +144,8 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
     if data is not None and not local:
         raise UsageError("--data is a folder of this machine, and goes with --local; give --input s3://...")
     if data is not None:
-        refuse_reading_options(typed)
+        if needless := [name for name in typed if name in _READING_OPTIONS]:
+            raise UsageError(f"{flag(needless[0])} goes with --input; the folder of --data says how its text is read")
         return StreamSource.of_folder(Path(data))
     if not options["input"]:
         raise UsageError(
@@ -119,7 +154,23 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
             if local
             else "there is nothing to learn from; give --input s3://..."
         )
-    return StreamSource(stream_settings(options), readers=options["readers"])
+    return StreamSource(_stream_settings(options), readers=options["readers"])
+
+
+def _stream_settings(options: dict[str, Any]) -> StreamSettings:
+    """How the text is read, by `options`. Raises UsageError for values that cannot be."""
+    try:
+        return StreamSettings(
+            sources=tuple(map(absolute, options["input"])),
+            readers=1 if options["readers"] is None else options["readers"],
+            tokeniser=options["tokeniser"],
+            lowercase=not options["keep_case"],
+            lemmatize=options["lemmatize"],
+            follow=options["follow"],
+            max_malformed=options["max_malformed"],
+        )
+    except DataError as error:
+        raise UsageError(str(error)) from error
 
 
 def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:
