@@ -76,7 +76,7 @@ class Cluster(Construct):
         super().__init__(scope, construct_id)
         self._key: kms.IKey | None = log.encryption_key
         self._bootstrap: list[emr.CfnCluster.BootstrapActionConfigProperty] = []
-        self.role = node_role(self, "NodeRole", shell=place.shell)
+        self.role = node_role(self, shell=place.shell)
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
         service = self._service_role(spot=_buys_spot(spec))
         security = self._security()

@@ -79,12 +79,12 @@ def same_account_principal(stack: Stack, principal: str, *, service: str, name: 
     )
 
 
-def node_role(scope: Construct, construct_id: str, *, shell: bool) -> iam.Role:
+def node_role(scope: Construct, *, shell: bool) -> iam.Role:
     """Create the role of a node, which allows nothing; with `shell` it lets Systems Manager open a shell on the node.
 
     AWS's policy for that also allows reading every parameter of the account, so the role denies it.
     """
-    role = iam.Role(scope, construct_id, assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+    role = iam.Role(scope, "NodeRole", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
     if not shell:
         return role
     policy = "AmazonSSMManagedInstanceCore"

@@ -49,7 +49,7 @@ class Training(Construct):
         super().__init__(scope, construct_id)
         self._key = key
         self.payload = payload
-        self.role = node_role(self, "NodeRole", shell=network.shell)
+        self.role = node_role(self, shell=network.shell)
         self._profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
         self.nodes = ec2.SecurityGroup(
             self, "Nodes", vpc=network.vpc, allow_all_outbound=False, description="GPU nodes"
