@@ -62,13 +62,13 @@ def identity_of(address: str) -> str:
         return str(Path(address).stat().st_mtime_ns)
 
 
-def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
-    """A folder's files whose names start with `prefix`, in order of name; none if there is no such folder."""
+def list_files(folder: str) -> list[str]:
+    """A folder's files of records (`part-...`), in order of name; none if there is no such folder."""
     if not is_s3(folder):
-        return sorted(str(path) for path in Path(folder).glob(f"{prefix}*"))
+        return sorted(str(path) for path in Path(folder).glob(f"{PART_PREFIX}*"))
     bucket, key = s3.place_of(folder)
     with s3.explained_errors(folder, "list"):
-        below = s3.list_objects(s3.client(), S3Path(bucket, join(key, prefix)))
+        below = s3.list_objects(s3.client(), S3Path(bucket, join(key, PART_PREFIX)))
         return sorted(str(S3Path(bucket, found["Key"])) for found in below)
 
 
