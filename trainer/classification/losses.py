@@ -64,14 +64,15 @@ class Loss:
             raise ValueError("its ratings are not a scale of two classes")
         if not isinstance(weight, (int, float)) or not 0 < weight <= _MOST:
             raise ValueError("its weight of positive rows is not a number above 0")
-        classes = plain.get("classes", 2)  # older files have two
+        classes: Any = plain.get("classes")
         if type(classes) is not int or classes < 2:
             raise ValueError("its classes are not a number of at least 2")
         if classes > 2 and (kind, weight) != (SOFTMAX, 1):
             raise ValueError(f"its loss is {kind} with a weight of {weight}, which is not one of {classes} classes")
-        temperature, threshold = plain.get("temperature", 1.0), plain.get("threshold", 0.5)  # older files have neither
+        temperature: Any = plain.get("temperature")
         if type(temperature) not in (int, float) or not 1 / _MOST <= temperature <= _MOST:
             raise ValueError("its temperature is not a number above 0")
+        threshold: Any = plain.get("threshold")
         if type(threshold) not in (int, float) or not 0 < threshold < 1:
             raise ValueError("its threshold is not a number between 0 and 1")
         return cls(

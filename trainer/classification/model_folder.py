@@ -39,8 +39,6 @@ from trainer.output.stored_files import check_config, require_stored, stored, wi
 from trainer.registry import WORD_MODELS
 
 FORMAT = 2
-"""Format 1 has no temperature and no threshold."""
-_KNOWN = (1, FORMAT)
 READ = (WEIGHTS, VOCABULARY, MEASURES)
 """The files of every model that are read besides `config.json`."""
 _MOST_CONFIG_BYTES = 16 << 20
@@ -89,7 +87,7 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
                 f"{shown} is a model of words (--model {config['model']}), and labels no texts; `shoal neighbours` and "
                 f"`shoal evaluate` take it, and `shoal train --embeddings {shown}` starts a classifier from its vectors"
             )
-        if config.get("format") in _KNOWN:
+        if config.get("format") == FORMAT:
             check_config(config, READ)
             return config
     except OSError as error:
@@ -100,7 +98,7 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
             f"{shown}/{CONFIG} was not written by Shoal, or was changed since: {reason}; copy or export the model again"
         ) from error
     raise TrainingError(
-        f"{shown}/{CONFIG} is of format {config.get('format')!r}, and this Shoal reads 1 to {FORMAT}; take the version "
+        f"{shown}/{CONFIG} is of format {config.get('format')!r}, and this Shoal reads {FORMAT}; take the version "
         "of Shoal that wrote it, or train again"
     )
 

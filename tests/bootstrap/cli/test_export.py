@@ -71,7 +71,7 @@ def put(address: str, name: str, content: bytes) -> None:
             lambda at: put(at, "vocabulary.txt", b"good\nbad\nsang\n"),
             "/vocabulary.txt is not the file that",
         ),
-        (lambda at: put(at, "config.json", b"{}"), "/config.json is of format None, and this Shoal reads 1"),
+        (lambda at: put(at, "config.json", b"{}"), "/config.json is of format None, and this Shoal reads 2"),
         (lambda at: put(at, "config.json", b"{"), "/config.json was not written by Shoal, or was changed"),
     ],
 )

@@ -21,7 +21,7 @@ def random_model(
 ) -> TrainedModel:
     """A small model of random weights, which reads padded rows, and has learnt from ratings of 1 to 5."""
     torch.manual_seed(1)
-    loss = Loss.of({"kind": kind, "scale": [1, 5, 4], "positive_weight": 0.5})
+    loss = Loss(kind=kind, scale=Scale(1, 5, 4), positive_weight=0.5)
     config = TrainConfig(data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
     settings = config.model_settings(name, words=2 + len(words), outputs=loss.outputs)
     classifier = models.build(name, settings)

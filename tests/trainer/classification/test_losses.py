@@ -106,7 +106,3 @@ def test_of_equally_probable_classes_the_smallest_label_is_predicted(outputs: li
 )
 def test_it_can_be_written_and_read(loss: Loss) -> None:
     assert Loss.of(loss.plain()) == loss
-
-
-def test_a_loss_that_names_no_number_of_classes_has_two() -> None:
-    assert Loss.of({"kind": BCE, "scale": [1, 5, 4], "positive_weight": 0.3}).classes == 2

@@ -116,6 +116,14 @@ HARM: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a threshold in letters": (lost(threshold="0.5"), "its threshold is not a number between 0 and 1"),
     "a class less": (lost(classes=1), "its classes are not a number of at least 2"),
     "classes in letters": (lost(classes="two"), "its classes are not a number of at least 2"),
+    **{
+        f"a loss without {name}": (lambda held, name=name: held["loss"].pop(name) and None, sentence)
+        for name, sentence in (
+            ("classes", "its classes are not a number of at least 2"),
+            ("temperature", "its temperature is not a number above 0"),
+            ("threshold", "its threshold is not a number between 0 and 1"),
+        )
+    },
     "a loss of two for three": (lost(classes=3), "its loss is cross-entropy with a weight of 0.5, which is not one of"),
     "classes without end": (
         lost(kind="softmax", positive_weight=1.0, classes=10**12),
