@@ -1,5 +1,6 @@
 """What machines and topologies take and cost: for each of them, with all that is paid for meanwhile."""
 
+import re
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -99,3 +100,13 @@ def test_a_run_on_this_machine_tells_what_its_model_takes_there(tmp_path: Path) 
     assert (by_fasttext.model, by_run.model, by_run.name) == (FASTTEXT, "both", HERE)
     assert of_gpus(rates) is None
     assert by_run.stages[-1].seconds.middle == pytest.approx(10 * WORK.training.rows / 800)
+
+
+def test_the_documented_times_and_dollars_are_those_of_the_model() -> None:
+    text = (Path(__file__).parents[2] / "docs/planning.md").read_text()
+    written = re.findall(r"^\| `([\w.-]+)`[^|]*\| (?:fastText|LSTM) \| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE)
+    assert len(written) == 6
+    alone = {each.name: each for each in machines(WORK, "us-east-1")}
+    for name, dollars, time in written:
+        found = alone.get(name) or predict(of(name), WORK)
+        assert (found.dollars.dollars(), found.seconds.time()) == (f"${dollars}", time)
