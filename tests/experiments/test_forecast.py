@@ -93,6 +93,15 @@ def test_preprocessing_does_not_scale_beyond_its_one_node() -> None:
     assert some / 3 < many < some
 
 
+def test_the_rows_of_the_reference_are_made_faster() -> None:
+    ragged, fixed = (machine_seconds(1e9, 4.0, 1.0, fixed_rows=fixed).middle for fixed in (False, True))
+    assert ragged == pytest.approx(1.7 * fixed)
+    ragged, fixed = (
+        cluster_seconds("m5.xlarge", [("m5.xlarge", 4)], 1e9, fixed_rows=fixed).middle for fixed in (False, True)
+    )
+    assert ragged - 150 == pytest.approx(1.7 * (fixed - 150))
+
+
 def test_the_reference_takes_what_it_took_on_one_gpu() -> None:
     for kind in ("g3.4xlarge", "p2.xlarge"):
         (measured,) = [each for each in reference.TRAININGS if each.gpus == {kind: 1}]

@@ -6,6 +6,7 @@ import pytest
 
 from common.errors import ExperimentError
 from experiments.estimate import NOTHING, Estimate
+from experiments.forecast import lstm_operations
 from experiments.plans.parts import Local
 from experiments.plans.prices import (
     DatasetSize,
@@ -26,6 +27,13 @@ SIZE = DatasetSize(train=900_000, test=100_000)
 
 def config(**settings: object) -> TrainConfig:
     return configured({"data": Path("d.h5"), "output": Path("out"), "epochs": 2, **settings})
+
+
+def test_a_dataset_says_how_much_work_a_training_on_it_is() -> None:
+    found = SIZE.training(config(train_share=0.5, global_batch=512, hidden=64, row_length=50), 2, embedding=100)
+    assert (found.rows, found.epochs, found.global_batch) == (427_500, 2, 512)
+    assert found.dataset_bytes == 1_000_000 * 100 * 2
+    assert found.operations == lstm_operations(embedding=100, hidden=64, layers=config().layers, words=50)
 
 
 def test_more_rows_and_larger_models_cost_more() -> None:
