@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ExperimentError
+from experiments.choices import running_hourly
 from experiments.estimate import NOTHING, Estimate
 from experiments.forecast import lstm_operations
 from experiments.plans.parts import Local
@@ -34,6 +35,14 @@ def test_a_dataset_says_how_much_work_a_training_on_it_is() -> None:
     assert (found.rows, found.epochs, found.global_batch) == (427_500, 2, 512)
     assert found.dataset_bytes == 1_000_000 * 100 * 2
     assert found.operations == lstm_operations(embedding=100, hidden=64, layers=config().layers, words=50)
+
+
+def test_a_training_costs_the_price_by_the_hour_of_what_runs_for_as_long() -> None:
+    chosen = topology.load("scaling-2x4t4", TOPOLOGIES)
+    price = training_price(chosen, config(), SIZE)
+    assert price.seconds is not None
+    assert price.dollars is not None
+    assert price.dollars.middle == pytest.approx(price.seconds.middle * running_hourly(chosen).middle / 3600)
 
 
 def test_more_rows_and_larger_models_cost_more() -> None:
