@@ -14,7 +14,7 @@ import torch.distributed as dist
 from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from tests.trainer import runs
-from tests.trainer.runs import finish, notes, run_here, summary
+from tests.trainer.runs import finish, lines, notes, run_here, summary
 from trainer import task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
@@ -182,6 +182,7 @@ def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(dataset: Path, 
     assert (tmp_path / "checkpoints" / "step-000000003.pt").exists()
     (tmp_path / "record.jsonl").write_text('{"kind": "end", "stopped": false}\n')
     assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
+    assert len(lines(tmp_path, "end")) == 1  # the record of the run before is gone
 
 
 def test_damaged_checkpoints_are_said_in_the_record(dataset: Path, tmp_path: Path) -> None:
@@ -250,8 +251,20 @@ def test_a_run_that_goes_on_keeps_its_steps(unfinished: tuple[object, ...], tmp_
     )
     refused(sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
     assert run_here(*unfinished, "--resume") == (0, "")
+    assert [line["from_step"] > 0 for line in lines(tmp_path, "start")] == [False, True]
     told = summary(tmp_path)
     assert (told["global_batch"], told["epochs"], told["steps"]) == (100, 4, 4 * 19)
+
+
+def test_a_resumed_run_that_fails_at_once_names_the_checkpoint_that_it_came_from(
+    monkeypatch: pytest.MonkeyPatch, unfinished: tuple[object, ...], tmp_path: Path
+) -> None:
+    own = task.stratified_rows
+    monkeypatch.setattr(task, "stratified_rows", lambda *given: own(*given)[1:])
+    status, errors = run_here(*unfinished, "--resume")
+    step = lines(tmp_path, "start")[-1]["from_step"]
+    assert (status, step > 0) == (1, True)
+    assert f"and continue from step {step} with --resume" in errors
 
 
 def test_a_global_batch_larger_than_the_rows_is_said(dataset: Path, tmp_path: Path) -> None:

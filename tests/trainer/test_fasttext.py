@@ -60,10 +60,12 @@ def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Pa
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("model", ["fasttext", "both"])
-def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, tmp_path: Path, model: str) -> None:
-    alone = train_here(tmp_path / "1", "--data", texts, *LEARNING, *STEPS, "--model", model)
-    found = trained(launch, texts, tmp_path / "2", *STEPS, "--model", model, "--balance", "3,1")
+@pytest.mark.parametrize("options", [STEPS, ("--model", "both", "--epochs", "10", "--learning-rate", "0.02")])
+def test_unequal_ranks_learn_what_one_alone_learns(
+    launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    alone = train_here(tmp_path / "1", "--data", texts, *LEARNING, *options)
+    found = trained(launch, texts, tmp_path / "2", *options, "--balance", "3,1")
     assert found["rows_of_ranks"][0] > 2 * found["rows_of_ranks"][1]
     assert alone["accuracy"] > alone["majority"] + 0.1
     for name, expected in weights(tmp_path / "1").items():
