@@ -53,7 +53,7 @@ class Shell:
         running = subprocess.Popen(
             list(map(os.fspath, command)), env=self.environment, stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         while self.steps_recorded() == before:
             assert time.monotonic() < deadline
             time.sleep(0.5)

@@ -131,7 +131,7 @@ def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Pat
     bucket = deployed.stack_outputs("fasttext")["DataBucket"]
     before = set(keys(bucket, "nodes/"))
     running = deployed.starts(*COMMAND, "--output", str(tmp_path), *ASKED)
-    until = time.monotonic() + 120
+    until = time.monotonic() + PATIENCE
     while not any(key.endswith(".run") for key in {*keys(bucket, "nodes/")} - before):  # the agent has begun
         assert running.poll() is None
         assert time.monotonic() < until

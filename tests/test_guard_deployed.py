@@ -20,6 +20,7 @@ from infra import topology
 from tests.bootstrap.cli.command import shoal
 from tests.bootstrap.training.on_nodes import rows
 from tests.person import make_repository_whose_cluster_installs_nothing
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
@@ -108,7 +109,7 @@ def begun(folder: Path) -> str:
 
 
 def eventually(probe: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + PATIENCE
     while not probe():
         assert time.monotonic() < until, "this never became true"
         time.sleep(0.2)

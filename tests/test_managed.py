@@ -175,7 +175,7 @@ def test_what_a_job_cannot_do_is_one_sentence(person: Person, data: Path, tmp_pa
     assert "the job is shoal-managed-" in said
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_at_the_end_of_its_life_a_job_stops_with_a_checkpoint_before_all_is_deleted(
     pair: Person, data: Path, tmp_path: Path
 ) -> None:
@@ -195,7 +195,7 @@ def test_at_the_end_of_its_life_a_job_stops_with_a_checkpoint_before_all_is_dele
     assert json.loads((tmp_path / "fetched" / left["run"] / "summary.json").read_text())["stopped"]
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_job_that_still_runs_is_stopped_with_its_deployment(person: Person, data: Path, tmp_path: Path) -> None:
     command = ("train", "--deployment", "managed", "--data", str(data), "--output", str(tmp_path / "run"), *SLOW)
     wait_for_checkpoint(json.loads(person.types(*command, "--detach", "--json")[0])["run"])
@@ -223,7 +223,7 @@ def wait_for_checkpoint(run: str, deployment: str = "managed") -> None:
     """Until the job of a run has left a checkpoint."""
     (stack,) = boto3.client("cloudformation").describe_stacks(StackName=f"Shoal-{deployment}")["Stacks"]
     (bucket,) = [each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "DataBucket"]
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=f"runs/{run}/checkpoints/").get("Contents"):
         assert time.monotonic() < deadline
         time.sleep(0.5)

@@ -66,7 +66,7 @@ def with_managed_policies() -> None:
     identities.add_managed_policies()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_no_role_of_any_topology_is_limited(handled: dict[str, Handled]) -> None:
     asked = asked_of(list(handled.values()))
     assert len(asked) > 500
@@ -75,7 +75,7 @@ def test_no_role_of_any_topology_is_limited(handled: dict[str, Handled]) -> None
     }
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_every_part_of_it_is_needed_by_a_role_or_has_a_reason(handled: dict[str, Handled]) -> None:
     asked = asked_of([handled[name] for name in ("with-all", "in-network", "without-nat", "starter")])
     asked = [each for each in asked if each.resource not in DEFAULT_ROLES]

@@ -286,7 +286,7 @@ def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Deploy) -> N
     assert small.desired() == [0, 0]
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("service", "operation", "left"),
     [
@@ -311,7 +311,7 @@ def test_a_service_that_refuses_keeps_no_other_from_saving_money(
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     deploy: Deploy, aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:

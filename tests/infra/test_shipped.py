@@ -33,6 +33,7 @@ PRICE_TABLE = {
 @pytest.fixture(scope="module")
 def stacks(handled: dict[str, Handled]) -> dict[str, Resources]:
     """The resources of all."""
+    assert len(NAMES) >= 20
     return {name: handled[name].resources for name in NAMES}
 
 

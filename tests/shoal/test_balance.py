@@ -59,7 +59,7 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
     assert found["shares"][-1] == [41, 23]
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [{"accumulate": 4}, {"clip": 0.05}, {"scaled": True, "clip": 0.05}],

@@ -220,7 +220,7 @@ def advance(output: Path, lost: str) -> None:
     assert summary(output)["rows_seen"] == 1900
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "lost"),
     [

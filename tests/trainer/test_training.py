@@ -197,7 +197,7 @@ def test_the_models_folder_stands_alone(alone: Path) -> None:
     assert config["data"] == {"dataset": summary(alone)["digest"], "rating_steps": 1, "rating_fraction": False}
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING]
     first = launch(2, *arguments, "--slow", "0:9", "1:12")

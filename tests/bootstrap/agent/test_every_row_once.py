@@ -160,7 +160,7 @@ def happen(training: Training, event: str, number: int) -> None:
     training.look()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @example([("pass", 1), ("pass", 0), ("learn", 0), ("lose", 1), ("learn", 0)])
 @given(st.lists(EVENTS, max_size=40))
 def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> None:

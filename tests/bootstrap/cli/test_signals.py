@@ -23,7 +23,7 @@ def own_temporary_folder(folder: Path) -> str:
     return os.fspath(chosen)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     options = ("--local", "--model", "lstm", "--epochs", "10", "--json")

@@ -256,6 +256,7 @@ def test_output_that_the_bucket_may_be_deleting_is_made_again(there, reviews, mo
     assert there.names()[before:] == STEPS
 
 
+@pytest.mark.slow
 def test_work_of_which_a_part_was_lost_is_not_continued(there, reviews) -> None:
     class Losing(Bars):
         def stage(self, name: str, total: int, unit: str | None = None) -> None:
@@ -282,6 +283,7 @@ def test_other_settings_are_other_work(there, reviews) -> None:
     assert there.names()[before:] == STEPS
 
 
+@pytest.mark.slow
 def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     kept = there.work()
     before = len(there.steps())
@@ -308,6 +310,7 @@ def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypa
     there.emr.cancel_steps(ClusterId=there.cluster, StepIds=list(there.steps()))
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) -> None:
     there.begun_and_killed(reviews)
     submitted = list(there.steps())

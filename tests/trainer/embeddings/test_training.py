@@ -61,7 +61,7 @@ def test_words_that_stand_together_become_similar(alone: Path) -> None:
     assert vectors.words == read_vectors(str(alone / "model" / "vectors.txt")).words
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--optimiser", "adam", "--learning-rate", "0.01")])
 def test_two_ranks_learn_together_what_one_learns(launch: Launch, text: Path, tmp_path: Path, options: Any) -> None:
     one = trained(launch, 0, text, tmp_path / "1", *options)
