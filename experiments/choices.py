@@ -38,10 +38,10 @@ def predict(topology: Topology, work: Work, rates: Rates | None = None) -> Predi
             made_there = total(_on_machine(catalog.find(nodes[0].instance_type), work.raw_bytes))
             copied = Stage(name="preprocess", seconds=made_there, basis=forecast.PREPROCESSING)
         on_nodes = [stage.at(running) for stage in (start, copied, train)]
-        if cluster := sum(row.hourly for row in cost.rows(topology) if row.since == "deploy"):
-            idle = total(stage.seconds for stage in on_nodes).at_most(60.0 * topology.guard.idle_minutes)
+        if topology.preprocessing is not None:
+            idle = idle_cluster(topology, total(stage.seconds for stage in on_nodes))
             basis = f"meanwhile; the guard ends it after {topology.guard.idle_minutes} idle minutes"
-            stages.append(Stage(name="the idle cluster", seconds=NOTHING, dollars=idle * cluster / 3600, basis=basis))
+            stages.append(Stage(name="the idle cluster", seconds=NOTHING, dollars=idle, basis=basis))
         stages += on_nodes
     by_use, unpriced = cost_of_share(topology, work.training.dataset_bytes)
     if not stages:
@@ -60,13 +60,20 @@ def setup_hourly(topology: Topology) -> Estimate:
     return Estimate.exact(sum(row.hourly for row in cost.rows(topology) if row.since != "train"))
 
 
+def idle_cluster(topology: Topology, seconds: Estimate) -> Estimate:
+    """Dollars of the cluster while nodes train for so long beside it: the guard ends it when it was idle."""
+    hourly = sum(row.hourly for row in cost.rows(topology) if row.part == "preprocessing")
+    return seconds.at_most(60.0 * topology.guard.idle_minutes) * hourly / 3600
+
+
 def running_hourly(topology: Topology) -> Estimate:
-    """Dollars an hour while its GPU nodes run, or where it has none its training job, without the cluster."""
-    left_out = (cost.READING, *([cost.JOBS] if topology.training else []))
+    """Dollars an hour while its GPU nodes run, also those that start with the deployment, or where it has none its
+    training job; without the cluster."""
+    left_out = ("preprocessing", "network", cost.READING, *([cost.JOBS] if topology.training else []))
     return Estimate.exact(cost.hourly_fixed(topology)) + total(
         row.hourly * (forecast.SPOT_PRICE if row.instance and row.at_most else Estimate.exact(1.0))
         for row in cost.rows(topology)
-        if row.since == "train" and row.part not in left_out
+        if row.part not in left_out
     )
 
 
@@ -118,8 +125,7 @@ def _rented(work: Work, region: str, rates: Rates | None) -> Iterator[Prediction
         if kind.retired or hourly is None or (kind.gpu and not kind.image):
             continue
         if kind.gpu is None:
-            alone = forecast.speed(kind.name) * (1.0 if kind.architecture == "arm64" else forecast.ALONE)
-            train, model = _by_fasttext(work, alone), forecast.FASTTEXT
+            train, model = _by_fasttext(work, _alone(kind)), forecast.FASTTEXT
         else:
             try:
                 train = forecast.training_stage([Node(kind.name, kind.gpu.count)], work.training, rates)
@@ -139,9 +145,13 @@ def _rented(work: Work, region: str, rates: Rates | None) -> Iterator[Prediction
 
 def _on_machine(kind: InstanceType, raw_bytes: float) -> tuple[Estimate, Estimate]:
     """Seconds in which a machine of EC2 downloads raw reviews, and preprocesses them."""
-    speed = forecast.speed(kind.name)
-    made = forecast.machine_seconds(raw_bytes, kind.vcpu * speed, forecast.ALONE * speed)
+    made = forecast.machine_seconds(raw_bytes, kind.vcpu * forecast.speed(kind.name), _alone(kind))
     return raw_bytes / (forecast.GBIT * kind.network), made
+
+
+def _alone(kind: InstanceType) -> float:
+    """The speed of a machine's one busy vCPU: no thread of Graviton shares its core with another."""
+    return forecast.speed(kind.name) * (1.0 if kind.architecture == "arm64" else forecast.ALONE)
 
 
 def _best(found: Sequence[Prediction]) -> Iterator[Prediction]:

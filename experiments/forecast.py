@@ -87,7 +87,7 @@ GLOBAL_BATCH = 1024
 """Rows of a step where no configuration says how many."""
 GRADIENT_BYTES = 2.8e6
 """Bytes of the gradients of the reference's model in such a step, most of them of the word table's rows that the batch
-touches. Measured (`python -m benchmarks link`)."""
+touches. Measured once, on a link of 1 Gbit/s; other batches are taken to send as much."""
 INSIDE_RATE = Estimate.about(8e9, 1.0)
 """Bytes a second between the GPUs of a node, over PCIe 3; NVLink has many times as much. Assumed."""
 

@@ -12,9 +12,9 @@ import click
 from bootstrap.aws import cdk
 from bootstrap.cli.command import Converted, command, complete_topology, option
 from bootstrap.cli.figures import read_size
-from bootstrap.cli.output import json_option, show, table
+from bootstrap.cli.output import json_option, print_error, show, table
 from bootstrap.cli.target import check_name
-from common.errors import UsageError
+from common.errors import ExperimentError, UsageError
 from infra.topology_error import TopologyError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def run(
                 endpoint=os.environ.get("AWS_ENDPOINT_URL"),
             )
         )
-    texts, contents = [], []
+    texts, contents, failures = [], [], []
     for each in made:
         name = deployment or each.topology.name
         texts.append("\n".join(lines(each, deployment=name)))
@@ -127,12 +127,19 @@ def run(
         if work:
             from experiments.choices import predict
 
-            found = predict(each.topology, work, measured)
+            try:
+                found = predict(each.topology, work, measured)
+            except ExperimentError as error:
+                contents[-1]["prediction"] = None
+                failures.append(str(error))
+                continue
             early = () if offline else _credentials_note(each.topology.region, found.seconds.middle)
             texts.append("\n".join([*_prediction_lines(found), *early]))
             contents[-1]["prediction"] = found.content()
     show({"plans": contents}, "\n\n".join(texts), as_json=as_json)
-    return int(any(each.refused for each in made))
+    for failure in failures:
+        print_error(failure)
+    return int(bool(failures) or any(each.refused for each in made))
 
 
 def _read_work(
@@ -178,7 +185,6 @@ def _prediction_lines(found: "Prediction") -> Iterator[str]:
 def _list_choices(work: "Work", measured: "Rates | None", *, as_json: bool) -> int:
     """Print what the work takes and costs on single machines, and on the topologies that can do it."""
     from bootstrap.lifecycle.plan import retired
-    from common.errors import ExperimentError
     from experiments.choices import machines, of_gpus, predict
     from infra import topology
 

@@ -34,7 +34,7 @@ def predict_run(place: Place, run: Run, bars: Bars) -> dict[str, Any] | None:
             ) from error
     except (BotoCoreError, ClientError, DataError, ExperimentError, ShoalError, TopologyError) as error:
         bars.note(f"not predicted: {error}")
-        _warn(place, NODES_START.high, bars)
+        _warn(place, NODES_START.high + 60 * (run.config.minutes or 0), bars)
         return None
     seconds = total(stage.seconds for stage in stages)
     dollars = None if hourly is None else seconds * hourly / 3600

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from common.errors import ExperimentError
 from corpus.rules import VALIDATION_SHARE
 from experiments import forecast
-from experiments.choices import cost_of_share, running_hourly, setup_hourly
+from experiments.choices import cost_of_share, idle_cluster, running_hourly, setup_hourly
 from experiments.estimate import NOTHING, Estimate, total
 from experiments.forecast import Training
 from experiments.plans.parts import Local
-from infra import catalog
+from infra import catalog, cost
 from infra.topology import Topology, instance_types
 from trainer.config import TrainConfig
 from trainer.order import steps_per_epoch
@@ -67,7 +67,8 @@ def cannot_tell(why: str, *, dollars: Estimate | None = None, retired: tuple[str
 
 
 def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -> RunPrice:
-    """A training on a topology's GPUs, from the start of its nodes to their end."""
+    """A training on a topology's GPUs, from the start of its nodes to their end, with the cluster that idles beside
+    it."""
     retired = tuple(name for name in instance_types(topology) if catalog.find(name).retired)
     nodes = forecast.nodes_of(topology)
     if not nodes:
@@ -79,8 +80,10 @@ def training_price(topology: Topology, config: TrainConfig, size: DatasetSize) -
     work = size.training(config, sum(node.gpus for node in nodes), config.embedding)
     stages = forecast.node_stages(nodes, work, shared=topology.share is not None)
     seconds = total(stage.seconds for stage in stages)
-    share, _ = cost_of_share(topology, work.dataset_bytes)
-    dollars = seconds * running_hourly(topology) / 3600 + Estimate.exact(share)
+    share, unpriced = cost_of_share(topology, work.dataset_bytes)
+    if unknown := [*cost.unknown(topology), *unpriced]:
+        return RunPrice(seconds=seconds, basis=_without_price(unknown), retired=retired)
+    dollars = seconds * running_hourly(topology) / 3600 + idle_cluster(topology, seconds) + Estimate.exact(share)
     return RunPrice(seconds=seconds, dollars=dollars, basis=stages[-1].basis, retired=retired)
 
 
@@ -91,7 +94,13 @@ def preprocessing_price(topology: Topology, raw_bytes: float) -> RunPrice:
     seconds = forecast.cluster_seconds(
         made.primary.instance_type, forecast.workers_of(made), raw_bytes, fixed_rows=True
     )
+    if unknown := cost.unknown(topology):
+        return RunPrice(seconds=seconds, basis=_without_price(unknown))
     return RunPrice(seconds=seconds, dollars=seconds * setup_hourly(topology) / 3600, basis=forecast.PREPROCESSING)
+
+
+def _without_price(items: Sequence[str]) -> str:
+    return f"cannot tell: these have no price in the topology's region: {', '.join(items)}"
 
 
 def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPrice:

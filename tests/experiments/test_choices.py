@@ -46,6 +46,15 @@ def test_readers_which_a_training_on_a_dataset_does_not_start_change_nothing() -
     assert read_for.stages == alone.stages
 
 
+@pytest.mark.parametrize("name", ["fasttext", "mixed-g5-g4dn"])
+def test_nodes_that_start_with_the_deployment_cost_as_much_while_they_train(name: str) -> None:
+    chosen = of(name)
+    early = tuple(group.model_copy(update={"start": "deploy"}) for group in chosen.training)
+    later, before = predict(chosen, TRAINING), predict(chosen.model_copy(update={"training": early}), TRAINING)
+    assert before.dollars == later.dollars
+    assert later.stages[-1].dollars.middle > 0
+
+
 def test_an_idle_cluster_is_paid_for_until_the_guard_ends_it() -> None:
     chosen = of("mixed-g5-g4dn")
     (idle,) = [stage for stage in predict(chosen, WORK).stages if stage.name == "the idle cluster"]

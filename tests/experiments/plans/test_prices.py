@@ -19,7 +19,7 @@ from experiments.plans.prices import (
     total_dollars,
     training_price,
 )
-from infra import topology
+from infra import cost, topology
 from trainer.config import TrainConfig, configured
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -38,11 +38,35 @@ def test_a_dataset_says_how_much_work_a_training_on_it_is() -> None:
 
 
 def test_a_training_costs_the_price_by_the_hour_of_what_runs_for_as_long() -> None:
-    chosen = topology.load("scaling-2x4t4", TOPOLOGIES)
+    chosen = topology.load(
+        "scaling-2x4t4", TOPOLOGIES
+    )  # without a cluster, and without a share that is paid for by use
     price = training_price(chosen, config(), SIZE)
     assert price.seconds is not None
     assert price.dollars is not None
     assert price.dollars.middle == pytest.approx(price.seconds.middle * running_hourly(chosen).middle / 3600)
+
+
+def test_the_cluster_that_idles_beside_a_training_is_paid_for() -> None:
+    chosen = topology.load("demo", TOPOLOGIES)
+    alone = chosen.model_copy(update={"preprocessing": None})
+    both, nodes = (training_price(each, config(), SIZE) for each in (chosen, alone))
+    assert both.seconds == nodes.seconds
+    assert both.dollars is not None
+    assert nodes.dollars is not None
+    assert both.dollars.middle > nodes.dollars.middle
+
+
+def test_what_has_no_price_in_a_region_is_not_free() -> None:
+    there = topology.load("demo", TOPOLOGIES).model_copy(update={"region": "eu-west-1"})
+    unknown = cost.unknown(there)
+    assert unknown != []
+    for price in (training_price(there, config(), SIZE), preprocessing_price(there, 1e9)):
+        assert price.seconds is not None
+        assert price.dollars is None
+        assert unknown[0] in price.basis
+        with pytest.raises(ExperimentError, match="has no price"):
+            require_price([price], 0.01)
 
 
 def test_more_rows_and_larger_models_cost_more() -> None:
