@@ -50,8 +50,8 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     starts = [line["from_step"] for line in record if line["kind"] == "start"]
     assert len(starts) == 2
     node = finished["nodes"][1]["instance_id"]
-    note = next(line["text"] for line in record if line["kind"] == "note")
-    assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
+    notes = [line["text"] for line in record if line["kind"] == "note"]  # a busy machine may add one on a slow rank
+    (note,) = (each for each in notes if each.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)"))
     assert note.endswith(f"; resuming from step {starts[1]}")
 
 
