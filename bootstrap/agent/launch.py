@@ -20,8 +20,8 @@ STUCK_SECONDS = 15.0
 """How long one look at everything may take before the node tells that it is stuck."""
 _TOLD_SECONDS = 30.0
 """How long a node tells afterwards that it was stuck."""
-_HEARD_SECONDS = 5.0
-"""How often a node says so to the others."""
+_HEARD_SECONDS, _HURRIED_HEARD_SECONDS = 5.0, 1.0
+"""How often a node beats, and how often while others wait for it, who count a node only once its beat has changed."""
 _LOOK_SECONDS = 5.0
 """How often a node looks at the others while all of them run."""
 _HURRIED_SECONDS = 60.0
@@ -279,7 +279,7 @@ class Launch:
 
     def beat(self, stuck: float) -> None:
         """Have the others hear this node, which has waited for so many seconds for something that does not answer."""
-        if self._clock() - self._beaten < _HEARD_SECONDS:
+        if self._clock() - self._beaten < (_HURRIED_HEARD_SECONDS if self.hurries else _HEARD_SECONDS):
             return
         began = self._clock()
         self._beaten, self._beats = began, self._beats + 1

@@ -54,7 +54,7 @@ TOPOLOGY = "demo"
 # With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word
 # matters, so none is dropped.
 _TEXTS = 12_000
-_GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
+_GENERATED_LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 10, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"model": "lstm", "epochs": 12}
 _MODEL, _MARK, _DATA = "model", ".demo", "data"
 """In the output: the folder of the training, which each demo makes anew, the file that marks it as a demo's, and the

@@ -54,7 +54,7 @@ def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_it
 
 def test_nodes_that_share_nothing_bring_their_data_at_once(tmp_path: Path) -> None:
     world = World(tmp_path, request(share=None))
-    world.pass_by(15)
+    world.pass_by(5)
     assert world.started("stage") == [True, True]
 
 
