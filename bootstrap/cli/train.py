@@ -217,7 +217,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ),
         *confusion_rows(result["confusion"]),
         *profile_rows(result),
-        ("curves", f"tensorboard --logdir {output}"),
+        ("curves", f"shoal report {output}"),
         *refused_rows(result),
     ]
 

@@ -1,4 +1,4 @@
-"""Shows a training run from its record: as one progress bar, and as curves for TensorBoard.
+"""Shows a training run from its record, as one progress bar.
 
 The last line of a growing record may be incomplete. The record of a resumed run has several `start` lines: the bar goes
 back to each of them, and no second bar is added.
@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bootstrap.progress import Bars
-from bootstrap.training.tensorboard import TensorBoardWriter
 from common.display import printable
 from corpus.stream.progress import Status
 from trainer.options.presets import ENDLESS
@@ -45,14 +44,13 @@ class RunView:
     def __init__(
         self,
         bars: Bars,
-        board: TensorBoardWriter,
         *,
         spent: Callable[[], float | None] = lambda: None,
         read: Callable[[], Status] | None = None,
     ) -> None:
         """`spent` returns the dollars so far, or None where they are not known; `read` what readers have done, for
         which the ranks may have to wait before they begin."""
-        self._bars, self._board, self._spent, self._read = bars, board, spent, read
+        self._bars, self._spent, self._read = bars, spent, read
         self.offset = 0
         """The number of bytes of the record that were fed."""
         self._rest = b""
@@ -72,7 +70,6 @@ class RunView:
         self._lines.extend(filter(None, map(parse_line, (whole + newline).splitlines())))
         while self._lines:  # after an interrupt the next call shows the rest
             self._show(self._lines.popleft())
-        self._board.flush()
         if self._waits_since is not None and time.time() - self._waits_since >= _LONG_WAIT:
             self._bars.note(f"no text has come for {_LONG_WAIT:.0f} seconds; the run waits for it")
             self._waits_since = None
@@ -100,7 +97,6 @@ class RunView:
         self.offset, self._rest = 0, b""
 
     def _show(self, line: Line) -> None:
-        self._board.take(line)
         match line:
             case Search():
                 self._bars.stage("search", round(line.limit), "s")

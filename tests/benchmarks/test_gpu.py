@@ -31,10 +31,7 @@ from trainer import loop
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
-ABSENT = (
-    "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml tensorboardX triton "
-    "safetensors"
-)
+ABSENT = "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml triton safetensors"
 
 WITHOUT = """
 import sys

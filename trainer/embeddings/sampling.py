@@ -26,6 +26,8 @@ instead of each time. All of these gradients were found for one vector: added up
 beyond where the first of them led. Batches of 8 to 64 rows then learn the same; 20 let batches of 64 rows diverge."""
 
 _NOISE_PLACES = 1 << 22
+_NOISE_POWER = 0.75
+"""Negative samples are drawn in proportion to this power of a word's count, as word2vec draws them."""
 _KEPT_BITS = 24
 
 
@@ -51,7 +53,7 @@ class Sampling:
 
 
 def sampling(
-    counts: Counts, *, rows: float, window: int, negatives: int, subsample: float, power: float, reserve: int = 0
+    counts: Counts, *, rows: float, window: int, negatives: int, subsample: float, reserve: int = 0
 ) -> Sampling:
     """The rules for words with these `counts` (V,), all above 0, in so many rows of text; see `EmbeddingOptions`.
     The ids of a `reserve` behind them, which V counts, too, come nowhere.
@@ -61,7 +63,7 @@ def sampling(
     """
     share = (subsample or np.inf) * counts.sum() / counts
     kept = np.minimum(1.0, np.sqrt(share) + share)
-    weights = counts.astype(np.float64) ** power
+    weights = counts.astype(np.float64) ** _NOISE_POWER
     ends = np.rint(np.cumsum(weights) * (max(_NOISE_PLACES, len(counts)) / weights.sum())).astype(np.int64)
     ids = np.arange(FIRST_WORD, FIRST_WORD + len(counts), dtype=np.int32)
     as_centres = counts * kept / rows

@@ -87,7 +87,6 @@ class Embedding(Task[TextData]):
             window=config.window,
             negatives=config.negatives,
             subsample=config.subsample,
-            power=config.noise_power,
             reserve=self._data.reserve,
         )
 
@@ -174,7 +173,7 @@ class Embedding(Task[TextData]):
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         config = self._config
-        names = ("window", "negatives", "subsample", "min_count", "noise_power", "seed")
+        names = ("window", "negatives", "subsample", "min_count", "seed")
         about = {"model": config.model, "epoch": epoch, "settings": {name: getattr(config, name) for name in names}}
         write_vectors(
             output / MODEL,

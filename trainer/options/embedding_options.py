@@ -34,9 +34,6 @@ class EmbeddingOptions(Section):
         must=AT_LEAST_0,
     )
     min_count: int = option("words that occur less often have no embedding", default=5, must=from_1_to(1 << 40))
-    noise_power: float = option(
-        "negative samples are drawn in proportion to this power of a word's count", default=0.75, must=ABOVE_0
-    )
     words: int | None = option(
         "stop after so many running words of text, at the end of a part or an epoch (default: after --epochs, and on "
         "an unbounded stream when it is stopped)",

@@ -34,7 +34,6 @@ from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.spending import Spending
-from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from common.display import plural, printable
 from common.errors import ShoalError
 from corpus.reading import s3
@@ -166,13 +165,11 @@ class DeploymentRun(RunInBucket):
         readers = self.prepared.readers
         bars.stage("read the text" if readers else "start the ranks", 0)
         read = ReadingProgress(self._s3, self.launch.folder, readers) if readers else None
-        with TensorBoardWriter(self.config.output / FOLDER) as board:
-            view = RunView(bars, board, spent=self.spent, read=read)
-            seen = self._spending.see if self._spending else lambda _: None
-            record = record_in_bucket(self._s3, self.launch.folder, view, found=self.launch.found)
-            watch = NodesWatch(self.launch, seen)
-            self._followed = FollowedNodes(self.launch, record, watch, bars)
-            yield view
+        view = RunView(bars, spent=self.spent, read=read)
+        seen = self._spending.see if self._spending else lambda _: None
+        record = record_in_bucket(self._s3, self.launch.folder, view, found=self.launch.found)
+        self._followed = FollowedNodes(self.launch, record, NodesWatch(self.launch, seen), bars)
+        yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         """Whether all nodes have ended what they did."""

@@ -29,7 +29,6 @@ from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.places.run_launch import DEFAULT, RequestedRuns, RunLaunch, Wishes
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
-from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from common.display import printable
 from common.errors import DataError, ShoalError, UsageError
 from common.json_values import parse_json_object
@@ -236,11 +235,10 @@ class HostsRun(Run):
             size = self.store.size(record)
             return None if size is None else (str(size), size)
 
-        with TensorBoardWriter(self.config.output / FOLDER) as board:
-            view = RunView(bars, board)
-            remote = RemoteRecord(view, state, lambda at: self.store.read_from(record, at), found=self.launch.found)
-            self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
-            yield view
+        view = RunView(bars)
+        remote = RemoteRecord(view, state, lambda at: self.store.read_from(record, at), found=self.launch.found)
+        self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
+        yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         """Whether all hosts have ended what they did."""

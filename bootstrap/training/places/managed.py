@@ -33,7 +33,6 @@ from bootstrap.training.places.place import Ended
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
-from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from common.errors import ShoalError
 from common.options import flag
 from corpus.reading import s3
@@ -272,10 +271,9 @@ class ManagedRun(RunInBucket):
     def view(self, bars: Bars) -> Iterator[RunView]:
         """The record as it grows in the bucket."""
         bars.stage("start the ranks", 0)
-        with TensorBoardWriter(self.config.output / FOLDER) as board:
-            view = RunView(bars, board, spent=self.spent)
-            self._record = record_in_bucket(self._s3, self._folder, view, found=self._found or not self.config.resume)
-            yield view
+        view = RunView(bars, spent=self.spent)
+        self._record = record_in_bucket(self._s3, self._folder, view, found=self._found or not self.config.resume)
+        yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         """Whether the job has ended."""

@@ -17,7 +17,6 @@ from bootstrap.progress import Bars
 from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Beside, Prepared, Source
-from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from common.errors import TrainingError, UsageError
 from corpus.dataset import open_dataset
 from experiments.records.summaries import read_summary
@@ -96,12 +95,11 @@ class _LocalRun(Run):
     def view(self, bars: Bars) -> Iterator[RunView]:
         """The record as it grows in the output."""
         bars.stage("start the ranks", 0)
-        with TensorBoardWriter(self.config.output / FOLDER) as board:
-            view = RunView(bars, board, read=self._beside.read)
-            try:
-                yield view
-            finally:
-                self._show(view)  # the last lines may have come since
+        view = RunView(bars, read=self._beside.read)
+        try:
+            yield view
+        finally:
+            self._show(view)  # the last lines may have come since
 
     def is_over(self, view: RunView) -> bool:
         """Whether the ranks have ended."""

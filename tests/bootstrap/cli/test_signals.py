@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from bootstrap.demo.reviews import write_reviews
+from experiments.records.runs import read_run
 from tests.bootstrap.cli.command import shoal
-from tests.events import points
 from tests.processes import MARK, left_behind, marked
 from tests.waiting import PATIENCE, until
 
@@ -46,13 +46,13 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     resumed = json.loads(again.stdout)
     assert resumed["stopped"] is False
     assert resumed["rows_seen"] == 10 * resumed["rows"]
-    curves = points(tmp_path / "tensorboard")
-    steps = [step for step, _ in curves["training/loss"]]
+    run = read_run(tmp_path)
+    steps = [line.step for line in run.steps]
     assert steps == sorted(set(steps))
     assert (steps[0], steps[-1]) == (1, resumed["steps"])
-    every_epoch = range(resumed["steps"] // 10, resumed["steps"] + 1, resumed["steps"] // 10)
-    assert [step for step, _ in curves["validation/accuracy"]] == list(every_epoch)
-    assert [step for step, _ in curves["test/accuracy"]] == [resumed["steps"]]
+    assert [line.epoch for line in run.epochs] == list(range(1, 11))
+    assert run.test
+    assert run.test.epoch == 10
 
 
 @pytest.mark.soak

@@ -23,7 +23,7 @@ ONE, TWO, GOOD = (f"{name}.20260102T030405-0a1b" for name in ("one", "two", "goo
 FOREIGN = (
     "runs/jobs/merge.py",
     f"runs/{GOOD}/train.py",
-    f"runs/{GOOD}/tensorboard/events",
+    f"runs/{GOOD}/other/events",
     f"runs/{GOOD}/node-x.log",
     f"runs/{GOOD}/record.jsonl/x",
     f"runs/{GOOD}/model/x",

@@ -13,7 +13,6 @@ from bootstrap.config_file import read_config, write_config
 from bootstrap.progress import Bars
 from bootstrap.training.places.this_machine import show_record
 from bootstrap.training.run_view import RunView
-from bootstrap.training.tensorboard import TensorBoardWriter
 from common.errors import ShoalError, TrainingError
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
@@ -275,6 +274,6 @@ def test_the_words_that_have_come_are_shown_also_before_there_is_a_record(tmp_pa
         asked.append(True)
         return Status(words=6)
 
-    with Bars() as bars, TensorBoardWriter(tmp_path) as board:
-        show_record(tmp_path / "record.jsonl", 0.0, RunView(bars, board, read=read))
+    with Bars() as bars:
+        show_record(tmp_path / "record.jsonl", 0.0, RunView(bars, read=read))
     assert asked

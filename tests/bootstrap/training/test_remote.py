@@ -18,8 +18,8 @@ from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import DataError, ShoalError, TrainingError
 from corpus.reading.s3 import S3Path
+from experiments.records.runs import read_run
 from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
-from tests.events import points
 from tests.fleet import BUCKET, Fleet
 from tests.trained import predicted_on, train_on
 from trainer.classification.loading import load_model
@@ -118,7 +118,7 @@ def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
     starts = [line for line in map(json.loads, (tmp_path / "record.jsonl").open()) if line["kind"] == "start"]
     assert starts[0]["from_step"] == 0
     assert starts[-1]["from_step"] > 0
-    steps = [step for step, _ in points(tmp_path / "tensorboard")["training/loss"]]
+    steps = [line.step for line in read_run(tmp_path).steps]
     assert steps == sorted(set(steps))
     assert (steps[0], steps[-1]) == (1, finished["steps"])
     assert 0 < finished["cost"] < 1

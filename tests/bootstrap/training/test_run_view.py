@@ -1,13 +1,10 @@
 import json
 import time
-from pathlib import Path
 
 import pytest
 
 from bootstrap.training.run_view import RunView
-from bootstrap.training.tensorboard import TensorBoardWriter
 from corpus.stream.progress import Status
-from tests.events import points
 
 
 class Screen:
@@ -50,16 +47,6 @@ class Interrupted(Screen):
             raise KeyboardInterrupt
 
 
-class NoBoard(TensorBoardWriter):
-    """Writes nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(Path("nowhere"))
-
-    def take(self, line: object) -> None:
-        pass
-
-
 START = {
     "kind": "start",
     "time": 0.0,
@@ -90,19 +77,19 @@ HALF = json.dumps(STEP).encode()[:-5]
 @pytest.mark.parametrize("line", [b"\xff", b"[]", b"7", b"{}", b'"kind"', b"[" * 100_000, b'{"kind": "step"}', HALF])
 def test_a_line_that_no_run_writes_is_left_out(line: bytes) -> None:
     screen = Screen()
-    RunView(screen, NoBoard()).feed(record(START) + line + b"\n" + record(STEP))
+    RunView(screen).feed(record(START) + line + b"\n" + record(STEP))
     assert screen.shown == [("train", 320), ("from", 128), 192]
 
 
 def test_nothing_is_shown_before_the_run_has_started() -> None:
     screen = Screen()
-    RunView(screen, NoBoard()).feed(b"")
+    RunView(screen).feed(b"")
     assert screen.shown == []
 
 
 def test_a_resumed_run_is_shown_from_where_it_continues() -> None:
     screen = Screen()
-    view = RunView(screen, NoBoard())
+    view = RunView(screen)
     view.feed(record(START))
     assert screen.shown == [("train", 320), ("from", 128)]
     more = record(STEP, EPOCH, STEP)
@@ -124,13 +111,13 @@ def test_a_resumed_run_is_shown_from_where_it_continues() -> None:
 
 def test_earlier_runs_and_restarted_ranks_share_one_bar() -> None:
     screen = Screen()
-    RunView(screen, NoBoard()).feed(record({**START, "from_step": 0}, STEP, END, START, STEP))
+    RunView(screen).feed(record({**START, "from_step": 0}, STEP, END, START, STEP))
     assert screen.shown == [("train", 320), ("from", 0), 192, ("from", 128), 192]
 
 
 def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:
     screen = Screen()
-    view = RunView(screen, NoBoard())
+    view = RunView(screen)
     view.feed(record(START, STEP) + b'{"kind": "st')
     view.begin_again()
     assert view.offset == 0
@@ -140,7 +127,7 @@ def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:
 
 def test_a_note_is_shown_once_and_those_of_earlier_runs_are_not() -> None:
     screen = Screen()
-    view = RunView(screen, NoBoard())
+    view = RunView(screen)
     told = [{"kind": "note", "time": time.time() + after, "text": text} for after, text in ((-60, "old"), (1, "lost"))]
     view.feed(record(START, *told))
     assert screen.shown[-1] == "lost"
@@ -153,7 +140,7 @@ def waiting(since: float, seconds: float = 0.0) -> dict:
 
 def test_a_run_that_waits_for_text_says_so_while_it_does() -> None:
     screen = Screen()
-    view = RunView(screen, NoBoard())
+    view = RunView(screen)
     view.feed(record(START, STEP, waiting(0)))
     assert screen.figures["waiting"] == "for text"
     view.feed(record(waiting(0, 2.5)))
@@ -162,7 +149,7 @@ def test_a_run_that_waits_for_text_says_so_while_it_does() -> None:
 
 def test_a_long_wait_for_text_is_a_sentence_once_and_one_that_is_over_is_none() -> None:
     screen = Screen()
-    view = RunView(screen, NoBoard())
+    view = RunView(screen)
     view.feed(record(START, waiting(600), waiting(300, 300.0), STEP, waiting(200)))
     view.feed(b"")
     assert screen.shown[3:] == ["no text has come for 30 seconds; the run waits for it"]
@@ -170,13 +157,13 @@ def test_a_long_wait_for_text_is_a_sentence_once_and_one_that_is_over_is_none() 
 
 def test_a_bar_stays_where_the_run_ended() -> None:
     screen = Screen()
-    RunView(screen, NoBoard()).feed(record(START, STEP, END))
+    RunView(screen).feed(record(START, STEP, END))
     assert screen.shown[-2:] == [192, "left"]
 
 
 def test_the_cost_so_far_is_shown_while_nothing_new_comes() -> None:
     screen, dollars = Screen(), iter([0.41, 0.416])
-    view = RunView(screen, NoBoard(), spent=lambda: next(dollars))
+    view = RunView(screen, spent=lambda: next(dollars))
     view.feed(b"")
     assert "cost so far" not in screen.figures  # nothing is trained yet
     view.feed(record(START))
@@ -186,14 +173,14 @@ def test_the_cost_so_far_is_shown_while_nothing_new_comes() -> None:
 
 def test_the_words_that_readers_have_read_are_shown_also_before_the_ranks_begin() -> None:
     screen = Screen()
-    view = RunView(screen, NoBoard(), read=lambda: Status(words=12_345))  # type: ignore[arg-type]
+    view = RunView(screen, read=lambda: Status(words=12_345))  # type: ignore[arg-type]
     view.feed(b"")
     assert screen.figures == {"words read": "12,345"}
 
 
 def test_a_long_wait_for_a_vocabulary_is_a_sentence_once(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
-    view = RunView(screen, NoBoard(), read=lambda: Status(words=12_345))  # type: ignore[arg-type]
+    view = RunView(screen, read=lambda: Status(words=12_345))  # type: ignore[arg-type]
     view.feed(b"")
     assert not screen.shown
     now = time.time()
@@ -203,21 +190,20 @@ def test_a_long_wait_for_a_vocabulary_is_a_sentence_once(monkeypatch: pytest.Mon
     assert screen.shown == ["12,345 words have come so far; the run begins with a vocabulary (--vocabulary-words)"]
 
 
-def test_an_interrupt_loses_no_line(tmp_path: Path) -> None:
+def test_an_interrupt_loses_no_line() -> None:
     screen = Interrupted()
-    with TensorBoardWriter(tmp_path) as board:
-        view = RunView(screen, board)
-        with pytest.raises(KeyboardInterrupt):
-            view.feed(record(START, STEP, {**STEP, "step": 7}))
-        with pytest.raises(KeyboardInterrupt):
-            view.feed(b"")
-    assert [step for step, _ in points(tmp_path)["training/loss"]] == [6, 7]
+    view = RunView(screen)
+    with pytest.raises(KeyboardInterrupt):
+        view.feed(record(START, STEP, {**STEP, "step": 7}))
+    with pytest.raises(KeyboardInterrupt):
+        view.feed(b"")
+    assert screen.shown[-2:] == [6 * 32, 7 * 32]
 
 
 def test_a_search_is_shown_by_its_time_until_the_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     screen, now = Screen(), [1000.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
-    view = RunView(screen, NoBoard())
+    view = RunView(screen)
     search = {"kind": "search", "time": 1000.0, "limit": 300.0, "spent": 20.0, "rows": 900, "folds": 5}
     trial = {"kind": "trial", "time": 1000.0, "trial": 1, "settings": {"model": "fasttext", "ngrams": 3}}
     trial |= {"measures": {}, "folds": 5, "seconds": 9.0, "best": True}

@@ -17,7 +17,7 @@ from trainer.embeddings.sampling import Sampling, sampling
 from trainer.embeddings.skipgram import SkipGram, SkipGramGradients
 
 WORDS, SIZE, TOKENS = 12, 7, 20
-RULES = sampling(np.arange(WORDS, 0, -1) * 10, rows=100, window=3, negatives=5, subsample=0.0, power=0.75)
+RULES = sampling(np.arange(WORDS, 0, -1) * 10, rows=100, window=3, negatives=5, subsample=0.0)
 
 texts = st.lists(
     st.lists(st.integers(0, WORDS + FIRST_WORD - 1), min_size=TOKENS, max_size=TOKENS), min_size=1, max_size=9
@@ -145,7 +145,7 @@ def test_ways_by_numba_are_those_by_torch(text: np.ndarray, own: int, rate: floa
 
 def test_of_two_ranks_frequent_words_go_half_the_way_and_rare_ones_all_of_it() -> None:
     counts = np.array([10_000, 1])
-    rules: Sampling = sampling(counts, rows=100, window=3, negatives=5, subsample=0.0, power=0.75)
+    rules: Sampling = sampling(counts, rows=100, window=3, negatives=5, subsample=0.0)
     text = np.full((4, TOKENS), FIRST_WORD, np.int32)
     text[0, 3] = FIRST_WORD + 1
     torch.manual_seed(0)

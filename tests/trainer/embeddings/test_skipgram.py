@@ -21,7 +21,7 @@ texts = st.lists(
 
 def rules(window: int = 3, subsample: float = 0.0, negatives: int = 5) -> Sampling:
     counts = np.arange(WORDS, 0, -1) * 10
-    return sampling(counts, rows=100, window=window, negatives=negatives, subsample=subsample, power=0.75)
+    return sampling(counts, rows=100, window=window, negatives=negatives, subsample=subsample)
 
 
 def model(seed: int = 0) -> SkipGram:
@@ -96,7 +96,7 @@ def test_the_rows_beside_a_row_change_nothing(rows, data) -> None:
 
 def test_frequent_words_are_left_out_as_word2vec_does() -> None:
     counts = np.array([900_000, 99_000, 1_000])
-    chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=1e-3, power=0.75)
+    chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=1e-3)
     share = counts / counts.sum()
     expected = np.minimum(1, np.sqrt(1e-3 / share) + 1e-3 / share)
     assert chosen.keep[FIRST_WORD:] / 2**24 == pytest.approx(expected, abs=1e-6)
@@ -108,7 +108,7 @@ def test_frequent_words_are_left_out_as_word2vec_does() -> None:
 
 def test_words_are_drawn_in_proportion_to_the_power_of_their_count() -> None:
     counts = np.array([1000, 100, 10, 1])
-    chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=0, power=0.75)
+    chosen = sampling(counts, rows=100, window=5, negatives=5, subsample=0)
     shares = np.bincount(chosen.noise, minlength=FIRST_WORD + 4)[FIRST_WORD:] / len(chosen.noise)
     assert shares == pytest.approx(counts**0.75 / (counts**0.75).sum(), rel=1e-4)
 
