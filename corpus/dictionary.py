@@ -217,7 +217,6 @@ def look_up_words(  # type: ignore[no-untyped-def]
 
 @compiled
 def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
-    """Write the hash of each word of `ids` to `hashes`."""
     for number in range(len(ids)):
         begin = word_ends[ids[number]]
         hashes[number] = _hashed(letters, begin, word_ends[ids[number] + 1] - begin)
@@ -234,7 +233,6 @@ def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
-    """Whether a known word equals the word of `length` letters at `start`."""
     begin, place = word_ends[known_as], uint64(0)
     if word_ends[known_as + 1] - begin != length:
         return False

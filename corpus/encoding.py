@@ -56,7 +56,6 @@ class FastEncoder:
     def __init__(
         self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
     ) -> None:
-        """As `PlainEncoder`."""
         _, is_cleaned = BY_RULE[words]
         # Only a cleaned word can be found in a text.
         known = [word for word in ids if word not in stopwords and is_cleaned(word)]

@@ -72,7 +72,6 @@ class Column(NamedTuple):
 
 
 def layout_version(settings: Settings) -> int:
-    """The layout version of a dataset with these settings."""
     return RAGGED if settings.ragged else FIXED
 
 

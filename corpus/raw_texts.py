@@ -170,7 +170,6 @@ class _Texts:
             part.close()
 
     def read(self, source: Source, tally: Tally, report: Callable[[int], None]) -> None:
-        """Read all texts of a file."""
         part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
         for batch in join_batches(read_batches(part, self._codes, tally)):
             self._add(batch.texts, np.array(batch.codes, self._settings.label_dtype), test=source.test)
@@ -220,7 +219,6 @@ class _Texts:
     def _parts_of(
         self, words: TokenisedTexts, sound: npt.NDArray[np.int64], *, test: bool
     ) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """The parts, each with those of the `sound` texts that belong to it."""
         if test:
             return [(_TEST, sound)]
         starts = np.concatenate(([0], words.cleaned_ends[:-1]))[sound]
@@ -283,7 +281,6 @@ def _labels(counts: Mapping[str, int], settings: Settings) -> _CodeArray:
 
 
 def _count(counts: Counter[str], split: str, rows: RowBlock) -> None:
-    """Count the rows of a block, and their words."""
     counts[split] += len(rows.labels)
     counts[f"positive_{split}"] += int(np.count_nonzero(rows.labels))
     counts["tokens"] += len(rows.tokens)

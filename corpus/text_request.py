@@ -46,7 +46,6 @@ class TextRequest:
         )
 
     def to_json(self) -> str:
-        """As JSON."""
         return json.dumps({**asdict(self), "settings": self.settings.to_json()})
 
     @classmethod

@@ -132,7 +132,6 @@ class EmbeddedAws:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
     def server_environment(self) -> dict[str, str]:
-        """The variables of the server."""
         settings = {
             "AUTH": "true",
             "AWS_ACCESS_KEY_ID": "root",

@@ -132,8 +132,6 @@ def json_operation(function: Callable[[Record], Record]) -> Operation:
 
 
 def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
-    """The handler of a JSON service that has only these operations."""
-
     async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
         del method, path, query
         asked = target_operation(headers)

@@ -24,7 +24,6 @@ class Estimate:
 
     @classmethod
     def exact(cls, amount: float) -> Self:
-        """An amount that is known."""
         return cls(amount, amount, amount)
 
     def __add__(self, other: "Estimate") -> "Estimate":
@@ -66,7 +65,6 @@ NOTHING = Estimate.exact(0.0)
 
 
 def total(parts: Iterable[Estimate]) -> Estimate:
-    """The sum of all."""
     return sum(parts, NOTHING)
 
 

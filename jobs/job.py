@@ -43,7 +43,6 @@ class PreprocessingJob(MRJob):
         return LocalRunner
 
     def settings(self) -> Settings:
-        """The settings from the options."""
         return read_job_settings(self.options)
 
     def report_bytes(self, read: int, at_once: bool = False) -> None:

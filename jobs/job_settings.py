@@ -157,7 +157,6 @@ def read_judging(options: Namespace, settings: Settings) -> Settings:
 
 
 def read_job_settings(options: Namespace) -> Settings:
-    """The settings of a job, with those of `INPUT_SETTINGS`."""
     return replace(
         read_settings(options, () if options.classes is None else tuple(json.loads(options.classes))),
         labelled=options.labelled,

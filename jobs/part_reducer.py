@@ -74,7 +74,6 @@ class PartReducer:
         self._blocks.append(block)
 
     def unite(self) -> DistinctTexts:
-        """The distinct texts of all blocks."""
         settings = self._settings
         high, low, lengths = (self._all(name) for name in ("hi", "lo", "lengths"))
         order = np.lexsort((low, high))

@@ -46,7 +46,6 @@ class JobStep:
 
     @property
     def done_file(self) -> str:
-        """The address of the file that is there when the step is done."""
         return join(self.output, "_SUCCESS")
 
 

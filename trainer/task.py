@@ -28,8 +28,6 @@ TRAINING, VALIDATION, TEST = "training", "validation", "test"
 
 
 class NextEpoch(Enum):
-    """Whether a run has a next epoch."""
-
     READY = "its rows are there"
     LATER = "its rows are not there yet"
     END = "there will be no more rows"

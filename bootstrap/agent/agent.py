@@ -70,7 +70,6 @@ class Agent:
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to do."""
         return self._launch is not None and not self._launch.ended
 
     @property

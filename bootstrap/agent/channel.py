@@ -55,21 +55,16 @@ class Channel(Protocol):
         """Copy a file to an object."""
         ...
 
-    def remove(self, key: str) -> None:
-        """Remove an object, if it is there."""
-        ...
+    def remove(self, key: str) -> None: ...
 
 
 class Bucket:
-    """A data bucket."""
-
     def __init__(self, name: str, client: "S3Client | None" = None) -> None:
         """By default it is reached as this process reaches S3."""
         self._bucket, self._given = name, client
 
     @property
     def name(self) -> str:
-        """Its address."""
         return f"s3://{self._bucket}"
 
     @property
@@ -77,7 +72,6 @@ class Bucket:
         return self._given or s3.client()
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
-        """As in `Channel`."""
         condition = {"IfNoneMatch": known.tag} if known else {}
         try:
             found = self._client.get_object(Bucket=self._bucket, Key=key, **condition)  # type: ignore[arg-type]
@@ -92,11 +86,9 @@ class Bucket:
             return Document(body.read(MOST_BYTES + 1).decode("utf-8", "replace"), found["ETag"])
 
     def write(self, key: str, text: str) -> None:
-        """As in `Channel`."""
         s3.put(self._client, S3Path(self._bucket, key), text.encode())
 
     def write_new(self, key: str, text: str) -> bool:
-        """As in `Channel`."""
         return self.write_if(key, text, None)
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
@@ -104,21 +96,17 @@ class Bucket:
         return s3.put_if(self._client, S3Path(self._bucket, key), text.encode(), etag=known.tag if known else None)
 
     def list(self, prefix: str) -> Mapping[str, str]:
-        """As in `Channel`."""
         return {each["Key"]: each["ETag"] for each in s3.list_objects(self._client, S3Path(self._bucket, prefix))}
 
     def get(self, key: str, path: Path) -> None:
-        """As in `Channel`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial:
             s3.download(self._client, S3Path(self._bucket, key), partial)
 
     def put(self, path: Path, key: str) -> None:
-        """As in `Channel`."""
         s3.upload(self._client, path, S3Path(self._bucket, key))
 
     def remove(self, key: str) -> None:
-        """As in `Channel`."""
         self._client.delete_object(Bucket=self._bucket, Key=key)
 
 
@@ -129,7 +117,6 @@ class SharedFolder:
         self._root = root
 
     def read(self, key: str, known: Document | None = None) -> Document | None:
-        """As in `Channel`."""
         try:
             with (self._root / key).open("rb") as file:  # a network file system asks its server when a file is opened
                 tag = _tag(os.fstat(file.fileno()))
@@ -140,13 +127,11 @@ class SharedFolder:
             return None
 
     def write(self, key: str, text: str) -> None:
-        """As in `Channel`."""
         path = self._made(key)
         with whole_file(path) as partial:
             partial.write_text(text, "utf-8")
 
     def write_new(self, key: str, text: str) -> bool:
-        """As in `Channel`."""
         path = self._made(key)
         partial = partial_path(path)
         partial.write_text(text, "utf-8")
@@ -159,7 +144,6 @@ class SharedFolder:
         return True
 
     def list(self, prefix: str) -> Mapping[str, str]:
-        """As in `Channel`."""
         found: dict[str, str] = {}
         above = (self._root / prefix).parent if not prefix.endswith("/") else self._root / prefix
         for path in sorted(above.rglob("*")):
@@ -170,18 +154,15 @@ class SharedFolder:
         return found
 
     def get(self, key: str, path: Path) -> None:
-        """As in `Channel`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as partial:
             shutil.copyfile(self._root / key, partial)
 
     def put(self, path: Path, key: str) -> None:
-        """As in `Channel`."""
         with whole_file(self._made(key)) as partial:
             shutil.copyfile(path, partial)
 
     def remove(self, key: str) -> None:
-        """As in `Channel`."""
         (self._root / key).unlink(missing_ok=True)
 
     def _made(self, key: str) -> Path:

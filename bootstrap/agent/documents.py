@@ -129,13 +129,11 @@ class RunRequest:
         return replace(self, options=options, **state) == other
 
     def plain(self) -> dict[str, Any]:
-        """As `from_plain` reads it."""
         own = {name: value for name, value in vars(self).items() if name not in ("texts", "stream")}
         held = {name: json.loads(value.to_json()) for name in ("texts", "stream") if (value := getattr(self, name))}
         return {**own, **held}
 
     def to_json(self) -> str:
-        """As JSON."""
         return json.dumps({"version": VERSION, **self.plain()}, indent=2)
 
     @classmethod
@@ -169,7 +167,6 @@ class RequestQueue:
     runs: tuple[RunRequest, ...]
 
     def to_json(self) -> str:
-        """As JSON."""
         return json.dumps({"version": VERSION, "runs": [each.plain() for each in self.runs]}, indent=2)
 
     @classmethod
@@ -187,7 +184,6 @@ class FlatDocument:
     """A document of plain values."""
 
     def to_json(self) -> str:
-        """As JSON."""
         return json.dumps({"version": VERSION, **asdict(self)})
 
     @classmethod
@@ -235,12 +231,10 @@ def step_name(run: str, name: str) -> str:
 
 
 def request_key(deployment: str) -> str:
-    """The key of the requests to a deployment's nodes."""
     return f"{REQUESTS}{deployment}.json"
 
 
 def attempts_prefix(run: str) -> str:
-    """That of the keys of a run's attempts."""
     return f"{RUNS}{run}/{ATTEMPTS}"
 
 
@@ -267,7 +261,6 @@ def beat_key(instance: str) -> str:
 
 
 def status_key(instance: str) -> str:
-    """The key of a node's status."""
     return f"{NODES}{instance}.run"
 
 

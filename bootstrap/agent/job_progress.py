@@ -95,7 +95,6 @@ class ClientOutput:
             self.progress = replace(self.progress, written=task_log.last_lines(self._failed)[-_MOST_WRITTEN:])
 
     def end(self, code: int) -> None:
-        """Note how the client has ended."""
         self.pass_on()
         if code:
             rest = [self._rest.decode("utf-8", "replace")] if self._rest else []

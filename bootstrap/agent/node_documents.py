@@ -94,7 +94,6 @@ class Attempt:
 
     @property
     def trainers(self) -> tuple[Member, ...]:
-        """The nodes that train."""
         return tuple(each for each in self.members if each.gpus)
 
     @property
@@ -114,7 +113,6 @@ class Attempt:
         return [reader for reader in range(count) if where[reader % len(where)] == instance]
 
     def to_json(self) -> str:
-        """As JSON."""
         return json.dumps({"version": VERSION, **asdict(self)}, indent=2)
 
     @classmethod

@@ -59,7 +59,6 @@ class OwnProcesses:
         self._root, self._python, self._scoped = root, python, scoped
 
     def start(self, name: str, program: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        """As in `Processes`."""
         folder = self._root / name
         folder.mkdir(parents=True)
         scope = _SCOPE if self._scoped and _runs_systemd() else ()
@@ -74,7 +73,6 @@ class OwnProcesses:
             )
 
     def state(self, name: str) -> State:
-        """As in `Processes`."""
         folder = self._root / name
         if not folder.exists():
             return None
@@ -85,7 +83,6 @@ class OwnProcesses:
         return "lost" if (status := self._exit(folder)) is None else status  # it may have ended since
 
     def stop(self, name: str, *, kill: bool = False) -> bool:
-        """As in `Processes`."""
         folder = self._root / name
         if (process := self._process(folder)) is None or self._exit(folder) is not None:
             return False
@@ -98,11 +95,9 @@ class OwnProcesses:
         return False
 
     def names(self) -> list[str]:
-        """As in `Processes`."""
         return sorted(path.relative_to(self._root).as_posix() for path in self._root.glob("*/*") if path.is_dir())
 
     def forget(self, name: str) -> None:
-        """As in `Processes`."""
         shutil.rmtree(self._root / name, ignore_errors=True)
 
     def _exit(self, folder: Path) -> int | None:

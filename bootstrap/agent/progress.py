@@ -28,7 +28,6 @@ class RecordedProgress:
 
     @property
     def step(self) -> int | None:
-        """The latest step."""
         return None if self._latest is None else self._latest.step
 
     @property

@@ -64,11 +64,9 @@ class Account:
 
     @property
     def region(self) -> str:
-        """The region of its clients."""
         return str(self.session.region_name)
 
     def client(self, service: str, region: str | None = None) -> Any:
-        """The service's client, in this or another region."""
         key = f"{service} {region or ''}"
         if key not in self._clients:
             self._clients[key] = self.session.client(service, region_name=region)  # type: ignore[call-overload]

@@ -38,7 +38,6 @@ def _renew(account: Account, policy: str, wanted: Mapping[str, Any]) -> None:
 
 
 def arn(account: Account, name: str) -> str:
-    """The ARN of the account's policy of this name."""
     return f"arn:aws:iam::{account.number()}:policy/{name}"
 
 

@@ -43,7 +43,6 @@ def watch(cloudformation: Any, name: str) -> Stack | None:
 
 
 def outputs(stack: Stack) -> dict[str, str]:
-    """The stack's outputs by name."""
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
 
 

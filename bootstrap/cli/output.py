@@ -68,7 +68,6 @@ def confirm(question: str) -> bool:
 
 
 def percent(share: float) -> str:
-    """A share in percent."""
     return f"{share:.1%}"
 
 

@@ -22,7 +22,6 @@ _KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "t
 
 
 def content(preview: PreprocessingPreview) -> dict[str, Any]:
-    """The preview for a program."""
     understanding = preview.understanding
     sample = understanding.sample
     return {
@@ -62,7 +61,6 @@ def content(preview: PreprocessingPreview) -> dict[str, Any]:
 
 
 def text(preview: PreprocessingPreview) -> str:
-    """The preview for a person."""
     understanding, estimated = preview.understanding, preview.estimated
     sample = understanding.sample
     parts = [_files(understanding)]
@@ -116,7 +114,6 @@ def text(preview: PreprocessingPreview) -> str:
 
 
 def format_name(form: Format) -> str:
-    """The name of a format, for a person."""
     if form.kind in _KINDS:
         return _KINDS[form.kind]
     if form.kind == "csv":

@@ -22,7 +22,6 @@ from common.errors import UsageError
 @option("--sort", metavar="COLUMN", help="the column to sort by, the best first (default: in the order of the folders)")
 @json_option
 def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
-    """Run `shoal runs`."""
     from common.errors import ExperimentError
     from experiments.records import comparing, finding, runs
 

@@ -65,7 +65,6 @@ def profile_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def rows_of_ranks(result: dict[str, Any]) -> str:
-    """The rows that each rank computed."""
     return " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
 
 

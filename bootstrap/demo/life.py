@@ -72,8 +72,6 @@ _SENTENCES = (
 
 @dataclass(kw_only=True)
 class DemoResult:
-    """The results of the demo."""
-
     created: dict[str, int] = field(default_factory=dict)
     """Resources by type, as the services list them."""
     left: dict[str, set[str]] = field(default_factory=dict)
@@ -93,12 +91,10 @@ class DemoResult:
 
     @property
     def created_total(self) -> int:
-        """How many resources there were."""
         return sum(self.created.values())
 
     @property
     def left_total(self) -> int:
-        """How many resources are left."""
         return sum(map(len, self.left.values()))
 
 

@@ -39,9 +39,7 @@ class Where(Protocol):
         """The name of the deployment that an arm runs on."""
         ...
 
-    def place(self, arm: Arm) -> Place:
-        """The place of an arm that can run there."""
-        ...
+    def place(self, arm: Arm) -> Place: ...
 
     def can_resume(self, run: PlannedRun) -> bool:
         """Whether a run has left a checkpoint to resume from."""
@@ -53,8 +51,6 @@ class Where(Protocol):
 
 
 class Here:
-    """This machine."""
-
     def __init__(self) -> None:
         self.cores: int | None = cores()
 
@@ -67,12 +63,10 @@ class Here:
         return None
 
     def place(self, arm: Arm) -> Place:
-        """Its ranks."""
         assert arm.local is not None
         return ThisMachine(arm.local.world_size)
 
     def can_resume(self, run: PlannedRun) -> bool:
-        """By its checkpoints."""
         return any((run.folder / CHECKPOINTS).glob(CHECKPOINT_PATTERN))
 
     def price(self, run: PlannedRun, config: TrainConfig, size: DatasetSize | None) -> RunPrice:
@@ -103,12 +97,10 @@ class Deployments:
         return ""
 
     def deployment_of(self, arm: Arm) -> str | None:
-        """That of its topology."""
         found = self._by_topology[name_of(str(arm.topology))][1]
         return found.name if found else None
 
     def topology(self, arm: Arm) -> Topology:
-        """That of an arm that can run."""
         return self._by_topology[name_of(str(arm.topology))][0]
 
     def deployment(self, arm: Arm) -> "Deployment":

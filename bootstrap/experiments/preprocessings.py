@@ -63,8 +63,6 @@ class _Preprocessings:
 
 
 class LocalPreprocessings(_Preprocessings):
-    """Preprocessings on this machine."""
-
     def __init__(self, inputs: Sequence[str], output: Path) -> None:
         """Raises DataError for input that is not there."""
         super().__init__(inputs, output)

@@ -26,9 +26,7 @@ class RunMaker(Protocol):
     """Makes the runs of an experiment of one kind: trainings, or preprocessings."""
 
     @property
-    def where(self) -> Where:
-        """Where it makes them."""
-        ...
+    def where(self) -> Where: ...
 
     data: str | None
     """What stands for the data (experiments/plans/kept.py)."""

@@ -26,8 +26,6 @@ _TEXT = ".text"
 
 
 class Trainings:
-    """All trainings on one source."""
-
     def __init__(
         self, experiment: Experiment, where: Where, source: Source, *, similarity: tuple[str, ...] = ()
     ) -> None:

@@ -30,8 +30,6 @@ class LostError(ShoalError):
 
 
 class Connection:
-    """A connection to a host."""
-
     def __init__(self, host: Host) -> None:
         """Connect. Raises ShoalError where it is refused, and LostError where nobody answers."""
         self.host, self._client = host, paramiko.SSHClient()
@@ -116,7 +114,6 @@ class Connection:
         return transport is not None and transport.is_active()
 
     def close(self) -> None:
-        """End the connection."""
         self._client.close()
 
     def _lose(self, error: Exception) -> NoReturn:
@@ -137,7 +134,6 @@ def _configuration() -> paramiko.SSHConfig:
 
 
 def exists(files: SFTPClient, path: str) -> bool:
-    """Whether a file or a folder is there."""
     with suppress(FileNotFoundError):
         files.stat(path)
         return True

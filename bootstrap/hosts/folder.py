@@ -41,7 +41,6 @@ class SshFolder:
 
     @property
     def name(self) -> str:
-        """Its path."""
         return self._hosts.file.folder
 
     def read(self, key: str) -> Document | None:
@@ -110,8 +109,6 @@ class SshFolder:
         return self._with(walk)
 
     def folders(self, above: str) -> Sequence[str]:
-        """The names of the folders in one."""
-
         def names(files: SFTPClient) -> list[str]:
             with suppress(FileNotFoundError):
                 return [
@@ -149,8 +146,6 @@ class SshFolder:
         self._with(copy)
 
     def remove(self, key: str) -> None:
-        """Remove a file, if it is there."""
-
         def remove(files: SFTPClient) -> None:
             with suppress(FileNotFoundError):
                 files.remove(self._path(key))

@@ -30,8 +30,6 @@ _OF_ALL, _OF_ONE = ("folder", "python"), ("gpus", "address", "python")
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A host."""
-
     name: str
     """As SSH finds it: an address, a name, or an alias of ~/.ssh/config."""
     user: str | None

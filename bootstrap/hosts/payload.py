@@ -21,8 +21,6 @@ _UNPACK_SECONDS = 300.0
 
 
 class Code:
-    """The code of this Shoal."""
-
     def __init__(self) -> None:
         self._packed = _packed()
         self._name = hashlib.sha256(self._packed).hexdigest()[:32]

@@ -46,17 +46,14 @@ class DeployRequest:
 
     @property
     def region(self) -> str:
-        """The region of the deployment."""
         return self.topology.region
 
     @property
     def stack_name(self) -> str:
-        """The name of the deployment's stack."""
         return topology.stack_name(self.deployment)
 
     @cached_property
     def account(self) -> Account:
-        """The account, in that region."""
         return Account(connect(self.region))
 
     def context(self, generation: int) -> list[str]:
@@ -75,8 +72,6 @@ class DeployRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployResult:
-    """The result of a deployment."""
-
     outputs: dict[str, str]
     changed: bool
     """Whether CloudFormation changed anything."""

@@ -39,7 +39,6 @@ class DestroyPreview:
 
     @property
     def goes(self) -> list[FoundResource]:
-        """What will be deleted."""
         return [thing for thing in self.things if thing.outcome not in (KEPT, UNVERIFIED)]
 
     @property

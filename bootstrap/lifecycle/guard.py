@@ -114,7 +114,6 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
 
 
 def later(guard: GuardReport, hours: float) -> datetime:
-    """The end with `hours` more."""
     return guard.ends + timedelta(hours=hours)
 
 

@@ -15,8 +15,6 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, kw_only=True)
 class KeptBucket:
-    """A bucket that stays."""
-
     bucket: str
     objects: int | None
     """How many, older versions included; None where they cannot be listed, and `bytes` likewise."""
@@ -38,7 +36,6 @@ def _called(bucket: FoundResource) -> str:
 
 
 def among(account: Account, found: Sequence[FoundResource]) -> list[KeptBucket]:
-    """Those of the resources that are kept."""
     return [kept_bucket(account, thing.identifier, thing.why) for thing in found if thing.outcome == KEPT]
 
 

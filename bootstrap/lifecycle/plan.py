@@ -58,7 +58,6 @@ class DeploymentPlan:
 
     @property
     def refused(self) -> list[Finding]:
-        """The findings that stop this deployment."""
         counted = self.online if self.emulated else self.findings
         return [finding for finding in counted if finding.level == "error"]
 
@@ -91,7 +90,6 @@ def make_plan(
 
 
 def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
-    """What the guard will do with the deployment, in sentences with figures."""
     guard, standing, unknown = topology.guard, cost.hourly_fixed(topology), cost.unknown(topology)
     working = [
         *(["the EMR cluster"] if topology.preprocessing else []),

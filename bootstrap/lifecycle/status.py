@@ -73,7 +73,6 @@ class Status:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The stack's outputs."""
         return stacks.outputs(self.stack)
 
     @property
@@ -83,7 +82,6 @@ class Status:
 
     @property
     def topology(self) -> str:
-        """The name of its topology."""
         return (stacks.owner_and_topology(self.stack) or ("", "unknown"))[1]
 
     @property

@@ -205,7 +205,6 @@ def _price(deployment: Deployment, instance_type: str) -> str:
 
 
 def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: Sequence[GroupState]) -> str:
-    """Which nodes are not ready, and where to look."""
     silent = [node for node in running if node.instance_id not in ready]
     ended = len(seen) - len(running)
     missing = [f"{group.size - group.existing} of '{group.name}'" for group in states if group.short]

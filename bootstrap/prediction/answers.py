@@ -27,7 +27,6 @@ class AnswerCounts:
     """Texts of a label that is none of `classes`: they are not scored."""
 
     def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
-        """Count the predictions for texts of these codes."""
         labels = {name: label for label, name in enumerate(self.classes)}
         predicted = [labels[each.label] if isinstance(each.label, str) else each.label for each in predictions]
         self.unknown += predicted.count(None)

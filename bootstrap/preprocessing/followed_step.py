@@ -37,7 +37,6 @@ class FollowedSteps:
         self._name, self._total, self._looked_at = "", 0, 0.0
 
     def begin(self, name: str) -> None:
-        """Follow the step of this name."""
         self._name, self._total, self._looked_at = name, 0, 0.0
         self._bars.stage(printable(name), 0)
 

@@ -217,7 +217,6 @@ def secret(account: Account, name: str, _record: ResourceRecord) -> None:
 
 
 def budget(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete a budget."""
     account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)
 
 

@@ -63,7 +63,6 @@ class FoundResource:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Its unique key."""
         return self.kind, self.identifier
 
 

@@ -182,7 +182,6 @@ def chosen(deployment: Deployment, run: str | None) -> RunRequest | Job:
 
 
 def _prepared(request: RunRequest) -> Prepared:
-    """What a run learns from."""
     if request.texts is not None:
         return PreparedTexts(request.texts, tuple(each.address for each in request.texts.sources))
     if request.stream is not None:
@@ -191,5 +190,4 @@ def _prepared(request: RunRequest) -> Prepared:
 
 
 def _began(run: str) -> str:
-    """When a run began, by its name."""
     return run.rpartition(".")[2]

@@ -61,7 +61,6 @@ class Stages:
         self._spent_now = spent
 
     def end(self, name: str) -> None:
-        """End a stage."""
         now, spent = datetime.now(UTC), self._spent_now()
         dollars = None if spent is None or self.spent is None else spent - self.spent
         self.found.append({"name": name, "seconds": (now - self._since).total_seconds(), "dollars": dollars})
@@ -69,5 +68,4 @@ class Stages:
 
     @property
     def seconds(self) -> float:
-        """Seconds of all stages."""
         return (self._since - self.began).total_seconds()

@@ -104,7 +104,6 @@ class Format:
         raise DataError(f"there is no column {name!r}; the header names {', '.join(self.columns)}")
 
     def to_json(self) -> dict[str, Any]:
-        """As values for JSON."""
         return asdict(self)
 
     @classmethod

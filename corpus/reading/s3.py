@@ -42,7 +42,6 @@ class S3Path(NamedTuple):
 
 
 def is_s3(address: str) -> bool:
-    """Whether an address is in S3."""
     return address.startswith(_SCHEME)
 
 

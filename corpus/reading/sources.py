@@ -91,7 +91,6 @@ class ReadingOptions:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All fields that the options name."""
         return (*self.text, *filter(None, (self.rating, self.label)), *self.keep)
 
     @property
@@ -120,7 +119,6 @@ class Inputs:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """All of the addresses."""
         return (*self.files, *self.test, *self.positive, *self.negative, *self.unlabelled)
 
     def __post_init__(self) -> None:
@@ -152,8 +150,6 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """A file of the input."""
-
     address: str
     """An absolute path, or s3://..."""
     size: int

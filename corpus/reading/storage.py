@@ -22,7 +22,6 @@ PART_PREFIX = "part-"
 
 
 def join(folder: str, name: str) -> str:
-    """The address of `name` in `folder`."""
     return f"{folder.rstrip('/')}/{name}"
 
 
@@ -36,7 +35,6 @@ def check_writable(folder: str) -> None:
 
 
 def exists(address: str) -> bool:
-    """Whether there is a file at an address."""
     if not is_s3(address):
         return Path(address).is_file()
     place = s3.place_of(address)

@@ -95,7 +95,6 @@ class Tally:
         return [(key, json.dumps(value, sort_keys=True).encode("ascii")) for key, value in parts if value]
 
     def add_records(self, key: bytes, values: Iterable[bytes]) -> None:
-        """Add the records of other tallies that have this key."""
         for value in values:
             content = json.loads(value)
             if key == COUNTS_KEY:

@@ -52,7 +52,6 @@ class Status:
 
 
 def reader_folder(stream: Path, reader: int) -> Path:
-    """The folder of a reader's parts."""
     return stream / f"reader-{reader}"
 
 

@@ -14,8 +14,6 @@ from corpus.stream.stream_settings import StreamSettings, is_socket
 
 
 class Sources:
-    """What one reader reads."""
-
     def __init__(self, settings: StreamSettings, reader: int, clock: Callable[[], float]) -> None:
         sockets = [address for address in settings.sources if is_socket(address)]
         files = tuple(address for address in settings.sources if not is_socket(address))

@@ -75,7 +75,6 @@ class StreamSettings:
         return self.follow or any(map(is_socket, self.sources))
 
     def to_json(self) -> str:
-        """As JSON."""
         return json.dumps(asdict(self), indent=2)
 
     @classmethod
@@ -85,7 +84,6 @@ class StreamSettings:
 
 
 def is_socket(address: str) -> bool:
-    """Whether an address is that of a line socket."""
     return address.startswith(_SOCKET)
 
 

@@ -84,7 +84,6 @@ class EmulatedCluster:
         return state
 
     def start(self) -> None:
-        """Start the cluster in the background."""
         requests.spawn_background(self._run_lifecycle, thread_name=self.record["Id"])
 
     def add(self, steps: Sequence[Record]) -> list[str]:

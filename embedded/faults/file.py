@@ -101,7 +101,6 @@ class Faults:
             return found[1]
 
     def has_any(self, kind: type[_F]) -> bool:
-        """Whether there is any fault of a kind."""
         with self._lock:
             return self._matching(kind, {}) is not None
 

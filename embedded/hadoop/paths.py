@@ -82,7 +82,6 @@ class Files:
         return sorted(found, key=lambda entry: entry.path)
 
     def open(self, path: str, offset: int = 0) -> IO[bytes]:
-        """A file to read, from `offset` bytes on."""
         local = _local(path)
         stream: Any
         if local is not None:
@@ -104,7 +103,6 @@ class Files:
             shutil.copyfile(source, local)
 
     def remove(self, path: str) -> None:
-        """Remove a file."""
         local = _local(path)
         if local is None:
             bucket, key = _object(path)

@@ -47,7 +47,6 @@ class AttemptControl:
                 self._kill(process)
 
     def kill(self) -> None:
-        """End the attempt."""
         with self._lock:
             self.killed_event.set()
             if self._process is not None:

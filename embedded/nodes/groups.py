@@ -163,7 +163,6 @@ class AutoScalingGroups:
 
 
 def group_of(instance: str) -> Record | None:
-    """The group that an instance belongs to."""
     for group in autoscaling.groups.values():
         if any(member["InstanceId"] == instance for member in group["Instances"]):
             return group
@@ -182,7 +181,6 @@ def put_in_service(instance: str) -> None:
 
 
 def zone_of(subnet: str) -> str:
-    """The zone of a subnet."""
     return str(ec2.subnets.get(subnet, {}).get("AvailabilityZone", f"{requests.region()}a"))
 
 

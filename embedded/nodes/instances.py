@@ -122,7 +122,6 @@ class InstanceRunner:
         return self._faults.find(StaysPending, instance_type=record["InstanceType"]) is not None
 
     def console(self, identifier: str) -> Path:
-        """Path of an instance's console log."""
         return self._machines.logs / f"{identifier}.log"
 
     def terminate(self, identifier: str) -> None:

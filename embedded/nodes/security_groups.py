@@ -29,7 +29,6 @@ def install() -> None:
 
 
 def _by_source(rule: Record) -> list[Record]:
-    """Split a rule into one rule for each source."""
     empty = {**rule, **{name: [] for name in _SOURCES}}
     return [{**empty, name: [source]} for name in _SOURCES for source in rule.get(name) or []] or [rule]
 

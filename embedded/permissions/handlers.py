@@ -58,7 +58,6 @@ def handlers() -> dict[str, Record]:
 
 
 def handlers_of(kind: str) -> Record:
-    """Those of a type."""
     custom = kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource"
     return handlers().get("Custom" if custom else kind, _ANYTHING)
 

@@ -92,7 +92,6 @@ class EmulatedJob:
         requests.spawn_background(self._run, thread_name=self.record["TrainingJobName"])
 
     def stop(self) -> None:
-        """Ask it to stop."""
         self._to("Stopping", "Stopping")
         self._asked_to_stop.set()
 

@@ -23,7 +23,6 @@ _T = TypeVar("_T")
 
 
 def missing(name: str) -> EmulatorError:
-    """The error for a name that ministack does not have."""
     return EmulatorError(
         f"ministack {version('ministack')} has no {name}, which the embedded AWS needs: it was written for ministack "
         f"{WRITTEN_FOR}. Install that version (`make setup`), or adapt embedded/seams to the other one."
@@ -47,7 +46,6 @@ class MinistackModule:
             raise missing(str(error.name)) from error
 
     def take(self, name: str) -> Any:
-        """Return the object of a name."""
         try:
             return getattr(self._module, name)
         except AttributeError:

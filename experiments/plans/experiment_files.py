@@ -27,8 +27,6 @@ _DATA, _OUTPUT = Path("dataset"), Path("output")
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentFile:
-    """An experiment as it was read."""
-
     name: str
     """That of its file."""
     experiment: Experiment

@@ -14,8 +14,6 @@ from experiments.plans.parts import Arm, Experiment
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run of an arm."""
-
     arm: Arm
     repeat: int
     """From 1."""

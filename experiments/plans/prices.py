@@ -24,8 +24,6 @@ _OFF_ASLEEP = 0.25
 
 
 class DatasetSize(NamedTuple):
-    """The rows of a dataset."""
-
     train: int
     test: int
     words: float = 100.0
@@ -119,7 +117,6 @@ def price_of_cores(workers: int, raw_bytes: float) -> RunPrice:
 
 
 def total_dollars(prices: Sequence[RunPrice]) -> Estimate:
-    """The dollars of all runs whose price is known."""
     return total(price.dollars for price in prices if price.dollars is not None)
 
 

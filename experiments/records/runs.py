@@ -67,17 +67,14 @@ class RunRecord:
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
         return self.folder.resolve().name
 
     @property
     def begin(self) -> Start:
-        """Its first start."""
         return self.starts[0]
 
     @property
     def latest(self) -> Start:
-        """Its latest start."""
         return self.starts[-1]
 
     @property

@@ -108,7 +108,6 @@ def key_of(*parts: str) -> str:
 
 
 def measure_columns(measures: Sequence[str]) -> list[Column]:
-    """A column for each of these measures."""
     return [
         Column(key=f"measure_{place}", head=each.replace("_", " "), form=".4f") for place, each in enumerate(measures)
     ]
@@ -133,7 +132,6 @@ def shortened(text: str, most: int) -> str:
 
 
 def shown(value: Value, form: str) -> str:
-    """A value as a person is shown it."""
     if value is None:
         return "-"
     if isinstance(value, str):

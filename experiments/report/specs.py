@@ -84,7 +84,6 @@ def coloured(field: str, names: Sequence[str]) -> Spec:
 
 
 def _columns(names: Sequence[str]) -> int:
-    """Columns of a legend of these names."""
     longest = max(map(len, names))
     return next(columns for columns, letters in ((3, 8), (2, 16), (1, longest)) if longest <= letters)
 

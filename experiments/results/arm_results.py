@@ -206,7 +206,6 @@ def _measured(run: RunRecord, target: Target | None) -> _Measured:
 
 
 def _read_preprocessing(folder: Path) -> _Measured:
-    """What a preprocessing took."""
     path = folder / PREPROCESSING
     content = read_json(path)
     if content is None:

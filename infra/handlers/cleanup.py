@@ -278,7 +278,6 @@ def job_prefix(deployment: str) -> str:
 
 
 def is_job(name: str, deployment: str) -> bool:
-    """Whether this is the name of a training job of a deployment."""
     return re.fullmatch(re.escape(job_prefix(deployment)) + JOB, name) is not None
 
 

@@ -18,8 +18,6 @@ SLOW = 0.7
 
 
 class Slow(NamedTuple):
-    """A rank that is slow."""
-
     rank: int
     share: float
     """Of the median rate of the others of its kind, in the latest window."""

@@ -36,8 +36,6 @@ _COUNTED = 1 << 20  # labels that are counted at once
 
 
 class StartVectors(NamedTuple):
-    """The vectors with which some words start."""
-
     ids: npt.NDArray[np.int64]
     """(n,)"""
     vectors: npt.NDArray[np.float32]
@@ -208,7 +206,6 @@ def _read(dataset: Dataset, split: Split) -> Rows:
 
 
 def _rows(dataset: Dataset, arrays: dict[str, npt.NDArray[Any]]) -> Rows:
-    """The rows of the arrays of a split."""
     if dataset.settings.labelled:
         arrays["ratings"] = arrays["labels"]
     if not dataset.settings.ragged:

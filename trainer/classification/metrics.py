@@ -48,7 +48,6 @@ class Confusion:
 
     @property
     def predictions(self) -> list[int]:
-        """Rows by prediction."""
         return [sum(counts) for counts in zip(*self.counts, strict=True)]
 
     def plain(self, names: Sequence[str]) -> dict[str, Any]:
@@ -101,17 +100,14 @@ CALIBRATION = ("log_loss", "uncalibrated_log_loss", "temperature", "threshold")
 
 
 def measures_for(classes: int) -> Mapping[str, Callable[[Confusion], float]]:
-    """The measures for so many classes, by name."""
     return {**MEASURES, **MEASURES_OF_TWO} if classes == 2 else MEASURES
 
 
 def measures(c: Confusion) -> dict[str, float]:
-    """The value of each measure."""
     return {name: measure(c) for name, measure in measures_for(c.classes).items()}
 
 
 def _f1(c: Confusion) -> list[float]:
-    """The F1 of each label."""
     each = zip(c.right, c.occurrences, c.predictions, strict=True)
     return [_ratio(2 * right, there + predicted) for right, there, predicted in each]
 

@@ -57,7 +57,6 @@ Its output `probabilities`, float32 (rows, {classes}), has the calibrated probab
 
 
 def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
-    """The card of a model with this `config.json`."""
     files = config["files"]
     classes = model.class_names
     weights = sum(tensor.numel() for tensor in model.classifier.state_dict().values())

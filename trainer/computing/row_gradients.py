@@ -51,7 +51,6 @@ def collected_means() -> Iterator[list[tuple[Tensor, Means]]]:
 
 
 def touched_rows(gradient: Tensor) -> TouchedRows:
-    """The content of a gradient of these."""
     return TouchedRows(gradient._indices()[0], gradient._values())
 
 
@@ -113,8 +112,6 @@ def mean_of_rows(table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
 
 
 class _MeanOfRows(torch.autograd.Function):
-    """`mean_of_rows`."""
-
     @staticmethod
     def forward(ctx: Any, table: Tensor, ids: Tensor, ends: Tensor) -> Tensor:
         ctx.table, ctx.collected = table, _collected.get()

@@ -73,7 +73,6 @@ class Connection:
                 left = _behind(left, count)
 
     def receive(self, form: struct.Struct) -> tuple[Any, ...]:
-        """Receive numbers of this form."""
         found = bytearray(form.size)
         self.receive_into(found)
         return form.unpack(found)
@@ -116,7 +115,6 @@ class Connections:
     """By the rank that asks this one."""
 
     def close(self) -> None:
-        """End all of them."""
         for each in (*self.asked.values(), *self.asking.values()):
             each.close()
 

@@ -57,7 +57,6 @@ class Dealer:
             return self._next - 1
 
     def end(self) -> None:
-        """Deal no more steps."""
         with self._changed:
             self.ended = True
             self._changed.notify_all()

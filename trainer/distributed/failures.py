@@ -112,7 +112,6 @@ def note_position(where: str) -> Iterator[None]:
 
 
 def describe(error: Exception, rank: int) -> Failure:
-    """The failure for an error that ends a rank."""
     now = time.time()
     if isinstance(error, LostError):
         return Failure(kind=FailureKind.CONSEQUENCE, time=now, what=error.what, where=error.where, then=error.then)
@@ -131,7 +130,6 @@ def describe(error: Exception, rank: int) -> Failure:
 
 
 def write_failure(failure: Failure, rank: int) -> None:
-    """Write the failure for the launcher, if there is one."""
     folder = os.environ.get(FOLDER)
     if folder:
         with suppress(OSError):  # the log has the message in any case
@@ -139,7 +137,6 @@ def write_failure(failure: Failure, rank: int) -> None:
 
 
 def read_failures(folder: Path) -> dict[int, Failure]:
-    """The failures in this folder, by rank."""
     found = {
         int(path.name.removesuffix(_SUFFIX)): parse(path.read_text("utf-8")) for path in folder.glob(f"*{_SUFFIX}")
     }

@@ -172,12 +172,8 @@ def _machine() -> str:
 
 
 class Stop(Protocol):
-    """Whether a run is to stop."""
-
     @property
-    def made(self) -> bool:
-        """Whether it was asked to."""
-        ...
+    def made(self) -> bool: ...
 
 
 class StopRequest:

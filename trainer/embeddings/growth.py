@@ -34,7 +34,6 @@ class GrowingVocabulary:
 
     @property
     def added(self) -> int:
-        """The words that were added."""
         return len(self.now.words) - len(self._first.words)
 
     def count(self, part: Part, chosen: tuple[str, int]) -> None:

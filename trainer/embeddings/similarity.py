@@ -57,7 +57,6 @@ def read_pairs(address: str) -> list[Pair]:
 
 
 def words_of(pairs: list[Pair]) -> Iterator[str]:
-    """The words of these pairs, each as often as it is there."""
     return (word for pair in pairs for word in (pair.one, pair.other))
 
 

@@ -177,7 +177,6 @@ class _Placed(NamedTuple):
 def _sums_by_torch(
     model: Tables, rows: Tokens, keys: Keys, rules: Sampling, placed: _Placed
 ) -> tuple[Tensor, int, list[Means]]:
-    """The sums of `rows` by torch, for all rows at once."""
     device = model.centres.device
     hashed, tokens = moved_to(keys.view(np.int64), device), moved_to(rows, device)
     words, lines, reaches = _kept(tokens, hashed, rules.window, placed.keep)  # (n, longest) each

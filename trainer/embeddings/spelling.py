@@ -39,7 +39,6 @@ class Spelling:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
         return _FIRST + len(self.characters)
 
     @cached_property

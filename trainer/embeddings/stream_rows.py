@@ -177,7 +177,6 @@ class StreamRows(TextData):
         return True
 
     def place(self) -> dict[str, Any]:
-        """The place in the stream."""
         return {
             "taken": dict(self._taken),
             "chosen": self._chosen,

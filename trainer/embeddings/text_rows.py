@@ -58,7 +58,6 @@ class WordCounts:
         self._most = most or _MOST_WORDS
 
     def add(self, part: Part) -> None:
-        """Count the words of a part."""
         self.add_counts(dict(zip(part.words, part.counts.tolist(), strict=True)))
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
@@ -174,7 +173,6 @@ class TextData(ABC):
         return
 
     def summary(self) -> dict[str, Any]:
-        """What summary.json has of it."""
         return {}
 
     def closing_notes(self, config: TrainConfig) -> list[str]:  # noqa: ARG002

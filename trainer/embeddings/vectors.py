@@ -33,8 +33,6 @@ _NOT_VECTORS = "a file of vectors begins with the number of its words and that o
 
 
 class WordVectors:
-    """Words, each with a vector."""
-
     def __init__(
         self, words: Sequence[str], matrix: Matrix, encode: Callable[[Sequence[str]], Matrix] | None = None
     ) -> None:
@@ -44,7 +42,6 @@ class WordVectors:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """The row of each word."""
         return {word: number for number, word in enumerate(self.words)}
 
     @cached_property

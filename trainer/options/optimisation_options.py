@@ -152,6 +152,5 @@ class OptimisationOptions(Section):
         return self.rank_batch * world_size if self.rank_batch else self.global_batch
 
     def epochs_for(self, steps: int) -> int:
-        """The number of epochs, for epochs of `steps` steps."""
         most = max(MAX_EPOCHS, -(-MIN_STEPS // steps))
         return self.epochs or min(max(-(-TARGET_STEPS // steps), MIN_EPOCHS), most)

@@ -110,8 +110,6 @@ class DataOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(Section):
-    """What is trained."""
-
     title: ClassVar[str] = "task"
 
     preset: str | None = option(

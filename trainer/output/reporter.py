@@ -103,7 +103,6 @@ class Reporter:
             )
 
     def write(self, line: Line) -> None:
-        """Write a line of the record."""
         self._record.write(line)
 
     def note(self, text: str) -> None:

@@ -34,7 +34,6 @@ class Throughput:
         self._awaited += seconds
 
     def add(self, report: StepReport) -> None:
-        """Add the report of a step."""
         self._efficiency.add(report.rows, report.seconds)
 
     def add_final_rates(self, rates: list[float]) -> None:

@@ -14,7 +14,6 @@ from trainer.task import BlockScore
 
 
 def trial_line(trials: Sequence[Trial]) -> TrialLine:
-    """The line of the latest of these trials."""
     return TrialLine(trial=len(trials), **_plain(trials[-1]), best=best_of(trials) is trials[-1])
 
 

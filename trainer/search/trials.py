@@ -16,8 +16,6 @@ from trainer.task import BlockScore
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A trial of settings."""
-
     settings: Mapping[str, Any]
     folds: Sequence[Sequence[BlockScore]]
     """The blocks of each fold that was measured; none where the model learnt nothing, or the time was over."""
@@ -25,7 +23,6 @@ class Trial:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """From `plain`."""
         folds = [[BlockScore(*block) for block in fold] for fold in plain["folds"]]
         return cls(settings=plain["settings"], folds=folds, seconds=plain["seconds"])
 

@@ -104,7 +104,6 @@ def lets_in(context: PreflightContext, key: str, role: str) -> bool:
 
 
 def _policy(context: PreflightContext, key: str) -> list[Mapping[str, Any]]:
-    """The statements of a key's policy."""
     text = context.account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     return _listed(json.loads(text)["Statement"])
 

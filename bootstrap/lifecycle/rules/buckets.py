@@ -53,7 +53,6 @@ def _named(topology: Topology) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _region_of(s3: Any, bucket: str) -> str | None:
-    """The bucket's region, where S3 tells it."""
     try:
         found: str | None = s3.head_bucket(Bucket=bucket).get("BucketRegion")
     except ClientError as error:

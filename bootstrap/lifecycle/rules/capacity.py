@@ -121,12 +121,10 @@ class _Placement:
         self.offering = sorted({zone for found in self._offers.values() for zone in found})
 
     def missing(self, types: Sequence[str], zone: str) -> list[str]:
-        """Those of the types that the zone does not offer."""
         return [name for name in types if zone not in self._offers[name]]
 
 
 def _offers(context: PreflightContext, types: Sequence[str]) -> dict[str, set[str]]:
-    """The zones that offer each type."""
     offers: dict[str, set[str]] = {name: set() for name in types}
     if not types:
         return offers

@@ -51,8 +51,6 @@ _ROLES = get_args(parts.Role)
 
 
 class DeploymentRun(RunInBucket):
-    """A run on a deployment's nodes."""
-
     def __init__(
         self,
         launch: NodeLaunch,
@@ -115,11 +113,9 @@ class DeploymentRun(RunInBucket):
         return time.time() + seconds
 
     def left(self) -> Mapping[str, Any]:
-        """The run, and where it is."""
         return {"run": self.launch.run, "deployment": self._deployment.name}
 
     def wait_for_data(self, bars: Bars) -> None:
-        """Wait for all nodes."""
         wait_for_data(self.launch, NodesWatch(self.launch), bars, detach=self._wishes.detach)
         for node in list(self.launch.statuses().values())[:1]:
             for sentence in describe_left_out(lines=node.lines, malformed=node.malformed, empty=node.empty):

@@ -47,8 +47,6 @@ _MOST_SILENT_SECONDS = 300.0
 
 
 class OnHosts(Place):
-    """Hosts of one's own."""
-
     pause = 1.0
     reads_s3_alone = False
     readers = 1
@@ -88,8 +86,6 @@ class OnHosts(Place):
 
 
 class HostsLaunch(RunLaunch):
-    """A launch on hosts."""
-
     when_silent = "its log is agent.log, in a folder of that name in ~/.shoal of its host"
 
     def __init__(self, store: HostsStore, run: str) -> None:
@@ -98,7 +94,6 @@ class HostsLaunch(RunLaunch):
         """Whether a training runs on a host."""
 
     def require_free(self, going: Sequence[RunRequest]) -> None:
-        """As in `RunLaunch`."""
         if self.are_working:
             raise ShoalError(
                 f"a training uses these hosts: {going[0].run}; type its command again to follow it, and Ctrl-C to stop "
@@ -107,8 +102,6 @@ class HostsLaunch(RunLaunch):
 
 
 class HostsRun(Run):
-    """A run on hosts."""
-
     survives = True
 
     def __init__(self, place: OnHosts, prepared: Prepared, config: TrainConfig) -> None:
@@ -217,11 +210,9 @@ class HostsRun(Run):
         return name_of(interrupt) == signal.SIGHUP.name
 
     def left(self) -> Mapping[str, Any]:
-        """The run, and where it is."""
         return {"run": self.launch.run, "hosts": self._place.name}
 
     def wait_for_data(self, bars: Bars) -> None:
-        """Wait for all hosts."""
         bars.stage("copy the dataset to the hosts", 0)
         wait_for_data(self.launch, _HostsWatch(self), bars, detach=self._place.wishes.detach)
 
@@ -286,7 +277,6 @@ class HostsRun(Run):
 
     @property
     def hosts(self) -> HostGroup:
-        """Its hosts."""
         return self._hosts
 
     def _failure(self, files: Sequence[Path]) -> Exception | None:
@@ -303,7 +293,6 @@ class HostsRun(Run):
         return failure_in(text, f"the logs are in {self.config.output}")
 
     def _any_works(self) -> bool:
-        """Whether a training runs on any host."""
         return any(each["works"] for each in self._hosts.each(partial(self._call_agent, "--ask")))
 
     def _name(self) -> str:
@@ -330,7 +319,6 @@ class _HostsWatch(Watch):
         """Of each host's beat the tag, since when that is unchanged, and the pause before the next try."""
 
     def look_at_nodes(self, bars: Bars) -> None:
-        """As in `Watch`."""
         now, beats = time.monotonic(), self._run.store.list(documents.NODES)
         for host in self._run.hosts.file.hosts:
             tag = beats.get(documents.beat_key(host.instance), "")

@@ -37,9 +37,7 @@ class HostsStore(Store, Protocol):
         """The bytes of a file; None where there is none."""
         ...
 
-    def folders(self, above: str) -> Sequence[str]:
-        """The names of the folders in one."""
-        ...
+    def folders(self, above: str) -> Sequence[str]: ...
 
     def put(self, path: Path, key: str, bars: Bars) -> None:
         """Copy a file of this machine there, where it appears whole; the bar shows its bytes."""
@@ -59,45 +57,35 @@ class BucketOfHosts:
 
     @property
     def name(self) -> str:
-        """Its address."""
         return self._documents.name
 
     def read(self, key: str) -> Document | None:
-        """As in `Store`."""
         return self._call(partial(self._documents.read, key))
 
     def write(self, key: str, text: str) -> None:
-        """As in `Store`."""
         self._call(partial(self._documents.write, key, text))
 
     def write_if(self, key: str, text: str, known: Document | None) -> bool:
-        """As in `Store`."""
         return self._call(partial(self._documents.write_if, key, text, known))
 
     def list(self, prefix: str) -> Mapping[str, str]:
-        """As in `Store`."""
         return self._call(partial(self._documents.list, prefix))
 
     def read_from(self, key: str, offset: int) -> bytes:
-        """As in `HostsStore`."""
         return self._call(lambda: s3.read_from(s3.client(), self._place(key), offset))
 
     def size(self, key: str) -> int | None:
-        """As in `HostsStore`."""
         found = self._call(lambda: s3.head_if_there(s3.client(), self._place(key)))
         return None if found is None else found["ContentLength"]
 
     def folders(self, above: str) -> Sequence[str]:
-        """As in `HostsStore`."""
         return self._call(lambda: s3.folders(s3.client(), self._place(f"{above}/")))
 
     def put(self, path: Path, key: str, bars: Bars) -> None:
-        """As in `HostsStore`."""
         with self._explained():
             s3.upload(s3.client(), path, self._place(key), count=bars.add)
 
     def get(self, key: str, path: Path) -> None:
-        """As in `HostsStore`."""
         with self._explained():
             objects.save(s3.client(), self._place(key), path)
 

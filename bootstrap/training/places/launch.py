@@ -33,7 +33,6 @@ class NodeLaunch(RunLaunch):
     when_silent = "if its deployment is of an earlier version of Shoal, deploy it again"
 
     def __init__(self, deployment: Deployment, run: str) -> None:
-        """As `RunLaunch`."""
         super().__init__(requested_runs(deployment), run)
         self.deployment, self.bucket = deployment, _bucket(deployment)
         self._began = datetime.now(UTC)
@@ -86,7 +85,6 @@ class NodeLaunch(RunLaunch):
         fetched.put(self._s3, copy, self.run, wanted.to_json(), bars.note)
 
     def require_free(self, going: Sequence[RunRequest]) -> None:
-        """As in `RunLaunch`."""
         _require_no_nodes(self.deployment, going)
 
     def keeps_nodes(self) -> bool:
@@ -114,7 +112,6 @@ class NodeLaunch(RunLaunch):
 
 
 def options_of(config: TrainConfig) -> dict[str, tuple[str, ...]]:
-    """The options of a training as a request has them."""
     return {name: words for name, words in as_words(config).items() if name not in _SET_BY_NODES}
 
 

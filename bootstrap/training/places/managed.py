@@ -78,7 +78,6 @@ class OnManaged(InBucket):
         raise ShoalError(f"a job of SageMaker reads no stream, but {address} is one; give a dataset, or --input")
 
     def require_common_folder(self) -> None:
-        """As above."""
         raise ShoalError("a job of SageMaker reads no stream; give a dataset by --data, or texts by --input")
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> "ManagedRun":
@@ -91,7 +90,6 @@ class OnManaged(InBucket):
         return ManagedRun(self, prepared, config, run)
 
     def nodes(self, *, readers: bool = False) -> list[Node]:  # noqa: ARG002
-        """Its instances."""
         gpu = catalog.find(self.settings.ec2_type).gpu
         return [Node(self.settings.ec2_type, gpu.count if gpu else 1, efa=False) for _ in range(self.settings.count)]
 
@@ -136,7 +134,6 @@ class ManagedRun(RunInBucket):
 
     @property
     def job(self) -> Job:
-        """The job, once there is one."""
         assert self._job is not None
         return self._job
 
@@ -253,7 +250,6 @@ class ManagedRun(RunInBucket):
             yield
 
     def left(self) -> Mapping[str, Any]:
-        """The run, and where it is."""
         return {"run": self._run, "deployment": self._deployment.name}
 
     def wait_for_data(self, bars: Bars) -> None:

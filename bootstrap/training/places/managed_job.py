@@ -103,12 +103,10 @@ class Job:
 
     @property
     def why(self) -> str:
-        """Why it has failed."""
         return printable(str(self._shown.get("FailureReason", "")))
 
     @property
     def created(self) -> datetime:
-        """When it was asked for."""
         found: datetime = self._shown["CreationTime"]
         return found.astimezone(UTC)
 
@@ -190,7 +188,6 @@ class Job:
 
 
 def described(deployment: Deployment, name: str) -> Job:
-    """The job of a name."""
     sagemaker = deployment.session.client("sagemaker")
     return Job(deployment, retrying(partial(sagemaker.describe_training_job, TrainingJobName=name)))
 

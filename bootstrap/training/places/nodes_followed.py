@@ -77,8 +77,6 @@ class _Turn:
 
 
 class FollowedNodes:
-    """A launch that is followed."""
-
     def __init__(self, launch: RunLaunch, record: "RemoteRecord", watch: "Watch", bars: Bars) -> None:
         self.end: RunEnd | None = None
         self._launch, self._record, self._watch, self._bars = launch, record, watch, bars

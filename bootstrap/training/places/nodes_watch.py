@@ -30,7 +30,6 @@ class NodesWatch(Watch):
         self._deployment, self._tell, self._seen = launch.deployment, seen, time.monotonic()
 
     def look_at_nodes(self, bars: Bars) -> None:  # noqa: ARG002
-        """As in `Watch`."""
         running = retrying(partial(fleet.nodes, self._deployment))
         self._tell(running)
         if running:

@@ -86,11 +86,9 @@ class RequestedRuns:
         return self._read()[0]
 
     def with_ends(self) -> list[tuple[RunRequest, RunEnd | None]]:
-        """The requests, each with its end where it has ended."""
         return [(each, self.end(each)) for each in self.read()]
 
     def going(self, runs: Sequence[RunRequest] | None = None) -> list[RunRequest]:
-        """Those that have not ended."""
         return [each for each in (self.read() if runs is None else runs) if self.end(each) is None]
 
     def change(self, change: Callable[[Sequence[RunRequest]], Sequence[RunRequest]]) -> Sequence[RunRequest]:
@@ -148,13 +146,11 @@ class RunLaunch(ABC):
 
     @property
     def request(self) -> RunRequest:
-        """The request, once there is one."""
         assert self._request is not None
         return self._request
 
     @property
     def is_claimed(self) -> bool:
-        """Whether there is a request."""
         return self._request is not None
 
     @property
@@ -203,7 +199,6 @@ class RunLaunch(ABC):
         self.wanted.end_by_hand(self.request, error)
 
     def before(self) -> Sequence[RunRequest]:
-        """The runs that have to end before it."""
         first = itertools.takewhile(lambda each: each.token != self.request.token, self.wanted.read())
         return self.wanted.going(list(first))
 

@@ -120,7 +120,6 @@ class _LocalRun(Run):
         return None
 
     def collect(self, bars: Bars, *, stopped: bool) -> Ended:  # noqa: ARG002
-        """What is in the output."""
         log = self.config.output / LOG
         summary = read_summary(self.config.output)
         failed = not stopped and (summary is None or self._process.returncode)

@@ -30,14 +30,12 @@ class DatasetSource(Source):
         return PreparedDataset(reach.dataset(self.address, bars))
 
     def digest(self) -> str | None:
-        """That of its rows."""
         if self.address is None:
             return None
         with opened_dataset(self.address) as dataset:
             return dataset.digest
 
     def size(self) -> DatasetSize | None:
-        """Its rows."""
         if self.address is None:
             return None
         with opened_dataset(self.address) as dataset:
@@ -54,11 +52,9 @@ class PreparedDataset(Prepared):
 
     @property
     def called(self) -> str:
-        """Its address."""
         return self.address
 
     def request(self) -> Mapping[str, Any]:
-        """Its address."""
         return {"dataset": self.address}
 
     def work(self, config: TrainConfig, ranks: int) -> Training:

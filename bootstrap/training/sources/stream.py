@@ -40,7 +40,6 @@ class StreamSource(Source):
 
     @property
     def endless(self) -> bool:
-        """Whether it is unbounded."""
         return self._settings.endless
 
     def prepare(self, reach: Reach, config: TrainConfig, bars: Bars) -> "PreparedStream":  # noqa: ARG002
@@ -82,7 +81,6 @@ class PreparedStream(Prepared):
         self.readers, self.inputs = settings.readers, settings.sources
 
     def request(self) -> Mapping[str, Any]:
-        """How it is read."""
         return {"stream": self.settings}
 
     def resumed(self, before: Callable[[], RunRequest]) -> Self:

@@ -70,7 +70,6 @@ class PreparedTexts(Prepared):
         self.staging = Staging(f"{does} the texts on the nodes", request.plain_bytes, "B")
 
     def request(self) -> Mapping[str, Any]:
-        """The texts, and what stands for them."""
         return {"texts": self._request, "texts_name": dataset_name(self._request)}
 
 

@@ -172,7 +172,6 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
 
 
 def _nearly_all(each: Iterable[bool]) -> bool:
-    """Whether nearly all are true."""
     flags = list(each)
     return sum(flags) >= _MOST * len(flags)
 

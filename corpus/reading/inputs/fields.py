@@ -112,7 +112,6 @@ def are_field_names(fields: Collection[str], code: int | None) -> bool:
 
 
 def has_field_name(fields: Collection[str]) -> bool:
-    """Whether one of these is a known name of a field."""
     return bool(known_texts(fields).likeliest) or any(map(is_value_name, fields))
 
 
@@ -158,7 +157,6 @@ def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> boo
 
 
 def list_with_examples(fields: Mapping[str, str]) -> str:
-    """The fields with an example of each, for a message."""
     listed = [
         f"{field} ({text[:_SHOWN_LETTERS]}{'...' if len(text) > _SHOWN_LETTERS else ''})"
         for field, text in list(fields.items())[:_SHOWN_FIELDS]

@@ -168,7 +168,6 @@ def _matching(pattern: str, leave_out: str | None) -> list[_Entry]:
 
 
 def _files_below(folder: Path, leave_out: str | None) -> list[Path]:
-    """The regular files below a folder."""
     results = _folder_of(leave_out)
     if results is not None and results in (here := folder.resolve(), *here.parents):
         raise DataError(f"the results would go to {results}, which holds the input {folder}; choose another --output")
@@ -215,7 +214,6 @@ def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
 
 
 def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
-    """The same, where there may be none."""
     bucket, key = s3.place_of(given)
     exact = next(_list_s3(S3Path(bucket, key), 1), None) if key and not key.endswith("/") else None
     if exact and exact[0] == f"s3://{bucket}/{key}":

@@ -35,8 +35,6 @@ _MAX_MALFORMED = 10_000
 
 @dataclass(kw_only=True)
 class FileSample:
-    """What was read of one file."""
-
     lines: int = 0
     bytes: int = 0
     """The bytes of its records, decompressed."""
@@ -105,7 +103,6 @@ class Sample:
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
-        """The reasons with their counts."""
         start = "malformed_by_reason."
         return {name.removeprefix(start): n for name, n in self.tally.counts.items() if name.startswith(start)}
 

@@ -20,7 +20,6 @@ _WORD_COLUMNS = (
 
 
 def experiment(found: ExperimentResult) -> Section:
-    """The section of an experiment."""
     figures = [_arms(found), _times(found), *_speed_ups(found), *_bounds(found)]
     target = f" Its target is {found.target}." if found.target else ""
     baseline = f" Speed-ups are to {' or '.join(found.baseline)}." if found.baseline else ""

@@ -19,7 +19,6 @@ _MOST_NOTES = 60
 
 
 def overview(subjects: Sequence[Subject]) -> Section:
-    """The section of all runs."""
     whole = _runs(subjects)
     figures = [_upright(whole), _settings(subjects[0])] if len(subjects) == 1 else _in_two(whole)
     if (notes := _notes(subjects)) is not None:

@@ -44,7 +44,6 @@ def read_account(text: str, now: datetime) -> GuardState:
 
 
 def write_account(account: GuardState) -> str:
-    """Return the account as text."""
     return json.dumps(asdict(account), default=datetime.isoformat)
 
 

@@ -79,14 +79,12 @@ class GuardSettings:
 
     @property
     def longer(self) -> str:
-        """How to keep it longer."""
         if self.bucket:
             return f"shoal extend {self.deployment} --hours 4"
         return f"aws ssm put-parameter --overwrite --name {self.extension} --value HOURS_TO_ADD_IN_ALL"
 
     @property
     def raised(self) -> str:
-        """Where the budget is raised."""
         return "in the topology's `guard`" if self.bucket else "of its Guard"
 
     @property
