@@ -3,8 +3,22 @@
 from typing import Any
 
 from embedded.permissions.record import Check
-from embedded.permissions.replay import request_of
 from embedded.seams import ec2, emr, identity
+
+
+def request_of(check: Check) -> Any:
+    """What was asked for, as ministack evaluates policies for it."""
+    context = {"aws:tagkeys": None, **{name.lower(): value for name, value in check.context.items()}}
+    return identity.asked(
+        principal_arn=check.principal,
+        principal_type="AssumedRole" if check.who.startswith("assumed-role/") else "User",
+        principal_account=check.principal.split(":")[4],
+        action=check.action,
+        resource_arn=check.resource,
+        region=check.region,
+        secure_transport=True,
+        service_context=context,
+    )
 
 
 def refusal(check: Check) -> Any:

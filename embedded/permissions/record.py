@@ -35,22 +35,8 @@ class Check:
 
 def read_checks(folder: Path) -> Iterator[Check]:
     """The checks that the emulator of a folder has made so far."""
-    return (Check(**line) for line in _lines(folder) if "action" in line)
-
-
-def read_policies(folder: Path) -> dict[str, list[list[Statement]]]:
-    """The policies of each user and role that has asked for something, by `Check.who`: those that it had last, also of
-    a role that has asked again while its stack, with its policies, was being deleted."""
-    found: dict[str, list[list[Statement]]] = {}
-    for line in _lines(folder):
-        if "policies" in line and (any(line["policies"]) or line["who"] not in found):
-            found[line["who"]] = line["policies"]
-    return found
-
-
-def _lines(folder: Path) -> Iterator[dict[str, Any]]:
     with (folder / FILE).open() as lines:
-        yield from map(json.loads, lines)
+        yield from (Check(**line) for line in map(json.loads, lines) if "action" in line)
 
 
 class Recorder:

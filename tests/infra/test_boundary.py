@@ -8,10 +8,10 @@ import pytest
 
 from embedded.permissions import identities
 from embedded.permissions.record import Check
-from embedded.permissions.replay import Policy, is_allowed, unneeded
 from embedded.seams import identity
 from infra import policies
 from tests.infra.handled import ACCOUNT, REGION, Handled, check, statements
+from tests.infra.replay import Policy, is_allowed, unneeded
 
 BOUNDARY = [statements(policies.document(policies.BOUNDARY))]
 LIKE_IT = f"arn:aws:iam::{ACCOUNT}:role/Shoal-x-Role"

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from embedded.permissions.record import Check
-from embedded.permissions.replay import is_allowed, unneeded
 from infra import policies
 from tests.infra.handled import ACCOUNT, REGION, Handled, check, statements
+from tests.infra.replay import is_allowed, unneeded
 
 POLICY = [statements(policies.document(policies.EXECUTION))]
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/{policies.BOUNDARY}"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from embedded.permissions.record import ALLOWED, FILE, Check
-from embedded.permissions.replay import is_allowed
 from infra.roles import UNEXERCISED
 from tests.infra.grants import mistaken_grants, needed_by_none
+from tests.infra.replay import is_allowed
 
 OBJECTS, OTHERS = "arn:aws:s3:::own/runs/*", "arn:aws:s3:::own/others/*"
 WHO = "arn:aws:sts::000000000000:assumed-role/Shoal-x-Role1-ABC/i-1"

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from embedded.permissions.record import Check
-from embedded.permissions.replay import is_allowed, unneeded
 from infra import policies
 from tests.infra.handled import statements
+from tests.infra.replay import is_allowed, unneeded
 from tools.fidelity.calls import find_calls
 from tools.fidelity.document import read
 

@@ -1,9 +1,12 @@
 """Replays recorded checks against other policies, and finds which parts of a policy no check needs."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from embedded.permissions.record import Check, Statement
+from embedded.permissions.gateways import request_of
+from embedded.permissions.record import FILE, Check, Statement
 from embedded.seams import identity
 
 Policy = list[Statement]
@@ -17,19 +20,14 @@ class Grant(NamedTuple):
     value: str
 
 
-def request_of(check: Check) -> Any:
-    """What was asked for, as ministack evaluates policies for it."""
-    context = {"aws:tagkeys": None, **{name.lower(): value for name, value in check.context.items()}}
-    return identity.asked(
-        principal_arn=check.principal,
-        principal_type="AssumedRole" if check.who.startswith("assumed-role/") else "User",
-        principal_account=check.principal.split(":")[4],
-        action=check.action,
-        resource_arn=check.resource,
-        region=check.region,
-        secure_transport=True,
-        service_context=context,
-    )
+def read_policies(folder: Path) -> dict[str, list[Policy]]:
+    """The policies of each user and role that has asked for something, by `Check.who`: those that it had last, also of
+    a role that has asked again while its stack, with its policies, was being deleted."""
+    found: dict[str, list[Policy]] = {}
+    for line in map(json.loads, (folder / FILE).read_text().splitlines()):
+        if "policies" in line and (any(line["policies"]) or line["who"] not in found):
+            found[line["who"]] = line["policies"]
+    return found
 
 
 def is_allowed(check: Check, policies: Sequence[Policy]) -> bool:
