@@ -141,7 +141,6 @@ class Settings:
 
     @property
     def class_count(self) -> int:
-        """The number of classes."""
         return len(self.classes) or 2
 
     @property

@@ -119,7 +119,6 @@ class _Part:
         self._sizes: list[tuple[int, ...]] = []
 
     def add(self, block: _Block) -> None:
-        """Add texts to the end."""
         arrays: tuple[npt.NDArray[Any], ...] = block
         for file, values in zip(self._files, arrays, strict=True):
             file.write(values.data)
@@ -127,11 +126,9 @@ class _Part:
 
     @property
     def rows(self) -> int:
-        """The number of texts."""
         return sum(codes // self._code_dtype.itemsize for _, _, codes in self._sizes)
 
     def blocks(self) -> Iterator[_Block]:
-        """All texts in order."""
         for file in self._files:
             file.seek(0)
         for sizes in self._sizes:

@@ -123,7 +123,6 @@ class _Array:
         self._filled = 0
 
     def append(self, values: npt.NDArray[Any]) -> None:
-        """Add rows."""
         while len(values):
             fitting, values = np.split(values, [len(self._chunk) - self._filled])
             self._chunk[self._filled : self._filled + len(fitting)] = fitting

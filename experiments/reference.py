@@ -140,8 +140,6 @@ def least_seconds(training: Training) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """A row of its table of preprocessing."""
-
     share: float
     nodes: int
     minutes: int | None

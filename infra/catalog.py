@@ -54,8 +54,6 @@ class Retired(_Entry):
 
 
 class InstanceType(_Entry):
-    """One row of the catalogue."""
-
     name: str
     architecture: Literal["x86_64", "arm64"]
     vcpu: int = Field(ge=1)

@@ -71,5 +71,4 @@ class ManagedSpec(parts.TopologyPart):
 
     @property
     def ec2_type(self) -> str:
-        """The instance type's name at EC2."""
         return self.instance_type.removeprefix(PREFIX)

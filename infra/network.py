@@ -63,7 +63,6 @@ class Network(Construct):
 
     @property
     def subnet(self) -> ec2.ISubnet:
-        """The subnet of the first zone."""
         return self.subnets[0]
 
     def allow_from(self, nodes: ec2.ISecurityGroup) -> None:

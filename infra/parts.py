@@ -47,7 +47,6 @@ def known_region(value: str) -> str:
 
 
 def of_today() -> list[catalog.InstanceType]:
-    """The types that AWS starts."""
     return [row for row in catalog.catalog().types.values() if not row.retired]
 
 

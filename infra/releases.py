@@ -18,7 +18,6 @@ _ENDS = {
 
 
 def newest() -> str:
-    """The newest release in this list."""
     return max(_ENDS, key=_order)
 
 

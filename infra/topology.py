@@ -85,7 +85,6 @@ POLICY_ARN = r"^arn:aws:iam::(\d{12}|aws):policy/[\w+=,.@/-]+$"
 
 
 def stack_name(deployment: str) -> str:
-    """The CloudFormation stack of a deployment."""
     return STACK_PREFIX + check_deployment(deployment)
 
 

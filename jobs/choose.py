@@ -120,7 +120,6 @@ def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
 
 
 def run(arguments: Sequence[str]) -> VocabularyChoice:
-    """Choose the vocabulary by the arguments of a step."""
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from the output of jobs.vocabulary.")
     parser.add_argument("--counts", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")

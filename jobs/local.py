@@ -66,7 +66,6 @@ class _TaskProcesses:
                 self._running.remove(process)
 
     def close(self) -> None:
-        """Kill all running processes."""
         with self._lock:
             self._ended = True
             for process in self._running:

@@ -176,7 +176,6 @@ def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
 
 
 def run(arguments: Sequence[str]) -> MergeResult:
-    """Merge the parts by the arguments of a step."""
     parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files to one dataset.")
     parser.add_argument("--parts", required=True, metavar="FOLDER", help="the part files of jobs.encode")
     parser.add_argument(

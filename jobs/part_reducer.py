@@ -66,7 +66,6 @@ class PartReducer:
         self._blocks: list[Arrays] = []
 
     def add(self, value: bytes) -> None:
-        """Add a block of `Collector.blocks`."""
         block = unpack_arrays(b64decode(value, validate=True))
         block["mapping"] = self._dictionary.add(block.pop("words").tobytes())
         block["lengths"] = block["lengths"].astype(np.int64)

@@ -59,8 +59,6 @@ class Progress(Protocol):
 
 
 class NoProgress:
-    """Shows nothing."""
-
     def stage(self, name: str, total: int) -> None:
         """Ignored."""
 
@@ -196,7 +194,6 @@ def _kill_leftover_tasks(tasks: Path) -> None:
 
 
 def _size_of(folder: str) -> int:
-    """The bytes of the files in a folder."""
     return sum(path.stat().st_size for path in Path(folder).iterdir())
 
 

@@ -17,7 +17,6 @@ def split_record(line: bytes) -> Record:
 
 
 def read_records(lines: Iterable[bytes]) -> Iterator[Record]:
-    """The records of a job's output."""
     return map(split_record, lines)
 
 
@@ -27,7 +26,6 @@ def part_name(number: int) -> str:
 
 
 def part_url(folder: str, part: str) -> str:
-    """The address of a part file."""
     return join(folder, f"{PART_PREFIX}{part}.h5")
 
 

@@ -77,7 +77,6 @@ class Clock:
 
     @property
     def times(self) -> dict[Activity, float]:
-        """Seconds so far, by activity."""
         self.turn_to(self._now)
         return dict(self._sums)
 
@@ -99,7 +98,6 @@ class StepTimer:
         self._since = time.perf_counter()
 
     def begin(self, rows: int) -> None:
-        """Begin a step of `rows` own rows, with its first phase."""
         self._add(self._now)
         self._now, self._rows = _seconds(), rows
         self._since = time.perf_counter()
@@ -111,7 +109,6 @@ class StepTimer:
         self._since = now
 
     def finish(self) -> None:
-        """End the last step."""
         self._add(self._now)
         self._now = _seconds()
 

@@ -113,7 +113,6 @@ class Task(ABC, Generic[DataT]):
         return config
 
     def optimiser(self, config: TrainConfig) -> Optimiser:
-        """A new optimiser for the model."""
         return Optimiser(self.model, self.tables, self.optimisation(config), sparse_tables=self.sparse_tables)
 
     def step_rate(self, config: TrainConfig, step: int, steps: int, size: int) -> float:

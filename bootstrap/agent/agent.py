@@ -28,8 +28,6 @@ _UNANSWERED = (Boto3Error, BotoCoreError, ClientError, OSError)
 
 
 class Agent:
-    """The agent of a deployment's node."""
-
     def __init__(self, deployment: str, node: Node, *, beat_seconds: float = BEAT_SECONDS) -> None:
         self._key, self._node = documents.request_key(deployment), node
         self._instance, self._channel, self._clock = node.instance, node.channel, node.clock

@@ -181,8 +181,6 @@ class RequestQueue:
 
 @dataclass(frozen=True, kw_only=True)
 class FlatDocument:
-    """A document of plain values."""
-
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)})
 

@@ -26,8 +26,6 @@ LOOK_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A node's folders."""
-
     root: Path
 
     @property

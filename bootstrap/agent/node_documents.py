@@ -98,7 +98,6 @@ class Attempt:
 
     @property
     def instances(self) -> tuple[str, ...]:
-        """The ids of its nodes."""
         return tuple(each.instance for each in self.members)
 
     @property

@@ -47,8 +47,6 @@ Statuses = Mapping[str, NodeStatus]
 
 
 class NodeRun:
-    """An attempt at a run on a node that is a member of it."""
-
     def __init__(self, request: RunRequest, attempt: Attempt, node: Node, told: NodeStatus | None) -> None:
         """`told`: what an earlier agent told of the same attempt."""
         (me,) = (each for each in attempt.members if each.instance == node.instance)

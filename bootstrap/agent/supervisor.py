@@ -5,8 +5,6 @@ RESTARTS = 3
 
 
 class Restarts:
-    """The deaths of one process."""
-
     def __init__(self) -> None:
         self._deaths, self._progress = 0, -1
 
@@ -18,5 +16,4 @@ class Restarts:
 
     @property
     def exhausted(self) -> bool:
-        """Whether it is not started again any more."""
         return self._deaths > RESTARTS

@@ -77,7 +77,6 @@ class Account:
         return str(self.client("sts").get_caller_identity()["Account"])
 
     def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[ResourceRecord]:
-        """The answers of a list operation, page by page."""
         client = self.client(service)
         if client.can_paginate(operation):
             yield from client.get_paginator(operation).paginate(**parameters)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 )
 @json_option
 def run(target: Target, run: str | None, output: Path | None, as_json: bool) -> int:
-    """Run `shoal attach`."""
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.cli import embed, train
     from bootstrap.training.attaching import attach, chosen, is_of_jobs

@@ -24,7 +24,6 @@ _RETIRED = ("retired", "since", "take instead")
 @option("--emr", is_flag=True, help="only types for preprocessing")
 @json_option
 def run(region: str, gpu: bool, emr: bool, as_json: bool) -> int:
-    """Run `shoal catalog`."""
     from infra import catalog
     from infra.parts import known_region
 

@@ -38,20 +38,16 @@ class Help(click.HelpFormatter):
     """Help that breaks lines between words only; Click also breaks `--learning-rate` at its hyphens."""
 
     def write_text(self, text: str) -> None:
-        """Write a paragraph, or several."""
         super().write_text(text.replace(_HYPHEN, _WHOLE))
 
     def write_dl(self, rows: Any, col_max: int = 26, col_spacing: int = 2) -> None:
-        """Write terms, each with its explanation."""
         kept = [tuple(cell.replace(_HYPHEN, _WHOLE) for cell in row) for row in rows]
         super().write_dl(kept, col_max, col_spacing)
 
     def write_heading(self, heading: str) -> None:
-        """Write a heading, which is bold on a terminal."""
         self.write(f"{'':>{self.current_indent}}{click.style(heading, bold=True)}:\n")
 
     def getvalue(self) -> str:
-        """The text that was written."""
         return super().getvalue().replace(_WHOLE, _HYPHEN)
 
 
@@ -190,8 +186,6 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A command that has commands of its own."""
-
     context_class = _Context
 
 

@@ -22,7 +22,6 @@ Examples:
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def run(ctx: click.Context, shell: str) -> int:
-    """Run `shoal completion`."""
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(ctx.find_root().command, {}, "shoal", COMPLETION).source())

@@ -21,7 +21,6 @@ _PAST = timedelta(days=30)
 @target_options
 @json_option
 def run(target: Target, as_json: bool) -> int:
-    """Run `shoal costs`."""
     from bootstrap.aws import stacks
     from bootstrap.lifecycle import bill, kept, status
     from infra import topology

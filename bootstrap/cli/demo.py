@@ -54,7 +54,6 @@ _REASONS = {
 @option("--timings", is_flag=True, help="also show how many seconds each stage took; --json always has them")
 @json_option
 def run(inputs: tuple[Path, ...], output: Path, timings: bool, as_json: bool) -> int:
-    """Run `shoal demo`."""
     from bootstrap.demo import life
 
     with sole_writer(output):

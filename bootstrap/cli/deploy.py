@@ -44,7 +44,6 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 @option("--dry-run", is_flag=True, help="show what would change, and create nothing")
 @json_option
 def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Run `shoal deploy`."""
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 

@@ -47,7 +47,6 @@ _LEFT, _REFUSED = 1, 1
 @option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, with their data bucket")
 @json_option
 def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_runs: bool, as_json: bool) -> int:
-    """Run `shoal destroy`."""
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")

@@ -117,7 +117,6 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run `shoal embed`."""
     source = _source(typed_options(ctx), options, local=target is None)
     require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
     config = config_of(ctx, {} if options.get("preset") else {"model": "skipgram"}, endless=source.endless)

@@ -51,7 +51,6 @@ refuses web pages.
     help="a command with its arguments, which is run against the emulator",
 )
 def run(port: int | None, words: tuple[str, ...]) -> int:
-    """Run `shoal embedded`."""
     from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 
     with TemporaryDirectory(prefix="shoal-embedded-") as name:

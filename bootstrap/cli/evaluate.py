@@ -44,7 +44,6 @@ Examples:
 )
 @json_option
 def run(*, model: str, similarity: Sequence[str], analogy: Sequence[str], as_json: bool) -> int:
-    """Run `shoal evaluate`."""
     if not (similarity or analogy):
         raise UsageError("there is nothing to evaluate on; give --similarity FILE..., --analogy FILE..., or both")
     from trainer.embeddings.analogy import analogies, read_questions, total

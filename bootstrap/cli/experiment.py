@@ -103,7 +103,6 @@ Examples:
 @option("--dry-run", is_flag=True, help="show the runs, and what they would take and cost; make none")
 @json_option
 def run_file(file: str, arms: tuple[str, ...], dry_run: bool, as_json: bool, **asked: Any) -> int:
-    """Run `shoal experiment run`."""
     from bootstrap.cli import experiment_tables as tables
     from bootstrap.experiments.running import plan_runs
     from experiments.plans.experiment_files import load

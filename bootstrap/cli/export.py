@@ -36,7 +36,6 @@ Examples:
 @option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md says what goes in and out")
 @json_option
 def run(*, model: str, output: str, onnx: bool, as_json: bool) -> int:
-    """Run `shoal export`."""
     require_s3(model, output)
     loaded = open_model(model)
     from bootstrap.prediction.export import export_model

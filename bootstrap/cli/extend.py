@@ -26,7 +26,6 @@ from common.errors import ShoalError
 @option("--dry-run", is_flag=True, help="report what it would cost, and change nothing")
 @json_option
 def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
-    """Run `shoal extend`."""
     from bootstrap.lifecycle import guard, status
 
     name = target.name

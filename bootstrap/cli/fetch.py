@@ -32,7 +32,6 @@ from common.errors import UsageError
 )
 @json_option
 def run(target: Target, bucket: str | None, only: str | None, output: Path, as_json: bool) -> int:
-    """Run `shoal fetch`."""
     if bucket and target.typed:
         raise UsageError("name a deployment or a --bucket, not both")
     account = target.account

@@ -48,7 +48,6 @@ def run(
     follow: bool,
     as_json: bool,
 ) -> int:
-    """Run `shoal logs`."""
     from bootstrap.lifecycle import logs, status
 
     for flag, value, least in (("--step", step, 1), ("--tail", tail, 1), ("--rank", rank, 0)):

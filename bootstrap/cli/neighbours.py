@@ -22,7 +22,6 @@ from common.errors import ShoalError
 @option("--count", type=click.IntRange(min=1), default=10, metavar="N", help="neighbours of each word (default: 10)")
 @json_option
 def run(*, model: str, words: Sequence[str], count: int, as_json: bool) -> int:
-    """Run `shoal neighbours`."""
     from trainer.embeddings.model_folder import open_words
 
     require_s3(model)

@@ -35,7 +35,6 @@ def print_error(sentence: str) -> None:
 
 
 def print_warning(sentence: str) -> None:
-    """Print a warning, in yellow on a terminal."""
     _say_marked("warning:", sentence, ink="yellow")
 
 

@@ -98,7 +98,6 @@ def run(
     as_json: bool,
     **asked: Any,
 ) -> int:
-    """Run `shoal plan`."""
     _require_topologies(topologies, hours=hours, deployment=deployment)
     work, measured = _read_work(topologies, **asked)
     if not topologies:

@@ -130,7 +130,6 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run `shoal predict`."""
     if not files:
         _require_files_for(options)
     require_s3(model, *files, output)

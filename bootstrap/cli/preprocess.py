@@ -126,7 +126,6 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run `shoal preprocess`."""
     if detach and target is None:
         raise UsageError("--detach goes with --deployment")
     try:

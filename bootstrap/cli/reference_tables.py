@@ -9,7 +9,6 @@ from experiments import reference
 
 
 def lines() -> Iterator[str]:
-    """The tables for a person."""
     yield "Training, 10 epochs. Dollars of the GPU instances: as published, computed in its rounding (hours to"
     yield "hundredths), and exactly. Speed-up to one M60; share of the sum of the GPUs' own rates."
     yield ""
@@ -83,7 +82,6 @@ def lines() -> Iterator[str]:
 
 
 def content() -> dict[str, Any]:
-    """The tables for a program."""
     return {
         "trainings": [
             {

@@ -37,7 +37,6 @@ Examples:
 @option("--reference", is_flag=True, help="print the reference's tables")
 @json_option
 def run(*, folders: tuple[Path, ...], output: Path | None, reference: bool, as_json: bool) -> int:
-    """Run `shoal report`."""
     if reference == bool(folders):
         raise UsageError("give DIR..., the folders of runs, or --reference alone")
     if reference:

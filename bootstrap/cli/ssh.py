@@ -31,7 +31,6 @@ Examples:
 @click.argument("node", metavar="NODE")
 @option("--region", metavar="REGION", help="of a deployment (default: that of your AWS configuration, or us-east-1)")
 def run(where: str, node: str, region: str | None) -> int:
-    """Run `shoal ssh`."""
     words = _to_host(Path(where), node) if Path(where).is_file() else _to_node(Target(where, region, "ssh"), node)
     if shutil.which(words[0]) is None:
         raise ShoalError(f"the command {words[0]} is not there; install it, and type this again")

@@ -36,7 +36,6 @@ _NODES = {"train": "nodes", "read": "readers"}
 @option("--watch", is_flag=True, help="show it again every ten seconds, until Ctrl-C")
 @json_option
 def run(target: Target, watch: bool, as_json: bool) -> int:
-    """Run `shoal status`."""
     while watch:
         if sys.stdout.isatty():
             click.clear()

@@ -19,7 +19,6 @@ from bootstrap.progress import Bars
 @click.argument("run", required=False, metavar="[RUN]")
 @json_option
 def run(target: Target, run: str | None, as_json: bool) -> int:
-    """Run `shoal stop`."""
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.preprocessing.attaching import stop as stop_jobs
     from bootstrap.training.attaching import is_of_jobs, stop

@@ -45,7 +45,6 @@ _WHOSE = "Whose"
 @option("--yes", is_flag=True, help="with --delete: do not ask")
 @json_option
 def run(stack: str, tag: str, prefix: str, region: str | None, delete: bool, yes: bool, as_json: bool) -> int:
-    """Run `shoal sweep`."""
     if yes and not delete:
         raise UsageError("--yes goes with --delete")
     if delete and not (yes or sys.stdin.isatty()):

@@ -110,7 +110,6 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run `shoal train`."""
     source = _source(typed_options(ctx), options, data, local=target is None)
     if dry_run and not any(options[name] for name in _FILES):
         raise UsageError("--dry-run goes with --input; shoal dataset info shows what is in a dataset")

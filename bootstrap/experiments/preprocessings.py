@@ -147,7 +147,6 @@ def _vcpus(cluster: PreprocessingSpec | None) -> int:
 
 
 def _write(run: PlannedRun, inputs: Inputs, seconds: float, workers: int, digest: str, counts: dict[str, Any]) -> None:
-    """Keep what a run took."""
     size = sum(each.size for each in find_files(inputs).files)
     rows = {name: counts[name] for name in ("lines", "distinct", "train", "test")}
     told = {"seconds": seconds, "bytes": size, "workers": workers, "digest": digest, **rows}

@@ -40,7 +40,6 @@ class Trainings:
         return self.where.why_not(arm)
 
     def price(self, run: PlannedRun) -> RunPrice:
-        """What a run takes and costs."""
         return self.where.price(run, self._config(run, resume=False), self._size)
 
     def is_finished(self, run: PlannedRun) -> bool:

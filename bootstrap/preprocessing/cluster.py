@@ -109,7 +109,6 @@ class EmrCluster:
         return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
     def running(self, ids: Collection[str]) -> list[str]:
-        """Those of the steps that run."""
         return self._unfinished(ids, "RUNNING")
 
     def tokens(self, ids: Collection[str], run: str) -> set[str]:

@@ -21,8 +21,6 @@ _LOOK_SECONDS = 3.0
 
 
 class FollowedSteps:
-    """The steps of a run, of which one after the other is followed."""
-
     def __init__(
         self, s3: "S3Client", bucket: str, run: str, bars: Bars, spent: Callable[[], float | None] = lambda: None
     ) -> None:

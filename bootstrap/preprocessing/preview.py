@@ -21,8 +21,6 @@ _RESULTS = ("dataset.h5", "counts.json")
 
 @dataclass(frozen=True, kw_only=True)
 class PreprocessingPreview:
-    """What would be done."""
-
     understanding: Understanding
     settings: Settings
     """With what the input determines of them."""
@@ -50,7 +48,6 @@ class PreprocessingPreview:
 
     @property
     def uploaded(self) -> list[Source]:
-        """The files that would be uploaded."""
         return [each for each in self.understanding.sources if self.uploads_to and not is_s3(each.address)]
 
 

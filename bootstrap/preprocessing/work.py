@@ -87,7 +87,6 @@ class ClusterWork:
         objects.remove(self.s3, self._folder, but=kept)
 
     def remove(self) -> None:
-        """Delete the work's files."""
         objects.remove(self.s3, self._folder)
 
     @property

@@ -159,7 +159,6 @@ def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
 
 
 def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:
-    """Detach and delete an internet gateway."""
     ec2 = account.client("ec2")
     for attachment in record.get("Attachments", ()):
         ec2.detach_internet_gateway(InternetGatewayId=identifier, VpcId=attachment["VpcId"])

@@ -57,7 +57,6 @@ class FoundResource:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it can be deleted and is not deleted yet."""
         kind = ALL_KINDS.get(self.kind)
         return self.outcome in (FOUND, LEFT, BEING_DELETED) and kind is not None and bool(kind.delete)
 

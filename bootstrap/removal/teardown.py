@@ -32,8 +32,6 @@ _CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyResult:
-    """What became of a deployment."""
-
     stack: str
     """`deleted`, `was not there`, or why it is still there."""
     things: Sequence[FoundResource]

@@ -41,8 +41,6 @@ _ON_NODES = ("starting", "running")
 
 @dataclass(frozen=True, kw_only=True)
 class WantedRun:
-    """A run that is wanted of a deployment's nodes."""
-
     run: str
     state: str
     """`starting` before its nodes have booted, `waiting` for the runs before it, `running`, or how it has ended; of a

@@ -48,8 +48,6 @@ def cut_into_tasks(files: Sequence[Source], tasks: int) -> list[list[Range]]:
 
 
 def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
-    """The ranges of a file, each with its approximate size in bytes."""
-
     def ranges(edges: Sequence[int]) -> list[Range]:
         return [Range(file.address, *pair, file.format, file.code, file.test, file.size) for pair in pairwise(edges)]
 

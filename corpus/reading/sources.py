@@ -176,8 +176,6 @@ class InputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Source(InputFile):
-    """A file and its format."""
-
     format: Format
 
 

@@ -139,6 +139,5 @@ def writable(address: str) -> Iterator[Path]:
 
 
 def write_text(address: str, text: str) -> None:
-    """Write a small text file to an address."""
     with writable(address) as path:
         path.write_text(text, "utf-8")

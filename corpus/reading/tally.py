@@ -117,7 +117,6 @@ class Tally:
         ]
 
     def damaged_files(self) -> list[DamagedFile]:
-        """The damaged files, in the order of their addresses."""
         sizes = {address: list(self._sizes[address].values()) for address in sorted(self._damaged)}
         return [
             DamagedFile(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
@@ -132,7 +131,6 @@ class Tally:
 
 
 def is_tally_key(key: bytes) -> bool:
-    """Whether records with this key belong to a tally."""
     return key in KEYS
 
 

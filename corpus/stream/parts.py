@@ -61,8 +61,6 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Some rows of a stream."""
-
     number: int
     """Counted from 0, by reader."""
     words: tuple[str, ...]
@@ -76,7 +74,6 @@ class Part:
 
 
 def part_path(folder: Path, number: int) -> Path:
-    """The file of a reader's part."""
     return folder / f"part-{number:09}.npz"
 
 

@@ -123,7 +123,6 @@ class EmulatedCluster:
             self._changed.wait_for(lambda: self.state in ("WAITING", "RUNNING", *TERMINATED))
 
     def wait_until_terminated(self) -> None:
-        """Wait until the cluster and its processes have ended."""
         self._finished.wait()
 
     # Lifecycle

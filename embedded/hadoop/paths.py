@@ -93,7 +93,6 @@ class Files:
         return cast(IO[bytes], stream)
 
     def put(self, source: Path, path: str) -> None:
-        """Copy a file of this machine to `path`."""
         local = _local(path)
         if local is None:
             bucket, key = _object(path)
@@ -112,8 +111,6 @@ class Files:
 
 
 class _Ranges(io.RawIOBase):
-    """An object of S3, read by ranges."""
-
     def __init__(self, s3: Any, bucket: str, key: str) -> None:
         self._s3, self._bucket, self._key = s3, bucket, key
         self._size: int = s3.head_object(Bucket=bucket, Key=key)["ContentLength"]

@@ -38,7 +38,6 @@ def finish(activity: Record, status: str, message: str = "") -> None:
 
 
 def launched(group: Record, instance: str) -> None:
-    """Record that an instance runs, so that its launch succeeded."""
     for entry in _history(group):
         if entry["instance"] == instance and entry["activity"]["StatusCode"] == "InProgress":
             finish(entry["activity"], "Successful")

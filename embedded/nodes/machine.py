@@ -112,11 +112,9 @@ class Machines:
         (self._hosts / address).symlink_to(machine.root)
 
     def take_off_network(self, address: str) -> None:
-        """Make an address unreachable."""
         (self._hosts / address).unlink(missing_ok=True)
 
     def file_system(self, identifier: str) -> Path:
-        """The folder of an EFS file system."""
         return self.folder / "efs" / identifier
 
     def give_interpreter(self, path: Path) -> None:

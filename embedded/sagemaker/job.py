@@ -52,8 +52,6 @@ class JobError(Exception):
 
 @dataclass(kw_only=True)
 class Container:
-    """A container of a job, on one of its hosts."""
-
     host: str
     machine: Machine
     base: Path
@@ -88,7 +86,6 @@ class EmulatedJob:
         self._to("InProgress", "Starting")
 
     def start(self) -> None:
-        """Run it in the background."""
         requests.spawn_background(self._run, thread_name=self.record["TrainingJobName"])
 
     def stop(self) -> None:

@@ -20,5 +20,4 @@ _targets: Table = _eventbridge.take("_targets")
 
 
 def has_targets(request: Record) -> bool:
-    """Whether the rule that a request names has targets."""
     return bool(_targets.get(_rule_key(request.get("Name"), request.get("EventBusName", "default"))))

@@ -78,7 +78,6 @@ class Seam(Generic[_T]):
         return found
 
     def put(self, new: _T) -> None:
-        """Replace the object."""
         for module in self._modules:
             module.replace(self._name, new)
 

@@ -80,7 +80,6 @@ def _configured(settings: Mapping[str, Any], *, data: Path, output: Path) -> Tra
 
 
 def _value(name: str, value: Any) -> Any:
-    """A setting as the value of its option."""
     if name in _DECIDED:
         raise SettingError(name, _DECIDED[name])
     if name not in _OPTIONS:

@@ -38,7 +38,6 @@ class Kept(BaseModel):
 
     @property
     def is_local(self) -> bool:
-        """Whether the runs are on this machine."""
         return self.cores is not None
 
 
@@ -93,7 +92,6 @@ def require_same(before: Kept, now: Kept, output: Path) -> None:
 
 
 def _essence(experiment: Experiment, arm: Arm) -> tuple[object, ...]:
-    """What makes a run of an arm what it is."""
     return experiment.settings_of(arm), experiment.text, arm.local, arm.topology, arm.share
 
 

@@ -30,7 +30,6 @@ class DatasetSize(NamedTuple):
     """Of a row, on average."""
 
     def learnt(self, config: TrainConfig) -> int:
-        """The rows that a training learns from."""
         return config.rows_to_learn(self.train - max(1, int(self.train * VALIDATION_SHARE)))
 
     def training(self, config: TrainConfig, ranks: int, embedding: int) -> Training:
@@ -111,7 +110,6 @@ def price_asleep(local: Local, config: TrainConfig, size: DatasetSize) -> RunPri
 
 
 def price_of_cores(workers: int, raw_bytes: float) -> RunPrice:
-    """A preprocessing on so many cores of this machine."""
     seconds = forecast.LOCAL_START + forecast.machine_seconds(raw_bytes, workers, 1.0, fixed_rows=True)
     return RunPrice(seconds=seconds, dollars=NOTHING, basis=forecast.PREPROCESSING)
 

@@ -43,8 +43,6 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """A run of training as its record tells it."""
-
     folder: Path
     starts: tuple[Start, ...]
     steps: tuple[Step, ...]

@@ -97,7 +97,6 @@ def drawn(
 
 
 def _printable(part: Any) -> Any:
-    """A part of a specification, its texts printable."""
     if isinstance(part, str):
         return printable(part)
     if isinstance(part, Mapping):

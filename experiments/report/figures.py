@@ -21,8 +21,6 @@ MOST_POINTS = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a figure's table."""
-
     key: str
     """By which plots know it: letters and `_`."""
     head: str
@@ -44,8 +42,6 @@ class Plot:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """Numbers, and the plots of them."""
-
     key: str
     """Its place in the page, and the name of its CSV: lower-case letters and `-`."""
     title: str

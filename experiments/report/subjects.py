@@ -27,8 +27,6 @@ MOST_LINES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A run in a report."""
-
     run: RunRecord
     name: str
     """Its own."""
@@ -57,8 +55,6 @@ class _Change(BaseModel):
 
 
 class Counts(BaseModel):
-    """What is read of counts.json."""
-
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     lines: Count
@@ -78,8 +74,6 @@ class Counts(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What is in the folders of a report."""
-
     subjects: Sequence[Subject]
     experiments: Sequence[ExperimentResult]
     data: Sequence[DataCounts]
@@ -171,7 +165,6 @@ def _named(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]
 
 
 def groups(subjects: Sequence[Subject]) -> dict[str, list[Subject]]:
-    """The runs by their groups, in order."""
     found: dict[str, list[Subject]] = {}
     for subject in subjects:
         found.setdefault(subject.group, []).append(subject)

@@ -48,7 +48,6 @@ def _title(content: Found) -> str:
 
 
 def _headlines(content: Found) -> dict[str, str]:
-    """What is shown large."""
     runs = [each.run for each in content.subjects]
     if not runs and content.experiments:
         arms = [arm for each in content.experiments for arm in each.arms]

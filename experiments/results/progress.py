@@ -63,7 +63,6 @@ def _seconds_at(run: RunRecord, seconds: list[float], known: int, step: int) -> 
 
 
 def _rows(start: Start, steps: int) -> int:
-    """The rows of so many steps from the beginning of the run."""
     rows = start.rows.get("training", 0)
     of_an_epoch = start.steps // max(1, start.epochs)
     if not of_an_epoch:

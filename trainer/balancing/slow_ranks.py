@@ -24,8 +24,6 @@ class Slow(NamedTuple):
 
 
 class SlowRanks:
-    """Watches the ranks of a run."""
-
     def __init__(self, kinds: Sequence[object]) -> None:
         """`kinds` (ranks,): equal for ranks that should be equally fast."""
         of_kind = defaultdict[object, list[int]](list)

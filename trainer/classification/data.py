@@ -183,7 +183,6 @@ def _scale(dataset: Dataset) -> Scale:
 
 
 def _bytes(dataset: Dataset) -> int:
-    """The bytes of a dataset's rows in memory."""
     arrays = (array for split in (dataset.train, dataset.test) for array in split.arrays.values())
     return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
 

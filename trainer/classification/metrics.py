@@ -43,7 +43,6 @@ class Confusion:
 
     @property
     def occurrences(self) -> list[int]:
-        """Rows by label."""
         return [sum(counts) for counts in self.counts]
 
     @property

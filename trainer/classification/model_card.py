@@ -134,7 +134,6 @@ def _limits(model: TrainedModel) -> str:
 
 
 def _label(model: TrainedModel) -> str:
-    """How probabilities become a label."""
     if model.classes:
         return "that of the most probable class"
     return f"1 where the probability of `positive` is above the threshold {model.loss.threshold!r}, else 0"

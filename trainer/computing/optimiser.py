@@ -99,7 +99,6 @@ class Optimiser:
             self._step_sparse(number, self._config.word_rate * rate)
 
     def clear(self) -> None:
-        """Drop the gradients."""
         for each in self._parameters:
             each.grad = None
 

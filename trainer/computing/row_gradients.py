@@ -55,7 +55,6 @@ def touched_rows(gradient: Tensor) -> TouchedRows:
 
 
 def row_gradient(table: Tensor, touched: TouchedRows) -> Tensor:
-    """The gradient of a table (rows, columns) with this content."""
     return torch.sparse_coo_tensor(touched.rows[None], touched.values, table.shape, check_invariants=False)
 
 

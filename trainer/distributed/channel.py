@@ -56,7 +56,6 @@ class Connection:
         self._socket, self.rank = to, rank
 
     def send(self, *parts: Buffer) -> None:
-        """Send these bytes, one after the other."""
         with self._named_errors():
             left = _of_content(parts)
             while left:
@@ -155,7 +154,6 @@ def own_address(*, here: bool) -> str:
 
 
 def launcher_secret() -> bytes | None:
-    """The secret that the launcher handed to this rank."""
     found = os.environ.get(SECRET)
     return found.encode() if found else None
 

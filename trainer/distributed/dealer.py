@@ -14,8 +14,6 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A step that a rank has finished."""
-
     rank: int
     step: int
     loss: float

@@ -34,8 +34,6 @@ _BEGUN, _SUFFIX = "begun", ".failed"
 
 
 class FailureKind(StrEnum):
-    """The role of a failure in the run."""
-
     FINAL = "final"
     """It would happen again after a restart."""
     CAUSE = "cause"
@@ -61,7 +59,6 @@ class Failure:
 
     @property
     def short(self) -> str:
-        """What happened, and where in the run."""
         return f"{self.what} {self.where}" if self.where else self.what
 
     def __str__(self) -> str:
@@ -96,7 +93,6 @@ def root_cause(failures: Sequence[Failure]) -> Failure:
 
 
 def rank_name(rank: int) -> str:
-    """The name of a rank of this machine for the user."""
     node = os.environ.get(NODE)
     return f"rank {rank} on {node}" if node else f"rank {rank}"
 

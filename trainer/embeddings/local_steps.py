@@ -95,7 +95,6 @@ class _Start:
         self._rows.append(rows)
 
     def put_back(self) -> None:
-        """Make the table what it was."""
         for ids, rows in zip(self._ids, self._rows, strict=True):
             self._table[ids.long()] = rows
 

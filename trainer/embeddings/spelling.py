@@ -26,8 +26,6 @@ _OTHER, _FIRST = 1, 2
 
 @dataclass(frozen=True)
 class Spelling:
-    """The numbers of characters."""
-
     characters: str
     """Those with a number of their own, each once."""
 

@@ -141,7 +141,6 @@ class OptimisationOptions(Section):
         return self.mode.startswith("async")
 
     def batch_for(self, world_size: int) -> int:
-        """Rows of a global batch."""
         return self.requested_batch(world_size) or GLOBAL_BATCH
 
     def requested_batch(self, world_size: int) -> int | None:

@@ -112,7 +112,6 @@ def options(kind: type[Section]) -> list[Option]:
 
 
 def shown_options(values: Mapping[str, Any]) -> str:
-    """Options with their values, as a person types them."""
     return " ".join(f"{flag(name)} {value}" for name, value in values.items())
 
 

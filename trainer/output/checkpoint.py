@@ -57,7 +57,6 @@ class RunProgress:
     """The loss and measures of the latest epoch on the validation rows."""
 
     def end_epoch(self) -> None:
-        """Begin the next epoch."""
         self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
 
 

@@ -127,7 +127,6 @@ class Reporter:
             self._apart = True
 
     def advance(self, rows: int) -> None:
-        """Advance the bar by a step of `rows` rows."""
         self._bar.update(rows)
 
     def close_bar(self) -> None:
@@ -135,7 +134,6 @@ class Reporter:
         self._bar.close()
 
     def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
-        """Record a checkpoint after `steps` steps."""
         self._record.write(Checkpoint(step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3)))
 
     def waiting(self, steps: int, seconds: float) -> None:

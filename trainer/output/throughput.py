@@ -26,7 +26,6 @@ class Throughput:
         self._awaited = 0.0
 
     def add_own_rows(self, rows: int) -> None:
-        """Add the rows that this rank computed."""
         self._own_rows += rows
 
     def add_wait(self, seconds: float) -> None:

@@ -54,7 +54,6 @@ class Search:
 
     @property
     def _spent(self) -> float:
-        """Seconds of all trials."""
         return sum(trial.seconds for trial in self._trials)
 
     def run(self) -> dict[str, Any] | None:

@@ -27,7 +27,6 @@ class Trial:
         return cls(settings=plain["settings"], folds=folds, seconds=plain["seconds"])
 
     def plain(self) -> dict[str, Any]:
-        """As plain values, for a checkpoint."""
         folds = [[tuple(block) for block in fold] for fold in self.folds]
         return {"settings": dict(self.settings), "folds": folds, "seconds": self.seconds}
 

@@ -27,8 +27,6 @@ from trainer.config import TrainConfig
 
 
 class OnDeployment(InBucket):
-    """The GPU nodes of a deployment."""
-
     pause = 1.0
     reads_s3_alone = True
 
@@ -80,7 +78,6 @@ class OnDeployment(InBucket):
             )
 
     def prepare(self, source: Source, config: TrainConfig, bars: Bars) -> DeploymentRun:
-        """Upload what is here."""
         prepared = source.prepare(self, config, bars)
         self._require_readable(config)
         self._require_paid(self.nodes(readers=prepared.readers > 0))

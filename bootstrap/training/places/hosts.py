@@ -232,12 +232,10 @@ class HostsRun(Run):
         yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
-        """Whether all hosts have ended what they did."""
         assert self._followed is not None
         return self._followed.is_over()
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
-        """Ask the agents."""
         assert self._followed is not None
         self._followed.stop()
 

@@ -49,8 +49,6 @@ class HostsStore(Store, Protocol):
 
 
 class BucketOfHosts:
-    """A bucket, as this command reaches it."""
-
     def __init__(self, address: str) -> None:
         self._bucket = place_of(address).bucket
         self._documents = Bucket(self._bucket)

@@ -116,12 +116,10 @@ def options_of(config: TrainConfig) -> dict[str, tuple[str, ...]]:
 
 
 def requested_runs(deployment: Deployment) -> RequestedRuns:
-    """The runs that are wanted of a deployment's nodes."""
     return RequestedRuns(Bucket(_bucket(deployment), deployment.session.client("s3")), deployment.name)
 
 
 def queue_path(deployment: Deployment) -> S3Path:
-    """Where the requests to a deployment's nodes are."""
     return S3Path(_bucket(deployment), documents.request_key(deployment.name))
 
 

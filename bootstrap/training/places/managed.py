@@ -119,8 +119,6 @@ class OnManaged(InBucket):
 
 
 class ManagedRun(RunInBucket):
-    """A run as a training job."""
-
     def __init__(
         self, place: OnManaged, prepared: Prepared, config: TrainConfig, run: str, job: Job | None = None
     ) -> None:
@@ -215,7 +213,6 @@ class ManagedRun(RunInBucket):
         return brought.in_bucket(self.config, self._sets)
 
     def _hyper(self) -> dict[str, str]:
-        """The options that are no files."""
         given = {name: words for name, words in options_of(self._config).items() if name not in _NOT_GIVEN}
         return {name: json.dumps(list(words)) for name, words in given.items()}
 
@@ -272,7 +269,6 @@ class ManagedRun(RunInBucket):
         yield view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
-        """Whether the job has ended."""
         assert self._record is not None
         if time.monotonic() - self._looked >= _LOOK_SECONDS:
             self._job, self._looked = self.job.again(), time.monotonic()

@@ -49,7 +49,6 @@ class Settings:
 
     @property
     def ec2_type(self) -> str:
-        """The instance type's name at EC2."""
         return self.instance_type.removeprefix(PREFIX)
 
     def hourly(self, region: str) -> float | None:
@@ -77,8 +76,6 @@ def is_managed(deployment: Deployment) -> bool:
 
 
 class Job:
-    """A training job of a deployment."""
-
     def __init__(self, deployment: Deployment, described: Mapping[str, Any]) -> None:
         """`described`: what SageMaker shows of it. Raises ShoalError for one whose folder is none of a run."""
         self.deployment, self._shown = deployment, described

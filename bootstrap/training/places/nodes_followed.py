@@ -155,7 +155,6 @@ class RemoteRecord:
         self._known = None if found else self._state()
 
     def look(self) -> None:
-        """Show what was added to the record."""
         more = b""
         if (found := self._state()) is not None and found != self._known:
             if found[1] < self._view.offset:

@@ -129,8 +129,6 @@ class RequestedRuns:
 
 
 class RunLaunch(ABC):
-    """A launch of a run, from its request to its end."""
-
     when_silent: ClassVar[str]
     """What to do where the agent of a node does not answer: the end of a sentence."""
 
@@ -155,7 +153,6 @@ class RunLaunch(ABC):
 
     @property
     def started(self) -> tuple[str, ...]:
-        """The ids of the nodes that were started for it."""
         return self._started
 
     @property
@@ -191,7 +188,6 @@ class RunLaunch(ABC):
             self._replace(ready=True, until=until)
 
     def ask_to_stop(self) -> None:
-        """Ask all nodes to stop with a checkpoint."""
         self._replace(stop=True)
 
     def end_by_hand(self, error: str = "") -> None:
@@ -240,13 +236,11 @@ class RunLaunch(ABC):
         return found
 
     def _replace(self, **changes: object) -> None:
-        """Change the request."""
         new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
         put_in = partial(self.wanted.change, lambda runs: [new if each.token == new.token else each for each in runs])
         self.wanted.call(put_in)
 
     def _newest_attempt(self) -> int:
-        """The number of the newest attempt at an earlier launch."""
         keys = self.wanted.store.list(documents.attempts_prefix(self.run))
         return max(map(documents.attempt_number, keys), default=0)
 

@@ -26,8 +26,6 @@ from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 
 
 class ThisMachine(Place):
-    """Ranks that are processes on this machine."""
-
     name = "this machine"
     pause = 0.3
     reads_s3_alone = False
@@ -102,7 +100,6 @@ class _LocalRun(Run):
             self._show(view)  # the last lines may have come since
 
     def is_over(self, view: RunView) -> bool:
-        """Whether the ranks have ended."""
         if self._process.poll() is not None:
             return True
         self._show(view)

@@ -43,8 +43,6 @@ class DatasetSource(Source):
 
 
 class PreparedDataset(Prepared):
-    """A dataset that ranks can read."""
-
     def __init__(self, address: str, inputs: tuple[str, ...] = ()) -> None:
         """`inputs`: the texts that it was made of for this run."""
         self.address, self.inputs = address, inputs

@@ -30,8 +30,6 @@ _END_SECONDS = 10
 
 
 class Readers:
-    """The readers of a stream on this machine."""
-
     def __init__(self, stream: Path, settings: StreamSettings, bars: Bars) -> None:
         self._stream, self._settings, self._bars = stream, settings, bars
         self._running: dict[int, subprocess.Popen[bytes]] = {}

@@ -60,8 +60,6 @@ class TextsSource(Source):
 
 
 class PreparedTexts(Prepared):
-    """Texts in S3, which nodes encode."""
-
     called = "the dataset of the texts"
 
     def __init__(self, request: TextRequest, inputs: tuple[str, ...]) -> None:

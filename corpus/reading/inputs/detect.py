@@ -300,8 +300,6 @@ def _choose_unnamed(name: str, rows: Sequence[Sequence[str]], options: ReadingOp
 
 
 def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:
-    """The options, with the names of columns in place of their numbers."""
-
     def name(each: str) -> str:
         number = each.isdecimal() and each not in columns and 0 < int(each) <= len(columns)
         return columns[int(each) - 1] if number else each

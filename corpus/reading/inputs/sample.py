@@ -98,7 +98,6 @@ class Sample:
 
     @property
     def malformed(self) -> int:
-        """The number of malformed records."""
         return self.tally.counts["malformed"]
 
     @property
@@ -108,7 +107,6 @@ class Sample:
 
     @property
     def malformed_lines(self) -> list[MalformedLine]:
-        """The first malformed records."""
         return self.tally.malformed_lines()
 
 

@@ -14,7 +14,6 @@ _ALL, _DISTINCT = "all texts", "distinct texts"
 
 
 def data(found: Sequence[DataCounts], subjects: Sequence[Subject]) -> Section:
-    """The section of the datasets that were given."""
     learnt = {each.run.latest.digest for each in subjects}
     figures: list[Figure] = []
     for each in found[:_MOST_DATASETS]:

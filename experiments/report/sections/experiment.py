@@ -188,7 +188,6 @@ def _side(found: ExperimentResult, arm: ArmResult, what: str, apart: Sequence[st
 
 
 def _differing(arms: Sequence[ArmResult]) -> list[str]:
-    """The settings in which the arms are not all alike."""
     names = dict.fromkeys(name for arm in arms for name in arm.settings)
     return [name for name in names if len({repr(arm.settings.get(name)) for arm in arms}) > 1]
 

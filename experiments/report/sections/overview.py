@@ -110,7 +110,6 @@ def _upright(figure: Figure) -> Figure:
 
 
 def _settings(subject: Subject) -> Figure:
-    """All settings of a single run."""
     settings = subject.run.latest.config
     rows = [[printable(name), printable(described({"": value}).strip()) or None] for name, value in settings.items()]
     columns = [Column(key="setting", head="setting"), Column(key="value", head="value")]

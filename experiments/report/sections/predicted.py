@@ -31,8 +31,6 @@ class _Took(BaseModel):
 
 
 class _Launch(BaseModel):
-    """What is read of a launch that was predicted."""
-
     seconds: Seconds
     stages: list[_Took] = []
     predicted: _Predicted

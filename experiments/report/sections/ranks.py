@@ -17,7 +17,6 @@ _MIXED = 1.15
 
 
 def ranks(subjects: Sequence[Subject]) -> Section:
-    """The section of shares and rates of ranks."""
     several = [each for each in subjects if each.run.latest.world_size > 1 and _whole_splits(each.run)]
     drawn = one_of_each(several, _MOST_RUNS)
     found = [_shares(each, one=len(subjects) == 1) for each in drawn]
@@ -81,7 +80,6 @@ def _shares(subject: Subject, *, one: bool) -> Figure:
 
 
 def _mean_shares(steps: Sequence[Step]) -> list[float]:
-    """Each rank's share of the rows of these steps."""
     whole = sum(sum(step.split) for step in steps)
     return [sum(rows) / whole for rows in zip(*(step.split for step in steps), strict=True)]
 

@@ -135,8 +135,6 @@ class ObservedJob(ObservedMachine):
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """The state of the deployment."""
-
     created: datetime
     extension: float = 0.0
     groups: Sequence[str] = ()
@@ -155,7 +153,6 @@ class Observation:
 
     @property
     def machines(self) -> list[ObservedMachine]:
-        """All machines that are paid for by the hour."""
         return [*self.nodes, *self.jobs, *(machine for cluster in self.clusters for machine in cluster.machines)]
 
 
