@@ -78,7 +78,8 @@ class Cluster(Construct):
         self._bootstrap: list[emr.CfnCluster.BootstrapActionConfigProperty] = []
         self.role = node_role(self, shell=place.shell)
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
-        service = self._service_role(spot=_buys_spot(spec))
+        markets = {spec.primary.market, *(group.market for _, group in spec.workers)}
+        service = self._service_role(spot="spot" in markets)
         security = self._security()
         self.primary, self.workers, self._access = self.groups = self._groups(place.vpc)
         self.cluster = emr.CfnCluster(
@@ -241,10 +242,6 @@ def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluste
             ]
         ),
     )
-
-
-def _buys_spot(spec: parts.PreprocessingSpec) -> bool:
-    return "spot" in {spec.primary.market, *(group.market for _, group in spec.workers)}
 
 
 def _scaling(spec: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:

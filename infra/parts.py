@@ -62,12 +62,8 @@ def _runs_emr(value: str) -> str:
     return value
 
 
-def _known_type(value: str) -> str:
-    return catalog.find(value).name
-
-
 EmrType = Annotated[str, AfterValidator(_runs_emr)]
-KnownType = Annotated[str, AfterValidator(_known_type)]
+KnownType = Annotated[str, AfterValidator(lambda value: catalog.find(value).name)]
 
 
 class TopologyPart(BaseModel):

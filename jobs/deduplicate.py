@@ -10,7 +10,6 @@ bytes to the same place.
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from mrjob.protocol import BytesValueProtocol
@@ -68,16 +67,11 @@ class Deduplicate(PreprocessingJob):
             for value in values:
                 part.add(value)
             distinct = part.unite()
-            with writable(side_url(self.options.distinct, key.decode())) as path:
-                _write(path, distinct.rows)
+            with writable(side_url(self.options.distinct, key.decode())) as path, path.open("wb") as file:
+                file.writelines(pack_arrays(distinct.rows))
             yield from _word_counts(distinct, 1 << min(self.options.part_bits, _MAX_BUCKET_BITS))
             tally.counts.update(distinct.counts)
         yield from tally.records()
-
-
-def _write(path: Path, arrays: Arrays) -> None:
-    with path.open("wb") as file:
-        file.writelines(pack_arrays(arrays))
 
 
 def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:

@@ -118,7 +118,9 @@ def carry_out(
             if _is_done(step, plan):
                 continue
             if isinstance(step, JobStep):
-                read = prepared.plain_bytes if step.reads is None else _size_of(step.reads)
+                read = prepared.plain_bytes
+                if step.reads is not None:
+                    read = sum(path.stat().st_size for path in Path(step.reads).iterdir())
                 progress.stage(step.name, read)
                 runs = runner if runner != "auto" else "inline" if read < _SMALL_BYTES else "local"
                 _run_job(step, runs, _cores(read, runs), work / "tasks", progress)
@@ -191,10 +193,6 @@ def _kill_leftover_tasks(tasks: Path) -> None:
         with suppress(psutil.Error, OSError):
             if folder in Path(process.cwd()).parents:
                 process.kill()
-
-
-def _size_of(folder: str) -> int:
-    return sum(path.stat().st_size for path in Path(folder).iterdir())
 
 
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:

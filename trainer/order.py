@@ -54,16 +54,13 @@ class BatchOrder:
         stop = start + self.size(step)
         if not self.shuffled:
             return np.arange(start, stop)
-        begins = self._bounds(epoch)  # (windows + 1,)
+        begins = _window_bounds(self.rows, self.seed, epoch, self.block_rows, self.window_blocks)  # (windows + 1,)
         first, last = bisect_right(begins, start) - 1, bisect_left(begins, stop)
         parts = [
             self._window(epoch, window)[max(0, start - begins[window]) : stop - begins[window]]
             for window in range(first, last)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # (stop - start,)
-
-    def _bounds(self, epoch: int) -> list[int]:
-        return _window_bounds(self.rows, self.seed, epoch, self.block_rows, self.window_blocks)
 
     def _window(self, epoch: int, window: int) -> IntArray:
         return _window_rows(self.rows, self.seed, epoch, window, self.block_rows, self.window_blocks)

@@ -264,12 +264,9 @@ class NodeRun:
         self._start(_STAGE, program, self._log(_STAGE), {})
 
     def _read(self, reader: int) -> None:
-        stream, readers = self._machine.data(self._request), len(self._readers())
+        stream, readers = self._machine.data(self._request), self._request.stream.readers if self._request.stream else 0
         program = ["-m", "corpus.stream", "--stream", str(stream), "--reader", f"{reader}/{readers}"]
         self._start(f"{_READER}{reader}", program, self._log(f"{_READER}{reader}"), {"OMP_NUM_THREADS": "1"})
-
-    def _readers(self) -> range:
-        return range(self._request.stream.readers if self._request.stream else 0)
 
     def _training(self) -> list[str]:
         trainers = self.attempt.trainers

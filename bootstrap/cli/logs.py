@@ -71,7 +71,7 @@ def run(
         excerpts += logs.nodes(account, now, tail=tail, only=node)
     if not (node or step) and (guard := logs.guard(account, now, tail=tail)):
         excerpts.append(guard)
-    text = "\n".join(line for each in excerpts for line in _lines(each))
+    text = "\n".join(f"{each.who}: {each.state}" + "".join(f"\n    {line}" for line in each.lines) for each in excerpts)
     show({"said": [vars(each) for each in excerpts]}, text or "there are no logs yet", as_json=as_json)
     return 0
 
@@ -96,7 +96,3 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
     if not printed:
         who = "the ranks" if rank is None else f"rank {rank}"
         say(f"{who} of {run} printed nothing")
-
-
-def _lines(excerpt: "LogExcerpt") -> list[str]:
-    return [f"{excerpt.who}: {excerpt.state}", *(f"    {line}" for line in excerpt.lines)]

@@ -56,7 +56,8 @@ def profile_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     shares = phase_shares(result)
     if not shares:
         return []
-    phases = [phase for phase in next(iter(shares.values())) if phase != "slowed" or _any_slowed(shares)]
+    slowed = any(of_rank["slowed"] for of_rank in shares.values())
+    phases = [phase for phase in next(iter(shares.values())) if phase != "slowed" or slowed]
     lines = [
         (f"  {name}", "  ".join(f"{percent(of_rank[phase]):<{len(phase)}}" for phase in phases))
         for name, of_rank in shares.items()
@@ -95,7 +96,3 @@ def _kinds(name: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
     texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
     return [(name, "; ".join(texts))] if texts else []
-
-
-def _any_slowed(shares: dict[str, dict[str, float]]) -> bool:
-    return any(of_rank["slowed"] for of_rank in shares.values())

@@ -103,7 +103,9 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) 
         if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
             return _DELETED
         if stack["StackStatus"] != "DELETE_IN_PROGRESS":
-            blocked = _blocked(account, arn) if stack["StackStatus"] == "DELETE_FAILED" else []
+            blocked = []
+            if stack["StackStatus"] == "DELETE_FAILED":
+                blocked = [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
             for resource in blocked:
                 _delete_blocked(account, resource, say)
             last = number == _ROUNDS - 1
@@ -179,11 +181,6 @@ def _resources(account: Account, arn: str) -> list[Any]:
         if "does not exist" in str(error) or error.response["Error"]["Code"] == "AccessDenied":
             return []
         raise
-
-
-def _blocked(account: Account, arn: str) -> list[Any]:
-    """The resources that could not be deleted."""
-    return [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
 
 
 def _delete_blocked(account: Account, resource: Any, say: Callable[[str], None]) -> None:

@@ -40,7 +40,9 @@ def outlook(
     """What is to be expected of a run now; `told`: what the first node of its latest attempt has told, `nodes`: those
     that run, which `cost` is to count."""
     now = datetime.now(UTC)
-    step, steps = (told.step, told.steps) if told is not None and _is_of(told, attempts) else (None, None)
+    step = steps = None
+    if told and attempts and (told.token, told.attempt) == (attempts[-1].token, attempts[-1].number):
+        step, steps = told.step, told.steps
     ends = _end(request, told if step is not None else None, now)
     left = None if ends is None else max(0.0, (ends - now).total_seconds())
     cost.see(nodes)
@@ -63,10 +65,6 @@ def first_told(attempts: Sequence[Attempt], told: Mapping[str, NodeStatus | str]
     that cannot be read."""
     found = told.get(attempts[-1].members[0].instance) if attempts else None
     return found if isinstance(found, NodeStatus) else None
-
-
-def _is_of(told: NodeStatus, attempts: Sequence[Attempt]) -> bool:
-    return bool(attempts) and (told.token, told.attempt) == (attempts[-1].token, attempts[-1].number)
 
 
 def _end(request: RunRequest, told: NodeStatus | None, now: datetime) -> datetime | None:

@@ -112,7 +112,7 @@ class Tally:
         """The first malformed lines, at most three of each reason, in the order of reasons, files and lines."""
         return [
             MalformedLine(reason=reason, file=address, line=self._lines_before(address, start) + line, begins=begins)
-            for reason in sorted(self._found, key=_rank)
+            for reason in sorted(self._found, key=MALFORMED_REASONS.index)
             for address, start, line, begins in self._found[reason]
         ]
 
@@ -137,7 +137,3 @@ def is_tally_key(key: bytes) -> bool:
 def excerpt_of(line: bytes) -> str:
     """The first characters of a line, without those that cannot be printed."""
     return printable(line[:EXCERPT_BYTES].decode("utf-8", "replace")[:EXCERPT_CHARACTERS])
-
-
-def _rank(reason: str) -> int:
-    return MALFORMED_REASONS.index(reason)

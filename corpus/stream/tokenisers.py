@@ -83,11 +83,6 @@ def _treebank() -> Tokenise:
     return words
 
 
-def _punctuation() -> Tokenise:
-    find = _without_a_clock(r"\w+|[^\w\s]+")
-    return lambda line: find(line)
-
-
 def _punctuation_of_lines() -> Words:
     """Runs of lines that are ASCII by Python's own engine, which is six times as fast and there finds the same."""
     find_ascii, find = re.compile(r"\w+|[^\w\s]+|\n", re.ASCII).findall, _without_a_clock(r"\w+|[^\w\s]+|\n")
@@ -116,7 +111,7 @@ def _without_a_clock(pattern: str) -> Tokenise:
 
 _TOKENISERS: dict[str, Callable[[], Tokenise]] = {
     "treebank": _treebank,
-    "punctuation": _punctuation,
+    "punctuation": lambda: _without_a_clock(r"\w+|[^\w\s]+"),
     "spaces": lambda: str.split,
     "letters": lambda: text.words,
 }

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -76,13 +76,12 @@ class Mirror:
         for path in (each for each in self._before if not each.exists()):
             bucket, _, key = path.relative_to(self._folder).as_posix().partition("/")
             self._s3.delete_object(Bucket=bucket, Key=key)
-        for path in self._files():
+        for path in sorted(self._folder.rglob("*")):
+            if not path.is_file() or path.suffix == ".crc":
+                continue
             if self._before.get(path) != _state(path):
                 bucket, _, key = path.relative_to(self._folder).as_posix().partition("/")
                 self._s3.upload_file(str(path), bucket, key)
-
-    def _files(self) -> Iterator[Path]:
-        return (each for each in sorted(self._folder.rglob("*")) if each.is_file() and each.suffix != ".crc")
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -33,7 +33,7 @@ def install(machines: Machines, faults: Faults) -> None:
         "DescribeTrainingJob": lambda request: _find(request["TrainingJobName"]).record,
         "ListTrainingJobs": _list,
         "StopTrainingJob": _stop,
-        "ListTags": _list_tags,
+        "ListTags": lambda request: {"Tags": _find(request["ResourceArn"].rpartition("/")[2]).tags},
     }
     named = {name: json_operation(operation) for name, operation in operations.items()}
     routing.add_service("sagemaker", "SageMaker", json_service("SageMaker", named))
@@ -80,10 +80,6 @@ def _stop(request: Record) -> Record:
         raise RefusedError("ValidationException", message)
     job.stop()
     return {}
-
-
-def _list_tags(request: Record) -> Record:
-    return {"Tags": _find(request["ResourceArn"].rpartition("/")[2]).tags}
 
 
 def _check(request: Record) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -377,10 +377,6 @@ def _packed(folders: Sequence[Path]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for folder in folders:
-            for path in _files(folder):
+            for path in filter(Path.is_file, sorted(folder.rglob("*"))):
                 archive.add(path, path.relative_to(folder).as_posix())
     return packed.getvalue()
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file())

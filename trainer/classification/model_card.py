@@ -62,7 +62,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
     weights = sum(tensor.numel() for tensor in model.classifier.state_dict().values())
     length = "all words" if model.row_length is None else f"the first {model.row_length:,} kept words"
     facts = [
-        ("model", f"`{model.name}`: {_listed(model.settings)}"),
+        ("model", f"`{model.name}`: {', '.join(f'{name} {value}' for name, value in model.settings.items())}"),
         ("classes", ", ".join(f"{label} {name}" for label, name in enumerate(classes))),
         ("loss", model.loss.kind),
         ("temperature", f"{model.loss.temperature:.4g}, by which the logits are divided before they are probabilities"),
@@ -137,10 +137,6 @@ def _label(model: TrainedModel) -> str:
     if model.classes:
         return "that of the most probable class"
     return f"1 where the probability of `positive` is above the threshold {model.loss.threshold!r}, else 0"
-
-
-def _listed(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -45,10 +45,6 @@ Text = Annotated[str, lambda value: isinstance(value, str)]
 Object = Annotated[Mapping[str, Any], lambda value: isinstance(value, dict)]
 
 
-def _now() -> float:
-    return round(time.time(), 3)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """What all lines have."""
@@ -56,7 +52,9 @@ class Line:
     rest: ClassVar[str | None] = None
     """The field whose values lie beside the others in the line."""
 
-    time: Annotated[float, lambda value: _is_seconds(value) and value < _LATEST] = field(default_factory=_now)
+    time: Annotated[float, lambda value: _is_seconds(value) and value < _LATEST] = field(
+        default_factory=lambda: round(time.time(), 3)
+    )
     """Since 1970."""
 
     def plain(self) -> dict[str, Any]:

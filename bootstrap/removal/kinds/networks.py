@@ -22,10 +22,6 @@ def _interface_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
     return record.get("Status") == "available" and or_in_own_vpc(listed_tags)(ownership, record)
 
 
-def _is_interface(record: ResourceRecord) -> bool:
-    return record.get("VpcEndpointType") != "Gateway"
-
-
 NETWORKS: Mapping[str, ResourceKind] = {
     "nat gateway": ec2_kind(
         "NatGateways", "NatGatewayId", "NatGateway", "natgateway", owned=or_in_own_vpc(listed_tags), billed=always
@@ -37,7 +33,7 @@ NETWORKS: Mapping[str, ResourceKind] = {
         "vpc-endpoint",
         owned=or_in_own_vpc(listed_tags),
         delete=delete_call("ec2", "delete_vpc_endpoints", VpcEndpointIds="[id]"),
-        billed=_is_interface,
+        billed=lambda record: record.get("VpcEndpointType") != "Gateway",
     ),
     "elastic ip": ec2_kind("Addresses", "AllocationId", "EIP", "elastic-ip", delete=deletion.elastic_ip, billed=always),
     "flow log": ec2_kind(

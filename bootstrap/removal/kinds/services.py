@@ -18,10 +18,6 @@ def _queues(account: Account) -> Iterator[ResourceRecord]:
         yield {"Name": url.rpartition("/")[2], "Url": url}
 
 
-def _budgets(account: Account) -> Iterator[ResourceRecord]:
-    return account.items("budgets", "describe_budgets", "Budgets", AccountId=account.number())
-
-
 def _log_group_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
     """Log groups that Lambda creates are named after functions and have no tags."""
     lambdas, _, name = record["logGroupName"].rpartition("/")
@@ -47,11 +43,9 @@ def _subscription_is_owned(ownership: Ownership, record: ResourceRecord) -> bool
     return bool(topic == subscriber) and _TOPIC_TAGS(ownership, record)
 
 
-def _log_arn(record: ResourceRecord) -> str:
-    return str(record["arn"]).removesuffix(":*")
-
-
-_LOG_TAGS = fetched_tags("logs", "list_tags_for_resource", "tags", resourceArn=_log_arn)
+_LOG_TAGS = fetched_tags(
+    "logs", "list_tags_for_resource", "tags", resourceArn=lambda record: record["arn"].removesuffix(":*")
+)
 _TOPIC_TAGS = fetched_tags("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn")
 _PARAMETER_TAGS = fetched_tags("ssm", "list_tags_for_resource", "TagList", ResourceType="Parameter", ResourceId="Name")
 
@@ -152,7 +146,7 @@ SERVICES: Mapping[str, ResourceKind] = {
         cloudformation="AWS::SQS::Queue",
     ),
     "budget": ResourceKind(
-        listing=_budgets,
+        listing=lambda account: account.items("budgets", "describe_budgets", "Budgets", AccountId=account.number()),
         identifier="BudgetName",
         owned=_budget_is_owned,
         delete=deletion.budget,

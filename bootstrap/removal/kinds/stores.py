@@ -26,15 +26,6 @@ def _of_file_systems(operation: str, key: str) -> ListCall:
     return listing
 
 
-def _buckets(account: Account) -> Iterator[ResourceRecord]:
-    """The region's buckets: without that filter S3 lists all regions', without their regions."""
-    return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
-
-
-def _tables(account: Account) -> Iterator[ResourceRecord]:
-    return ({"Name": name} for name in account.items("dynamodb", "list_tables", "TableNames"))
-
-
 def _keys(account: Account) -> Iterator[ResourceRecord]:
     """Customer managed keys. AWS managed keys are left out: AWS creates them, they stay, and they cost nothing.
 
@@ -78,7 +69,8 @@ STORES: Mapping[str, ResourceKind] = {
         cloudformation="AWS::EFS::FileSystem",
     ),
     "s3 bucket": ResourceKind(
-        listing=_buckets,
+        # Without the filter S3 lists all regions' buckets, without their regions.
+        listing=lambda account: account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region),
         identifier="Name",
         owned=fetched_tags("s3", "get_bucket_tagging", "TagSet", Bucket="Name"),
         delete=deletion.bucket,
@@ -87,7 +79,7 @@ STORES: Mapping[str, ResourceKind] = {
         cloudformation="AWS::S3::Bucket",
     ),
     "dynamodb table": ResourceKind(
-        listing=_tables,
+        listing=lambda account: ({"Name": name} for name in account.items("dynamodb", "list_tables", "TableNames")),
         identifier="Name",
         owned=never_owned,
         delete=delete_call("dynamodb", "delete_table", TableName="id"),

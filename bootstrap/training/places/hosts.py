@@ -128,7 +128,9 @@ class HostsRun(Run):
         bars.stage("start the agents", 0)
         launch, hosts = HostsLaunch(self.store, self._name()), self._hosts.file.hosts
         self._launch = launch
-        launch.are_working = bool(launch.wanted.going()) and self._any_works()
+        launch.are_working = bool(launch.wanted.going()) and any(
+            each["works"] for each in self._hosts.each(partial(self._call_agent, "--ask"))
+        )
         request = RunRequest(
             run=launch.run,
             token=secrets.token_hex(4),
@@ -289,9 +291,6 @@ class HostsRun(Run):
         logs = [output / log_name(f"node-{each}", number) for each in range(count)]
         text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in files)
         return failure_in(text, f"the logs are in {self.config.output}")
-
-    def _any_works(self) -> bool:
-        return any(each["works"] for each in self._hosts.each(partial(self._call_agent, "--ask")))
 
     def _name(self) -> str:
         """The name of the newest run that was stopped, if this one goes on, or of a new one."""

@@ -155,7 +155,7 @@ class ManagedRun(RunInBucket):
     def _same_work(self, bars: Bars) -> Job | None:
         """The job that the same command has begun. Raises ShoalError while another one runs: a command that is typed
         twice is not to be paid for twice."""
-        self._config = self._in_bucket()
+        self._config = brought.in_bucket(self.config, self._sets)
         hyper, channels = self._hyper(), self._channels()
         for job in jobs(self._deployment, at_work=True):
             if job.work == work_of(self._run, hyper, channels) and job.status == "InProgress":
@@ -208,9 +208,6 @@ class ManagedRun(RunInBucket):
     def _folder(self) -> s3.S3Path:
         bucket = names.bucket(self._deployment.output(topology.OUTPUT_DATA_BUCKET))
         return s3.S3Path(bucket, f"{topology.RUNS_PREFIX}{names.run(self._run)}/")
-
-    def _in_bucket(self) -> TrainConfig:
-        return brought.in_bucket(self.config, self._sets)
 
     def _hyper(self) -> dict[str, str]:
         given = {name: words for name, words in options_of(self._config).items() if name not in _NOT_GIVEN}

@@ -1,6 +1,6 @@
 """What an experiment was for and what it found: its arms, beside each other and beside their baseline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from experiments.records.comparing import described
 from experiments.report.figures import Column, Figure, Plot, Section, Value, measure_columns, time_unit
@@ -108,7 +108,7 @@ def _times(found: ExperimentResult) -> Figure | None:
                 "mark": {"type": "bar"},
                 "encoding": {
                     "x": number("median", f"time, {unit}", zero=True),
-                    **_colours(sides),
+                    **({"color": coloured("side", sides)["color"]} if len(sides) > 1 else {}),
                 },
             },
             {
@@ -129,10 +129,6 @@ def _times(found: ExperimentResult) -> Figure | None:
         spec=spec,
     )
     return Figure(key="times", title="Time of the arms", columns=columns, rows=rows, plots=[plot])
-
-
-def _colours(sides: Sequence[str]) -> Mapping[str, Spec]:
-    return {"color": coloured("side", sides)["color"]} if len(sides) > 1 else {}
 
 
 def _speed_ups(found: ExperimentResult) -> list[Figure]:

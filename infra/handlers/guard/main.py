@@ -363,24 +363,16 @@ def _scale_to_zero(group: str) -> None:
         scaling.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
 
 
-def _terminate(cluster: str) -> None:
-    _client("emr").terminate_job_flows(JobFlowIds=[cluster])
-
-
-def _delete(stack: str) -> None:
-    """Delete the stack. CloudFormation uses the role of the deployment, so the guard needs no permissions for it."""
-    _client("cloudformation").delete_stack(StackName=stack)
+@cache
+def _client(service: str) -> Any:
+    return boto3.client(service, config=_CLIENT_CONFIG)  # type: ignore[call-overload]
 
 
 _ACTS: dict[str, Callable[[str], None]] = {
     "stop": _stop_runs,
     "stop job": _stop_job,
     "lower": _scale_to_zero,
-    "terminate": _terminate,
-    "delete": _delete,
+    "terminate": lambda cluster: _client("emr").terminate_job_flows(JobFlowIds=[cluster]),
+    # CloudFormation uses the role of the deployment, so the guard needs no permissions for it.
+    "delete": lambda stack: _client("cloudformation").delete_stack(StackName=stack),
 }
-
-
-@cache
-def _client(service: str) -> Any:
-    return boto3.client(service, config=_CLIENT_CONFIG)  # type: ignore[call-overload]
