@@ -14,7 +14,7 @@ from embedded.emr import api, metrics
 from embedded.emulator_error import EmulatorError
 from embedded.faults import account, delays, quotas, refusals
 from embedded.faults.file import Faults
-from embedded.nodes import endpoints, filters, instance_types, metadata, scaling, security_groups
+from embedded.nodes import filters, instance_types, metadata, scaling, vpc
 from embedded.nodes.machine import Machines
 from embedded.permissions import checks, identities
 from embedded.permissions.credentials import USER_FILE
@@ -39,8 +39,7 @@ def main() -> None:
     quotas.install(faults)
     instance_types.install(faults)
     storage.install(machines)
-    security_groups.install()
-    endpoints.install(faults)
+    vpc.install(faults)
     filters.install()
     functions.install()
     group_type.install(scaling.install(machines, faults))

@@ -7,7 +7,6 @@ from typing import Any
 
 from bootstrap.cli.figures import dollars, duration
 from bootstrap.cli.output import percent
-from bootstrap.training.profile import phase_shares
 from experiments.estimate import Estimate
 
 
@@ -96,3 +95,50 @@ def _kinds(name: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
     texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
     return [(name, "; ".join(texts))] if texts else []
+
+
+_MOST_RANKS = 8
+"""More ranks than these are shown by node group."""
+
+
+def phase_shares(summary: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Shares of the time of the steps: by rank, or for many ranks their mean over a node group; then by phase.
+
+    What a rank spends in the all-reduce beyond the run's communication is its wait for other ranks. Empty for a run
+    that had no step left to train.
+    """
+    if not summary["lost"]:
+        return {}
+    ranks: list[dict[str, float]] = summary["profile"]
+    shares = {}
+    for name, members in _groups(len(ranks), summary.get("nodes", ())).items():
+        seconds = Counter[str]()
+        for rank in members:
+            seconds.update(ranks[rank])
+        if total := sum(seconds.values()):
+            by_phase = {phase: spent / total for phase, spent in seconds.items()}
+            shares[name] = _with_wait(by_phase, communication=summary["lost"]["communication"])
+    return shares
+
+
+def _groups(ranks: int, nodes: Sequence[dict[str, Any]]) -> dict[str, list[int]]:
+    """The ranks that are shown together, by a name for them. Nodes are in the order of their ranks."""
+    if ranks <= _MOST_RANKS:
+        return {f"rank {rank}": [rank] for rank in range(ranks)}
+    groups = [node["group"] for node in nodes for _ in range(node["gpus"])]
+    if len(groups) != ranks:
+        return {f"{ranks} ranks": list(range(ranks))}
+    return {name: [rank for rank in range(ranks) if groups[rank] == name] for name in dict.fromkeys(groups)}
+
+
+def _with_wait(shares: dict[str, float], *, communication: float) -> dict[str, float]:
+    """The phases as they are shown: the all-reduce is divided into communication and wait."""
+    shown = {
+        "data": shares.get("order", 0.0) + shares.get("rows", 0.0),
+        "forward": shares.get("forward", 0.0),
+        "backward": shares.get("backward", 0.0),
+        "slowed": shares.get("slowed", 0.0),
+        "all-reduce": min(communication, shares.get("all_reduce", 0.0)),
+    }
+    shown["wait"] = shares.get("all_reduce", 0.0) - shown["all-reduce"]
+    return {**shown, "rest": 1.0 - sum(shown.values())}

@@ -25,8 +25,7 @@ from bootstrap.training.places import brought
 from bootstrap.training.places.bucket_place import InBucket, RunInBucket
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.launch import options_of, requested_runs
-from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, jobs, settings, work_of
-from bootstrap.training.places.managed_request import job_request
+from bootstrap.training.places.managed_job import FILES, Job, is_managed, job_name, job_request, jobs, settings, work_of
 from bootstrap.training.places.nodes_followed import GO_ON, RemoteRecord
 from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.places.place import Ended

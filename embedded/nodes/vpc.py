@@ -1,6 +1,8 @@
-"""Makes ministack's VPC endpoints tell what EC2 tells of them: their state, their security groups, their private DNS.
+"""Makes ministack's security groups and VPC endpoints behave like EC2's.
 
-EC2 gives an interface endpoint private DNS and the VPC's default security group unless the request says otherwise.
+Each stored rule of a group has one source, whatever a request combines, so that every rule that DescribeSecurityGroups
+returns can be revoked unchanged. EC2 gives an interface endpoint private DNS and the VPC's default security group
+unless the request says otherwise; ministack drops these, and its state.
 """
 
 from collections.abc import Callable
@@ -11,10 +13,23 @@ from embedded.faults.kinds import EndpointState
 from embedded.seams import ec2
 from embedded.service import Record, parameter
 
+_SOURCES = {
+    "IpRanges": "CidrIp",
+    "Ipv6Ranges": "CidrIpv6",
+    "PrefixListIds": "PrefixListId",
+    "UserIdGroupPairs": "GroupId",
+}
+
 
 def install(faults: Faults) -> None:
-    """Keep and tell what ministack drops of endpoints."""
-    render = ec2.endpoint_xml.now
+    """Make security groups as strict as EC2's, and keep and tell what ministack drops of endpoints."""
+    read, render = ec2.read_permissions.now, ec2.endpoint_xml.now
+
+    def by_source(parameters: Record, prefix: str) -> list[Record]:
+        return [single for rule in read(parameters, prefix) for single in _by_source(rule)]
+
+    ec2.read_permissions.put(by_source)
+    ec2.same_rule.put(lambda one, other: _identity(one) == _identity(other))
 
     def endpoint_xml(record: Record, tag: str = "item") -> str:
         fault = faults.find(EndpointState, service=record["ServiceName"].rpartition(".")[2])
@@ -26,6 +41,21 @@ def install(faults: Faults) -> None:
 
     ec2.endpoint_xml.put(endpoint_xml)
     ec2.operations.wrap("CreateVpcEndpoint", _keeping)
+
+
+def _by_source(rule: Record) -> list[Record]:
+    empty = {**rule, **{name: [] for name in _SOURCES}}
+    return [{**empty, name: [source]} for name in _SOURCES for source in rule.get(name) or []] or [rule]
+
+
+def _identity(rule: Record) -> tuple[Any, ...]:
+    """The fields that make two rules the same: protocol, ports and sources, not descriptions or a group's account."""
+    sources = frozenset(
+        (name, source.get(key) or source.get("GroupName"))
+        for name, key in _SOURCES.items()
+        for source in rule.get(name) or []
+    )
+    return str(rule["IpProtocol"]), rule.get("FromPort"), rule.get("ToPort"), sources
 
 
 def _keeping(create: Callable[[Record], Any]) -> Callable[[Record], Any]:
