@@ -51,20 +51,18 @@ _REASONS = {
     help="folder for the logs, with a folder `model` for the model and the run's record, which replaces an earlier "
     "demo's and nothing else, and for report.html, the page on the training (default: results/demo)",
 )
-@option("--timings", is_flag=True, help="also show how many seconds each stage took; --json always has them")
 @json_option
-def run(inputs: tuple[Path, ...], output: Path, timings: bool, as_json: bool) -> int:
+def run(inputs: tuple[Path, ...], output: Path, as_json: bool) -> int:
     from bootstrap.demo import life
 
     with sole_writer(output):
         result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
     summary, factors = result.summary, {rank: slowed.factor for rank, slowed in life.SLOWED.items()}
-    shown = [rows(result, slowed=factors, output=output), *([stage_rows(result)] if timings else [])]
     passed = (
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
-    show(asdict(result), "\n\n".join([*map(table, shown), passed]), as_json=as_json)
+    show(asdict(result), f"{table(rows(result, slowed=factors, output=output))}\n\n{passed}", as_json=as_json)
     return 0
 
 
@@ -108,17 +106,6 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
         ("model, record, logs", str(output)),
         ("report", str(result.report)),
     ]
-
-
-def stage_rows(result: "DemoResult") -> list[tuple[str, str]]:
-    """The seconds of each stage; those of the launch of the training also by its own stages."""
-    found: list[tuple[str, str]] = []
-    for name, seconds in result.seconds.items():
-        found.append((name, f"{seconds:.1f} s"))
-        if name.startswith("shoal train"):
-            stages = result.summary.get("launch", {}).get("stages", [])
-            found += [(f"  {stage['name']}", f"{stage['seconds']:.1f} s") for stage in stages]
-    return found
 
 
 def _node(rank: int, node: Mapping[str, Any]) -> str:

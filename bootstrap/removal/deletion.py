@@ -25,13 +25,16 @@ Delete = Callable[[Account, str, ResourceRecord], None]
 """Deletes a resource, given the account, its identifier, and its record in the service's list."""
 
 
-def delete_call(service: str, operation: str, **parameters: str) -> Delete:
-    """Delete by one call. A value of `parameters` is a key of the record, or `id`; `[id]` for a list."""
+def delete_call(service: str, operation: str, **parameters: str | bool) -> Delete:
+    """Delete by one call. A value of `parameters` is a key of the record, or `id`; `[id]` for a list; True is True."""
 
     def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
         values: dict[str, Any] = {}
         fields = {**record, "id": identifier}
         for name, key in parameters.items():
+            if isinstance(key, bool):
+                values[name] = key
+                continue
             value = fields.get(key.strip("[]"))
             if value is None:  # only the tagging service names the resource; its own service did not list it
                 raise ShoalError(f"it cannot be deleted: its {key.strip('[]')} is needed and cannot be listed")
@@ -208,11 +211,6 @@ def rule(account: Account, name: str, _record: ResourceRecord) -> None:
     if targets := [target["Id"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]:
         events.remove_targets(Rule=name, Ids=targets)
     events.delete_rule(Name=name)
-
-
-def secret(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete a secret at once; otherwise it would cost money for some more days."""
-    account.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
 
 
 def budget(account: Account, name: str, _record: ResourceRecord) -> None:

@@ -238,7 +238,6 @@ _OPERATIONS = {
     "TerminateJobFlows": _terminate,
     "ListInstances": _list_instances,
     "ListReleaseLabels": releases.list_labels,
-    "DescribeReleaseLabel": releases.describe,
     "PutAutoTerminationPolicy": _put_auto_termination,
     "GetAutoTerminationPolicy": _get_auto_termination,
     "RemoveAutoTerminationPolicy": _remove_auto_termination,

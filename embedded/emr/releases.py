@@ -13,8 +13,6 @@ LABELS = tuple(
     for minor in range(newest, -1, -1)
     for patch in range(_PATCHED.get(f"{major}.{minor}", 0), -1, -1)
 )
-_APPLICATIONS = ("Hadoop", "Hive", "Spark", "Tez", "ZooKeeper")
-
 
 _HADOOP = {"emr-7": "3.4.1", "emr-6": "3.3.6", "emr-5": "2.10.1"}
 """The version of Hadoop in the newest release of each series."""
@@ -35,15 +33,5 @@ def require(label: str) -> None:
 
 def list_labels(request: Record) -> Record:
     """ListReleaseLabels; the newest first."""
-    filters = request.get("Filters") or {}
-    if "Application" in filters:
-        raise RefusedError("InvalidRequestException", "The embedded EMR does not filter releases by application.")
-    prefix = filters.get("Prefix", "")
+    prefix = (request.get("Filters") or {}).get("Prefix", "")
     return {"ReleaseLabels": [label for label in LABELS if label.startswith(prefix)]}
-
-
-def describe(request: Record) -> Record:
-    """DescribeReleaseLabel, without the versions of the applications."""
-    label = request.get("ReleaseLabel") or LABELS[0]
-    require(label)
-    return {"ReleaseLabel": label, "Applications": [{"Name": name} for name in _APPLICATIONS]}

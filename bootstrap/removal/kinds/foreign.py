@@ -47,18 +47,14 @@ FOREIGN: Mapping[str, ResourceKind] = {
     "rds instance": _rds_kind(
         list_call("rds", "describe_db_instances", "DBInstances"),
         "DBInstanceIdentifier",
-        lambda account, name, _: account.client("rds").delete_db_instance(
-            DBInstanceIdentifier=name, SkipFinalSnapshot=True
-        ),
+        delete_call("rds", "delete_db_instance", DBInstanceIdentifier="id", SkipFinalSnapshot=True),
         "db:(.+)",
         "DBInstance",
     ),
     "rds cluster": _rds_kind(
         list_call("rds", "describe_db_clusters", "DBClusters"),
         "DBClusterIdentifier",
-        lambda account, name, _: account.client("rds").delete_db_cluster(
-            DBClusterIdentifier=name, SkipFinalSnapshot=True
-        ),
+        delete_call("rds", "delete_db_cluster", DBClusterIdentifier="id", SkipFinalSnapshot=True),
         "cluster:(.+)",
         "DBCluster",
     ),
@@ -80,7 +76,7 @@ FOREIGN: Mapping[str, ResourceKind] = {
         listing=list_call("ecr", "describe_repositories", "repositories"),
         identifier="repositoryName",
         owned=fetched_tags("ecr", "list_tags_for_resource", "tags", resourceArn="repositoryArn"),
-        delete=lambda account, name, _: account.client("ecr").delete_repository(repositoryName=name, force=True),
+        delete=delete_call("ecr", "delete_repository", repositoryName="id", force=True),
         billed=always,
         arn="ecr:repository/(.+)",
         cloudformation="AWS::ECR::Repository",

@@ -31,9 +31,7 @@ MACHINES: Mapping[str, ResourceKind] = {
         listing=list_call("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"),
         identifier="AutoScalingGroupName",
         owned=listed_tags,
-        delete=lambda account, name, _: account.client("autoscaling").delete_auto_scaling_group(
-            AutoScalingGroupName=name, ForceDelete=True
-        ),
+        delete=delete_call("autoscaling", "delete_auto_scaling_group", AutoScalingGroupName="id", ForceDelete=True),
         billed=lambda record: bool(record.get("DesiredCapacity") or record.get("Instances")),
         arn=r"autoscaling:autoScalingGroup:[^:]+:autoScalingGroupName/(.+)",
         cloudformation="AWS::AutoScaling::AutoScalingGroup",

@@ -91,7 +91,8 @@ STORES: Mapping[str, ResourceKind] = {
         listing=list_call("secretsmanager", "list_secrets", "SecretList"),
         identifier="Name",
         owned=listed_tags,
-        delete=deletion.secret,
+        # At once: otherwise it would cost money for some more days.
+        delete=delete_call("secretsmanager", "delete_secret", SecretId="id", ForceDeleteWithoutRecovery=True),
         billed=always,
         arn="secretsmanager:secret:(.+)-[A-Za-z0-9]{6}",
         cloudformation="AWS::SecretsManager::Secret",
