@@ -62,7 +62,8 @@ class _Unit:
 
             def end(number: int, _: object, program: "subprocess.Popen[bytes]" = program) -> None:
                 program.send_signal(number)
-                program.wait()
+                with suppress(ChildProcessError):
+                    os.waitpid(program.pid, 0)  # program.wait() holds a lock that its own handler would wait for
                 sys.exit(0)
 
             signal.signal(signal.SIGTERM, end)

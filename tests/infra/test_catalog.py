@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedded.nodes.instance_types import TYPES as PLAYED
 from infra import catalog, parts
 from infra.managed_spec import PREFIX
 from infra.topology_error import TopologyError
@@ -251,3 +252,11 @@ def test_the_facts_of_the_machine_images_are_of_those_that_are_used() -> None:
     gpu, emr = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("gpu", "emr"))
     assert [gpu["image"]] == [image.parameter for image in catalog.catalog().images.values()]
     assert emr["image"] == parts.PreprocessingSpec.model_fields["release"].default
+
+
+def test_the_emulators_types_have_the_catalogues_cores_and_gpus() -> None:
+    both = PLAYED.keys() & TYPES.keys()
+    assert len(both) > 50
+    played = {name: (PLAYED[name].vcpus, PLAYED[name].gpus) for name in both}
+    rows = ((name, TYPES[name]) for name in both)
+    assert played == {name: (row.vcpu, row.gpu.count if row.gpu else 0) for name, row in rows}

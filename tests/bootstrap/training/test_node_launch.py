@@ -21,7 +21,7 @@ from bootstrap.lifecycle.status import groups_now
 from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import GpuGroup, GpuNode
 from bootstrap.progress import Bars
-from bootstrap.training.attaching import overview
+from bootstrap.training.attaching import chosen, overview, stop
 from bootstrap.training.places import nodes_followed
 from bootstrap.training.places.launch import NodeLaunch, requested_runs
 from bootstrap.training.places.nodes_followed import wait_for_data
@@ -367,3 +367,13 @@ def end(launch: NodeLaunch, outcome: str = "finished") -> None:
     made = RunEnd(token=launch.request.token, outcome=outcome)
     boto3.client("s3").put_object(Bucket=BUCKET, Key=launch.request.end_key, Body=made.to_json().encode())
     assert launch.end() == made
+
+
+def test_a_run_that_has_ended_is_not_stopped(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
+    end = RunEnd(token=launch.request.token, outcome="failed", error="no disk")
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=launch.request.end_key, Body=end.to_json().encode())
+    with Bars() as bars:
+        assert stop(launch.deployment, launch.run, bars) == (launch.run, "failed", "no disk")
+    with pytest.raises(ShoalError, match=rf"^the run x is not wanted .*; there are: {launch.run};"):
+        chosen(launch.deployment, "x")

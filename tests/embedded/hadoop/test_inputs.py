@@ -1,14 +1,16 @@
 import bz2
 import gzip
+import io
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import HTTPClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.emulator_error import EmulatorError
 from embedded.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
-from embedded.hadoop.paths import Entry, Files
+from embedded.hadoop.paths import Entry, Files, _Ranges
 
 FILES = Files()
 
@@ -98,3 +100,26 @@ def test_what_is_no_input_is_named(tmp_path, path, reason):
 def test_a_file_is_cut_no_coarser_than_a_block():
     cut = compute_splits([Entry(path="s3://b/k", size=100 << 20, folder=False)], {"mapreduce.job.maps": "1"})
     assert cut[0] == FileSplit(path="s3://b/k", start=0, length=32 << 20)
+
+
+def test_an_object_is_read_from_any_place_also_where_the_connection_breaks():
+    content = bytes(range(200))
+    broken = iter([True, False] * 9)
+
+    class S3:
+        def head_object(self, **_):
+            return {"ContentLength": len(content)}
+
+        def get_object(self, *, Range, **_):  # noqa: N803
+            first, last = map(int, Range.removeprefix("bytes=").split("-"))
+            return {"Body": Broken() if next(broken) else io.BytesIO(content[first : last + 1])}
+
+    class Broken:
+        def read(self):
+            raise HTTPClientError(error="gone")
+
+    stream = io.BufferedReader(_Ranges(S3(), "bucket", "key"), buffer_size=64)
+    assert stream.read(3) == content[:3]
+    assert (stream.seek(10), stream.read(100)) == (10, content[10:110])
+    assert (stream.seek(-5, io.SEEK_END), stream.read()) == (195, content[195:])
+    assert (stream.seek(-20, io.SEEK_CUR), stream.read(2), stream.tell()) == (180, content[180:182], 182)

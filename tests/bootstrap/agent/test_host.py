@@ -1,0 +1,60 @@
+"""The agent's two ways to start: on a node, by its environment, and on a host, unless another one runs there."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.agent import __main__ as on_node
+from bootstrap.agent import host
+from bootstrap.agent.node_documents import Member
+
+
+def test_a_node_has_its_agent_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Any] = []
+    monkeypatch.setattr(on_node, "serve", lambda *given, **named: served.append((given, named)))
+    given = {"DEPLOYMENT": "demo", "DATA_BUCKET": "data", "INSTANCE_ID": "i-0", "ADDRESS": "10.0.0.1", "RANKS": "4"}
+    for name, value in {**given, "HEARTBEAT_SECONDS": "2"}.items():
+        monkeypatch.setenv(name, value)
+    on_node.main()
+    (((group, member), named),) = served
+    assert (group, member) == ("demo", Member(instance="i-0", address="10.0.0.1", gpus=4))
+    assert (named["store"], named["beat_seconds"]) == ("s3://data", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("runs", "busy", "of", "makes_way", "said", "starts"),
+    [
+        (False, False, None, True, {"works": False, "other": None}, True),
+        (True, False, "mine", True, {"works": False, "other": None}, False),
+        (True, True, "mine", True, {"works": True, "other": None}, False),
+        (True, False, "other", True, {"works": False, "other": None}, True),
+        (True, False, "other", False, {"works": True, "other": "other"}, False),
+        (True, True, "other", True, {"works": True, "other": "other"}, False),
+    ],
+)
+def test_an_agent_starts_where_none_runs_or_one_of_other_code_makes_way(
+    runs: bool,
+    busy: bool,
+    of: str | None,
+    makes_way: bool,
+    said: dict[str, Any],
+    starts: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = {"store": "mine", "address": "10.0.0.1", "gpus": 2, "code": "/code", "python": sys.executable}
+    forked: list[int] = []
+    for name, value in {"HOME": str(tmp_path), "NODE_ROOT": "", "PYTHONPATH": "/code"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", "host --group g --store mine --instance h --address 10.0.0.1 --gpus 2".split())
+    monkeypatch.setattr(host, "_locked", lambda _: not runs)
+    monkeypatch.setattr(host, "_told", lambda _: {**own, "store": of, "busy": busy, "process": 7})
+    monkeypatch.setattr(host, "_ended", lambda process, _: process == 7 and makes_way)
+    monkeypatch.setattr(host.os, "fork", lambda: forked.append(1) or 7)
+    assert host.main() == 0
+    assert json.loads(capsys.readouterr().out) == {"gpus": 2, **said}
+    assert bool(forked) is starts

@@ -1,0 +1,56 @@
+"""A node group as Auto Scaling describes it."""
+
+from typing import Any, cast
+
+import pytest
+
+from bootstrap.nodes import scaling_group
+from bootstrap.nodes.fleet import GpuGroup
+from bootstrap.nodes.scaling_group import ScalingGroup
+
+GROUP = GpuGroup(name="fast", scaling_group="asg", size=2, desired=0, gpus=1, spot=False, stays=False)
+
+
+class Services:
+    """Auto Scaling and EC2 with one group; it is the deployment and its session, too."""
+
+    def __init__(self) -> None:
+        self.session = self
+        self.activities: list[dict[str, str]] = []
+        self.asked: list[dict[str, Any]] = []
+
+    def client(self, _: str) -> "Services":
+        return self
+
+    def describe_launch_template_versions(self, **_: Any) -> dict[str, Any]:
+        return {"LaunchTemplateVersions": [{"LaunchTemplateData": {"InstanceType": "g5.xlarge"}}]}
+
+    def describe_scaling_activities(self, **_: Any) -> dict[str, Any]:
+        return {"Activities": self.activities}
+
+    def update_auto_scaling_group(self, **asked: Any) -> None:
+        self.asked.append(asked)
+
+
+def activity(number: int, status: str) -> dict[str, str]:
+    return {"ActivityId": str(number), "StatusCode": status, "StatusMessage": f"{status} {number}"}
+
+
+def test_only_refusals_since_the_request_count_and_only_while_nodes_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scaling_group, "retrying", lambda call: call())
+    services = Services()
+    template = {"LaunchTemplateId": "lt-1", "Version": "1"}
+    found: dict[str, Any] = {"VPCZoneIdentifier": "subnet-1", "LaunchTemplate": template, "Instances": []}
+    group = ScalingGroup(cast(Any, services), GROUP, cast(Any, found))
+    services.activities = [activity(1, "Failed")]
+    group.request_nodes("subnet-1")
+    services.activities += [activity(2, "Successful"), activity(3, "Cancelled"), activity(4, "Failed")]
+    assert group.state().refusals == ("Cancelled 3", "Failed 4")
+    assert services.asked == [{"AutoScalingGroupName": "asg", "DesiredCapacity": 2}]
+    instances = [{"LifecycleState": "InService"}, {"LifecycleState": "Terminating:Wait"}]
+    group.refresh(cast(Any, {**found, "Instances": instances}))
+    assert (group.existing, group.empty, group.state().existing, group.state().spot) == (1, False, 1, False)
+    group.refresh(cast(Any, {**found, "Instances": instances[:1] * 2}))
+    assert group.state().refusals == ()
