@@ -46,11 +46,18 @@ def test_an_agent_starts_where_none_runs_or_one_of_other_code_makes_way(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    options = [
+        ("--group=", "g"),
+        ("--store=", "mine"),
+        ("--instance=", "h"),
+        ("--address=", "10.0.0.1"),
+        ("--gpus=", "2"),
+    ]
     own = {"store": "mine", "address": "10.0.0.1", "gpus": 2, "code": "/code", "python": sys.executable}
     forked: list[int] = []
     for name, value in {"HOME": str(tmp_path), "NODE_ROOT": "", "PYTHONPATH": "/code"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "argv", "host --group g --store mine --instance h --address 10.0.0.1 --gpus 2".split())
+    monkeypatch.setattr(sys, "argv", ["host", *map("".join, options)])
     monkeypatch.setattr(host, "_locked", lambda _: not runs)
     monkeypatch.setattr(host, "_told", lambda _: {**own, "store": of, "busy": busy, "process": 7})
     monkeypatch.setattr(host, "_ended", lambda process, _: process == 7 and makes_way)
