@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from common.errors import ShoalError
 from embedded.aws import ACCOUNT, REGION
 from tests.infra.grants import mistaken_grants
 from tests.processes import MARK, left_behind, marked
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.end_to_end
 
@@ -129,8 +128,7 @@ def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
     for line in running.stderr:
         if line.startswith(f"demo: {stage}"):
             break
-    time.sleep(2)
-    assert len(marked(mark)) > 2
+    until(lambda: len(marked(mark)) > 2)
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=PATIENCE)
     assert running.returncode == 130

@@ -1,4 +1,4 @@
-"""The benchmark of fastText's model: both programs get the same rows; generated texts; every part in a tiny size."""
+"""The benchmark of fastText's model: both programs get the same rows; generated texts."""
 
 import json
 from collections import Counter
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import fasttext, record
-from benchmarks.fasttext import both, program, quality, yelp
+from benchmarks import fasttext
+from benchmarks.fasttext import both, program, quality
 from benchmarks.fasttext.files import write_csv
 from benchmarks.fasttext.piles import Example, Pile, make_parts, read_pile, write_examples
 from benchmarks.gpu.texts import WORDS, draw_texts, make_text_rows, spelled
@@ -26,13 +26,6 @@ from corpus.tokens import tokens
 
 _KINDS = ("bad", "good")
 PILE = Pile([Example(f"word{number} , <br {_KINDS[number % 2]}", number % 2) for number in range(60)], [], 0.1)
-
-
-@pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the records."""
-    monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
-    return tmp_path / "records"
 
 
 def write_reviews(path: Path, *reviews: tuple[str, int]) -> Path:
@@ -133,20 +126,6 @@ def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) ->
     assert "quality" in capsys.readouterr().err
 
 
-@pytest.mark.soak
-def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
-    pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
-    reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
-    cases = ["fastText, 1 thread", "fastText, best rate", "Shoal, --preset fasttext"]
-    quality.main([f"tiny=--input {reviews}", "--seeds", "1", "--cases", *cases])
-    runs = json.loads((records / "fasttext-quality.json").read_text())["runs"]["tiny"]
-    assert {case: len(each) for case, each in runs.items()} == dict.fromkeys(cases, 1)
-    (ours,), (theirs,) = runs["Shoal, --preset fasttext"], runs["fastText, 1 thread"]
-    assert 0 < ours["train_wall"] < ours["all_wall"]
-    assert ours["majority"] == theirs["majority"]
-    assert "less fastText, 1 thread" in (records / "fasttext-quality.log").read_text()
-
-
 def test_logistic_regression_classifies_the_same_rows(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="requirements-bench.txt is not installed")
     parts = make_parts(PILE, tmp_path / "parts", seed=0)
@@ -157,20 +136,6 @@ def test_a_search_without_a_time_is_wrong_use(tmp_path: Path) -> None:
     parts = make_parts(PILE, tmp_path / "parts", seed=0)
     with pytest.raises(UsageError, match="give --autotune-seconds"):
         quality._run("autotune", parts, tmp_path, seed=0, seconds=None)
-
-
-@pytest.mark.soak
-def test_quality_compares_with_searches_of_the_settings(records: Path, tmp_path: Path) -> None:
-    for package in ("fasttext", "sklearn"):
-        pytest.importorskip(package, reason="requirements-bench.txt is not installed")
-    reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
-    cases = ["fastText, autotune", "TF-IDF, logistic regression"]
-    ours = "few epochs=--preset=fasttext --epochs 2"
-    quality.main([f"tiny=--input {reviews}", "--seeds", "1", "--cases", *cases, "--shoal", ours])
-    runs = json.loads((records / "fasttext-quality.json").read_text())["runs"]["tiny"]
-    assert {case: len(each) for case, each in runs.items()} == dict.fromkeys(["few epochs", *cases], 1)
-    ((shoal,), (tuned,), _) = runs.values()
-    assert tuned["all_wall"] > shoal["all_wall"] - 1  # that was its time
 
 
 def test_all_models_get_the_first_words_of_each_text(tmp_path: Path) -> None:
@@ -189,24 +154,3 @@ def test_lengths_that_make_the_same_rows_come_once() -> None:
     longest = max(len(text.split(" ")) for text, _ in PILE.learnt)
     assert both.lengths_of(PILE, [longest, 2000]) == [longest]
     assert both.lengths_of(PILE, [2000, longest - 1]) == [longest - 1, 2000]
-
-
-@pytest.mark.soak
-def test_both_kinds_of_models_are_compared_with_both_together(records: Path, tmp_path: Path) -> None:
-    reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
-    both.main([f"tiny=--input {reviews}", "--seeds", "1", "--words", "3"])
-    runs = json.loads((records / "fasttext-both.json").read_text())["runs"]["tiny, 3 words"]
-    assert {model: len(each) for model, each in runs.items()} == {"lstm": 1, "fasttext": 1, "both": 1}
-    assert runs["fasttext"][0]["epochs"] in (5, 10, 25)
-    assert "both less" in (records / "fasttext-both.log").read_text()
-
-
-@pytest.mark.soak
-def test_texts_of_yelps_kind_are_read_and_trained(records: Path) -> None:
-    case = "SGD, --preset fasttext, 2 ranks"
-    yelp.main(["--texts", "400", "--test", "100", "--runs", "1", "--cases", case])
-    kept = json.loads((records / "fasttext-yelp.json").read_text())
-    sizes = [size for size, _ in kept["reading"]]
-    assert sizes == sorted(sizes)
-    (run,) = kept["training"][case]
-    assert (run["rows"], run["epochs"]) == (380, 1)

@@ -184,13 +184,14 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_part_that_fails_does_not_stop_the_others(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        run.main(["bad", "endless", "quiet", "good"])
+        run.main(["bad", "endless", "quiet", "partly", "good"])
     assert ended.value.code == 1
-    told = capsys.readouterr().out.splitlines()[-4:]
+    told = capsys.readouterr().out.splitlines()[-5:]
     assert [[cell.strip() for cell in line.split("|")[1:4]] for line in told] == [
         ["bad", "failed", "no such luck"],
         ["endless", "failed", "it took longer than 1 seconds"],
         ["quiet", "failed", "it printed nothing"],
+        ["partly", "failed", "its memory was full"],
         ["good", "done", "all is well"],
     ]
     kept = json.loads((parts / "gpu-good.json").read_text())
@@ -198,19 +199,8 @@ def test_a_part_that_fails_does_not_stop_the_others(parts: Path, capsys: pytest.
     assert kept["machine"]["cores"]
     assert "at work" in (parts / "gpu-good.log").read_text()
     assert json.loads((parts / "gpu-endless.json").read_text())["failed"]
-
-
-def test_parts_that_do_their_work_end_well(parts: Path) -> None:
-    run.main(["good"])
-
-
-def test_a_part_that_is_ended_leaves_the_figures_that_it_had(parts: Path) -> None:
-    with pytest.raises(SystemExit):
-        run.main(["partly"])
-    kept = json.loads((parts / "gpu-partly.json").read_text())
-    assert kept["failed"]
-    assert kept["said"] == "its memory was full"
-    assert kept["figures"] == {"ms": 2}
+    partly = json.loads((parts / "gpu-partly.json").read_text())
+    assert (partly["failed"], partly["said"], partly["figures"]) == (True, "its memory was full", {"ms": 2})
 
 
 def test_figures_that_are_known_so_far_stand_in_an_outcome_that_failed(

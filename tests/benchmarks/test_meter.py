@@ -2,13 +2,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from benchmarks.meter import OUT_OF_MEMORY, OUT_OF_TIME, Usage, metered
+from tests.waiting import until
 
 BURN = "import time\nend = time.process_time() + .4\nwhile time.process_time() < end: pass\n"
 
@@ -61,11 +61,7 @@ def test_nothing_runs_on_when_the_measuring_process_is_ended(tmp_path: Path, kin
     def left() -> list[psutil.Process]:
         return [each for each in psutil.process_iter(["cmdline"]) if code in (each.info["cmdline"] or ())]
 
-    while not left():
-        time.sleep(0.05)
+    until(left)
     process.send_signal(kind)
     process.wait()
-    until = time.monotonic() + 10
-    while left() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not left()
+    until(lambda: not left())

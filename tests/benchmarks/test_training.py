@@ -1,9 +1,8 @@
-"""The benchmarks of training: ideal times, rows, and models of peers."""
+"""The benchmarks of training: ideal times and rows."""
 
 import pytest
 
 from benchmarks.balance import ideal_seconds
-from benchmarks.ranks import run_on_ranks
 from benchmarks.rows import VOCABULARY, write_rows
 from trainer.classification.data import load_data
 
@@ -14,14 +13,6 @@ def test_the_ideal_of_ranks_is_the_sum_of_their_rates() -> None:
 
 def test_where_the_last_rank_loses_half_of_its_speed_the_ideal_is_a_sum_of_two() -> None:
     assert ideal_seconds(100, [30.0, 20.0], halves=True) == pytest.approx(50 / 50 + 50 / 40)
-
-
-@pytest.mark.soak
-def test_plain_torch_is_started_by_ranks_and_says_its_rate(tmp_path) -> None:
-    write_rows(tmp_path / "rows.h5", 3000)
-    asked = {"embedding": 4, "hidden": 4, "layers": 1, "pooling": "last", "precision": "float32", "epochs": 1}
-    asked |= {"data": str(tmp_path / "rows.h5"), "global_batch": 256, "packed": False, "threads": 1}
-    assert run_on_ranks(2, "benchmarks.peers.plain_torch", asked)["rate"] > 0
 
 
 @pytest.mark.parametrize("count", [18, 19, 20, 21, 1000])

@@ -1,0 +1,76 @@
+"""Each benchmark that trains, in a tiny size: it ends well, and its record has all of its cases."""
+
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import balance_any, downstream, record
+from tests.trainer.embeddings.made_text import lines, pairs
+
+BENCHMARKS = [
+    ("balance_any --runs 1 --steps 24", ["equal shares", "best fixed shares", "balanced"]),
+    (
+        "downstream --seeds 1 --models lstm --size 8 --labelled .5 --word-rates .02 .2 --text {text}",
+        ["random", "random, as long", "learnt before"],
+    ),
+    (
+        "embeddings gensim {text} --similarity {pairs} --seeds 1 --epochs 5 --cases 'gensim, 1 worker' 'Shoal, 1 rank'",
+        ["gensim, 1 worker", "Shoal, 1 rank"],
+    ),
+    (
+        "embeddings modes {text} --seeds 1 --epochs 2 --size 8 --local-steps 5 --ways 'one rank' 'async, one slow'",
+        ["one rank", "async, one slow", "equal time"],
+    ),
+    ("embeddings link --runs 1 --sizes 20 --rows 8 --megabytes .2 --ways sync async:20", ["one rank", "async:20"]),
+    (
+        "embeddings sources {text} --seeds 1 --ranks 1 --size 8 --similarity {pairs}",
+        ["finite, skipgram, sync, ranks: 1", "endless, skipgram, sync, ranks: 1"],
+    ),
+    (
+        "fasttext quality 'tiny=--input {reviews}' --seeds 1 --shoal 'ours=--preset=fasttext --epochs 2' --cases "
+        "'fastText, best rate' 'fastText, autotune' 'TF-IDF, logistic regression'",
+        ["ours", "fastText, best rate", "fastText, autotune", "TF-IDF, logistic regression"],
+    ),
+    ("fasttext both 'tiny=--input {reviews}' --seeds 1 --words 3", ["lstm", "fasttext", "both"]),
+    (
+        "fasttext yelp --texts 400 --test 100 --runs 1 --cases 'SGD, --preset fasttext, 2 ranks'",
+        ["SGD, --preset fasttext, 2 ranks"],
+    ),
+]
+
+
+def keys(value: Any) -> Iterator[str]:
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield str(name)
+        yield from keys(inner)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("command", "cases"), BENCHMARKS, ids=[" ".join(each.split()[:2]) for each, _ in BENCHMARKS])
+def test_a_benchmark_records_each_of_its_cases(
+    command: str, cases: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("gensim", "fasttext", "sklearn"):
+        pytest.importorskip(package, reason="requirements-bench.txt is not installed")
+    if "link" in command and os.geteuid() != 0:
+        pytest.skip("only root can make network namespaces")
+    monkeypatch.setattr(record.Log, "folder", tmp_path / "records")
+    monkeypatch.setattr(downstream, "_GENERATED", 300)
+    monkeypatch.setattr(balance_any, "RATES", {"two": (2000.0, 500.0)})
+    text, reviews = tmp_path / "topics.txt", tmp_path / "reviews.json"
+    text.write_text("\n".join(lines(3000)) + "\n")
+    rated = [{"reviewText": f"word{n} , {('bad', 'good')[n % 2]}", "overall": 1 + 4 * (n % 2)} for n in range(60)]
+    reviews.write_text("".join(f"{json.dumps(each)}\n" for each in rated))
+    given = command.format(text=text, reviews=reviews, pairs=pairs(tmp_path / "pairs.txt"))
+    program, *options = shlex.split(given)
+    import_module(f"benchmarks.{program}").main(options)
+    (kept,) = (tmp_path / "records").glob("*.json")
+    assert set(cases) <= set(keys(json.loads(kept.read_text())))
