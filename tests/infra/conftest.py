@@ -5,6 +5,7 @@ CDK runs in the Node of the virtual environment, also where the environment is n
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,59 +22,53 @@ from tests.infra.handled import Handled
 from tests.infra.templates import ResourcesOf, Synthesise, Templates
 from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded, of
 
+OF_REPOSITORY = (
+    *("corpus/text.py", "corpus/__pycache__/text.cpython-311.pyc", "jobs/encode.py", "jobs/words.txt"),
+    *("trainer/loop.py", "trainer/classification/models/lstm.py", "trainer/.cache/x", "infra/stack.py", "app.py"),
+    *("tests/corpus/test_text.py", "node_modules/corpus/x.js", "bootstrap/preprocessing/emr/install.sh"),
+    *("bootstrap/nodes/gpu/boot.sh", "bootstrap/nodes/managed/start.sh"),
+    *(f"build/wheels/{name}.zip" for name in ("emr-x86_64", "emr-arm64", "gpu", "gpu-inputs")),
+)
 
-@pytest.fixture(scope="session")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+
+def fill(folder: Path) -> Path:
     """A repository of which only part belongs on a node."""
-    folder = tmp_path_factory.mktemp("repository")
-    for name in (
-        "corpus/text.py",
-        "corpus/__pycache__/text.cpython-311.pyc",
-        "jobs/encode.py",
-        "jobs/words.txt",
-        "trainer/loop.py",
-        "trainer/classification/models/lstm.py",
-        "trainer/.cache/x",
-        "infra/stack.py",
-        "tests/corpus/test_text.py",
-        "node_modules/corpus/x.js",
-        "app.py",
-        "bootstrap/preprocessing/emr/install.sh",
-        "bootstrap/nodes/gpu/boot.sh",
-        "build/wheels/emr-x86_64.zip",
-        "build/wheels/emr-arm64.zip",
-        "build/wheels/gpu.zip",
-        "build/wheels/gpu-inputs.zip",
-    ):
+    for name in OF_REPOSITORY:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     return folder
 
 
+def stack_of(
+    root: Path,
+    spec: Topology,
+    out: Path,
+    *,
+    deployment: str = "mine",
+    generation: int = 1,
+    emulated: bool = True,
+    repository: Path | None = None,
+) -> ShoalStack:
+    """The stack of a topology for the deployment `mine` of `ada`; its assembly goes to the given folder."""
+    return ShoalStack(
+        App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
+        spec=spec,
+        deployment=deployment,
+        owner="ada",
+        generation=generation,
+        root=repository or root,
+        emulated=emulated,
+    )
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fill(tmp_path_factory.mktemp("repository"))
+
+
 @pytest.fixture(scope="session")
 def synthesise(root: Path) -> Synthesise:
-    """Builds the stack of a topology for the deployment `mine` of `ada`; its assembly goes to the given folder."""
-
-    def build(
-        spec: Topology,
-        out: Path,
-        *,
-        deployment: str = "mine",
-        generation: int = 1,
-        emulated: bool = True,
-        repository: Path = root,
-    ) -> ShoalStack:
-        return ShoalStack(
-            App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False, context=flags()),
-            spec=spec,
-            deployment=deployment,
-            owner="ada",
-            generation=generation,
-            root=repository,
-            emulated=emulated,
-        )
-
-    return build
+    return partial(stack_of, root)
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +88,6 @@ def resources_of(templates: Templates) -> ResourcesOf:
 def handled(templates: Templates) -> dict[str, Handled]:
     """The stacks of all topologies, whose roles have the permissions boundary, by the topologies' names."""
     return {
-        spec.name: Handled(spec.name, templates(bounded(spec), deployment=spec.name))
+        spec.name: Handled(spec, templates(bounded(spec), deployment=spec.name))
         for spec in [*TOPOLOGIES, *IN_OTHER_NETWORKS]
     }

@@ -11,7 +11,7 @@ from typing import Any
 from embedded.permissions.handlers import Resource, handlers_of, needed
 from embedded.permissions.record import ALLOWED, Check, Statement
 from embedded.seams import identity
-from infra.topology import stack_name
+from infra.topology import Topology, stack_name
 from tests.infra.invariants import Resources
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
@@ -42,8 +42,8 @@ def statements(document: dict[str, Any]) -> list[Statement]:
 class Handled:
     """A template with the values that CloudFormation gives its references."""
 
-    def __init__(self, deployment: str, template: dict[str, Any]) -> None:
-        self.stack, self.template = stack_name(deployment), template
+    def __init__(self, spec: Topology, template: dict[str, Any]) -> None:
+        self.spec, self.stack, self.template = spec, stack_name(spec.name), template
         self.resources: Resources = template["Resources"]
 
     def checks(self) -> Iterator[Check]:

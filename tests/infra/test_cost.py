@@ -120,6 +120,18 @@ def test_before_a_training_the_cluster_the_network_and_groups_that_start_at_once
     assert cost.hourly_fixed(found) == 0
 
 
+def test_a_capacity_block_is_paid_for_in_advance() -> None:
+    block = {
+        "instance_type": "p5.48xlarge",
+        "count": 2,
+        "market": "capacity-block",
+        "reservation": "cr-0a1b2c3d4e5f60718",
+    }
+    found = cost.rows(of(zone="us-east-1b", training=[block], share="efs"))
+    items = {row.item: row.hourly for row in found if row.part == "training"}
+    assert items["p5.48xlarge (a Capacity Block, paid in advance: at most)"] == 2 * 55.04
+
+
 def test_readers_are_a_part_of_their_own_with_their_volumes() -> None:
     groups = [
         {"instance_type": "g4dn.xlarge", "count": 1},

@@ -1,7 +1,6 @@
 """The guard's function, run by the embedded AWS in small stacks: what it reads, and what it does."""
 
 import json
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +21,7 @@ from infra.handlers.guard import main
 from tests import slow
 from tests.infra.grants import needed_by_none
 from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, Storing, names
+from tests.waiting import until
 
 Deploy = Callable[..., Deployed]
 
@@ -115,8 +115,7 @@ def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy:
     small.client("emr").add_job_flow_steps(JobFlowId=small.physical("EMR::Cluster"), Steps=[step])
     first, second = small.raise_groups()
     reported = max(small.sign(node, "json") for node in (first, second))
-    while (worked := small.sign(second, "busy")) < reported + timedelta(seconds=2):
-        time.sleep(0.5)
+    worked = until(lambda: (at := small.sign(second, "busy")) >= reported + timedelta(seconds=2) and at, every=0.5)
     small.wake(worked + timedelta(minutes=5, seconds=-1))
     assert (small.desired(), small.cluster_state()) == ([1, 1], "RUNNING")
     small.wake(worked + timedelta(minutes=5, seconds=2))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra import addresses, parts, topology
+from infra import addresses, parts
 from tests.infra import reach
 from tests.infra.invariants import Resources, as_list, of_type, the
+from tests.infra.pages import demo
 from tests.infra.templates import Templates
-from tests.infra.variants import SHIPPED
 
 NAMED = ("s3://theirs", "s3://ours/a/b/", "s3://ours/a/c")
 ROLES = ("PreprocessingNodeRole", "TrainingNodeRole")
@@ -21,14 +21,8 @@ KEYS = st.text("abc/", max_size=6) | st.sampled_from(["a/b", "a/c"]).flatmap(
 
 
 @pytest.fixture(scope="module")
-def with_and_without(templates: Templates) -> tuple[dict[str, Any], dict[str, Any]]:
-    spec = topology.load("demo", SHIPPED)
-    return templates(spec.model_copy(update={"inputs": NAMED})), templates(spec)
-
-
-@pytest.fixture(scope="module")
-def resources(with_and_without: tuple[dict[str, Any], dict[str, Any]]) -> Resources:
-    return dict(with_and_without[0]["Resources"])
+def resources(templates: Templates) -> Resources:
+    return templates.resources(demo(inputs=NAMED))
 
 
 def granted(resources: Resources, role: str) -> list[dict[str, Any]]:
@@ -62,20 +56,6 @@ def may_list(statements: list[dict[str, Any]], bucket: str, prefix: str) -> bool
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_nodes_may_list_and_read_inputs_and_nothing_else_of_their_buckets(role: str, resources: Resources) -> None:
-    statements = granted(resources, role)
-    assert {action for each in statements for action in as_list(each["Action"])} == {"s3:GetObject", "s3:ListBucket"}
-    reading = [place for each in statements if "s3:GetObject" in as_list(each["Action"]) for place in each["Resource"]]
-    assert sorted(reading) == ["ours/a/b/*", "ours/a/c", "ours/a/c/*", "theirs/*"]
-    listing = [(each["Resource"], each.get("Condition")) for each in statements if each["Action"] == "s3:ListBucket"]
-    assert sorted(listing, key=str) == [
-        (["ours"], {"StringLike": {"s3:prefix": ["a/b/*"]}}),
-        (["ours"], {"StringLike": {"s3:prefix": ["a/c", "a/c/*"]}}),
-        (["theirs"], None),
-    ]
-
-
-@pytest.mark.parametrize("role", ROLES)
 def test_an_address_is_accepted_where_the_role_may_list_and_read_it(role: str, resources: Resources) -> None:
     statements = granted(resources, role)
 
@@ -88,18 +68,6 @@ def test_an_address_is_accepted_where_the_role_may_list_and_read_it(role: str, r
     agree()
 
 
-def test_inputs_change_nothing_but_the_policies_of_nodes_an_output_and_what_new_gpu_nodes_install(
-    with_and_without: tuple[dict[str, Any], dict[str, Any]],
-) -> None:
-    named, without = with_and_without
-    assert set(named["Resources"]) == set(without["Resources"])
-    changed = {name for name, each in named["Resources"].items() if each != without["Resources"][name]}
-    policies = {the(named["Resources"], "AWS::IAM::Policy", role)[0] for role in ROLES}
-    assert changed == policies | of_type(named["Resources"], "AWS::EC2::LaunchTemplate").keys()
-    assert named["Outputs"] == {**without["Outputs"], topology.OUTPUT_INPUTS: {"Value": " ".join(NAMED)}}
-    assert topology.OUTPUT_INPUTS not in without["Outputs"]
-
-
 def test_the_gateway_lets_nodes_read_inputs_of_another_account_and_write_into_none(resources: Resources) -> None:
     for action in ("GetObject", "ListBucket"):
         assert reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
@@ -110,6 +78,6 @@ def test_the_gateway_lets_nodes_read_inputs_of_another_account_and_write_into_no
 def test_the_most_and_longest_inputs_are_within_the_size_of_a_roles_policy(templates: Templates) -> None:
     bucket = "b" * 63
     longest = [f"s3://{bucket}/{number}".ljust(addresses.LONGEST, "x") for number in range(addresses.MOST)]
-    whole = {**topology.load("demo", SHIPPED).model_dump(), "inputs": longest, "data": {"bucket": bucket}}
-    found = templates.resources(topology.Topology.model_validate(whole), deployment="x" * parts.NAME_LENGTH)
+    whole = {"inputs": longest, "data": {"bucket": bucket}}
+    found = templates.resources(demo(**whole), deployment="x" * parts.NAME_LENGTH)
     assert not of_type(found, "AWS::IAM::ManagedPolicy")  # of a larger policy the CDK makes several

@@ -19,6 +19,7 @@ TODAY = datetime.date(2026, 11, 20)
 MAIL: dict[str, Any] = {"mail": "me@example.org"}
 NODE = {"instance_type": "g5.xlarge", "count": 1}
 PRIMARY = {"instance_type": "m5.xlarge"}
+IMAGE = "ami-0a1b2c3d4e5f60718"
 
 
 def of(**fields: Any) -> topology.Topology:
@@ -50,6 +51,11 @@ def test_the_group_that_comes_first_by_name_serves_the_share_wherever_it_stands_
 def test_a_topology_that_one_would_start_today_has_nothing_to_be_said() -> None:
     spec = of(preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}}, training=[NODE])
     assert found(spec) == []
+
+
+def test_what_an_image_of_the_users_contains_is_not_judged() -> None:
+    own = [{"instance_type": kind, "count": 1, "image": IMAGE} for kind in ("g5.xlarge", "p6-b300.48xlarge")]
+    assert "image_too_new" not in [rule for _, rule, _ in found(of(zone="us-east-1b", training=own, share="efs"))]
 
 
 def test_errors_come_first() -> None:
