@@ -2,17 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bootstrap.cli.command import typed_options
-from bootstrap.cli.embed import run
 from bootstrap.cli.main import main
-from bootstrap.cli.training_run import config_of
 from tests.bootstrap.cli.command import ACCOUNT, shoal
 from tests.trainer.embeddings import made_text
-from trainer.embeddings.vectors import read_vectors
 
 WORDS = ("embed", "--local", "--embedding", "16", "--min-count", "1", "--threads", "1")
 
@@ -30,16 +25,6 @@ def stream(text: Path) -> Path:
     return made_text.stream(text.parent / "stream", made_text.lines(200))
 
 
-@pytest.fixture(scope="module")
-def trained(text: Path) -> tuple[Path, dict[str, Any]]:
-    """The output of a run on the text, and what the command said."""
-    output = text.parent / "output"
-    pairs = made_text.pairs(text.parent / "topics.txt")
-    done = shoal(*WORDS, "--subsample", "0", "--input", text, "--similarity", pairs, "--output", output, "--json")
-    assert done.returncode == 0, done.stderr
-    return output, json.loads(done.stdout)
-
-
 def said(capsys: pytest.CaptureFixture[str], status: int, *arguments: object) -> str:
     """The sentence with which a command ends."""
     assert main([*map(str, arguments)]) == status
@@ -47,46 +32,6 @@ def said(capsys: pytest.CaptureFixture[str], status: int, *arguments: object) ->
     assert "Traceback" not in sentence
     assert sentence.startswith("shoal: ")
     return sentence
-
-
-@pytest.mark.soak
-def test_text_becomes_vectors_that_are_judged(trained: tuple[Path, dict[str, Any]]) -> None:
-    output, told = trained
-    assert told["vocabulary"] == 24
-    assert told["similarity"] == told["similarity_topics"] > 0.6
-    assert (told["epochs"], told["global_batch"]) == (5, 16)
-    assert told["rows_seen"] == 5 * told["rows"]
-    assert told["stopped"] is False
-    vectors = read_vectors(str(output / "model" / "vectors.bin"))
-    assert vectors.matrix.shape == (24, 16)
-    assert json.loads((output / "stream" / "reader-0" / "end.json").read_text())["words"] == 12_000
-
-
-@pytest.mark.soak
-def test_the_summary_for_a_person_names_the_words_and_the_measures(
-    trained: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    output, told = trained
-    assert main([*WORDS, "--data", str(output / "stream"), "--output", str(output), "--resume"]) == 0
-    assert "finished" in capsys.readouterr().out
-    from bootstrap.cli.embed import word_rows
-
-    shown = dict(word_rows(told, output))
-    assert shown["vocabulary"] == "24 words"
-    assert shown["similarity topics"] == f"{told['similarity']:.3f}"
-    assert "stopped" not in shown
-
-
-@pytest.mark.soak
-def test_the_folder_of_a_run_has_the_options_that_repeat_it(trained: tuple[Path, dict[str, Any]], text: Path) -> None:
-    output, _ = trained
-    with run.make_context("embed", ["--config", str(output / "config.yaml")]) as ctx:
-        asked, config = typed_options(ctx), config_of(ctx)
-    begun = json.loads((output / "record.jsonl").read_text().partition("\n")[0])
-    of_the_text = {"epochs": None, "global_batch": None}
-    assert config.plain() == {**begun["config"], **of_the_text, "data": "dataset"}
-    assert (asked["local"], asked["input"]) == (True, (str(text),))
-    assert asked.keys().isdisjoint({"data", "as_json", "resume", "force"})
 
 
 def test_a_finished_model_is_not_replaced_unasked(

@@ -10,10 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from bootstrap.demo.reviews import write_reviews
 from experiments.records.runs import read_run
 from tests.bootstrap.cli.command import shoal
-from tests.processes import MARK, left_behind, marked
+from tests.processes import MARK, left_behind
 from tests.waiting import PATIENCE, until
 
 
@@ -55,27 +54,6 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: P
     assert run.test.epoch == 10
 
 
-@pytest.mark.soak
-def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:
-    mark = own_temporary_folder(tmp_path)
-    write_reviews(tmp_path / "many.json", texts=60_000)
-    command = ["shoal", "preprocess", "--local", "--input", tmp_path / "many.json", "--output", tmp_path / "out"]
-    running = subprocess.Popen(
-        [*map(os.fspath, command), "--runner", "local"],
-        env={**os.environ, MARK: mark},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    until(lambda: len(marked(mark)) >= 2)  # this one, and a task
-    os.kill(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 130
-    assert said.strip().splitlines()[-1] == "shoal: interrupted"
-    assert left_behind(mark) == []
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "bootstrap.cli.main", "preprocess", "--local"]
     running = subprocess.Popen(
@@ -90,18 +68,3 @@ def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, 
     assert running.returncode == 130
     assert "shoal: interrupted" in said
     assert "Traceback" not in said
-
-
-@pytest.mark.soak
-def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
-    mark = own_temporary_folder(tmp_path)
-    running = subprocess.Popen(
-        ["shoal", "train", "--local", "--epochs", "500", "--data", dataset, "--output", tmp_path / "out"],
-        env={**os.environ, MARK: mark},
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    until(lambda: (tmp_path / "out" / "record.jsonl").exists())
-    running.send_signal(signal.SIGHUP)
-    assert running.wait(timeout=PATIENCE) == 128 + signal.SIGHUP
-    assert left_behind(mark) == []

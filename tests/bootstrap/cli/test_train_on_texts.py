@@ -1,6 +1,5 @@
 """`shoal train --input`: bad input is a sentence and a status, and a stopped command can be repeated."""
 
-import gzip
 import json
 import signal
 import subprocess
@@ -93,20 +92,6 @@ OPTIONS = ("train", "--local", "--model", "fasttext", "--buckets", "1000", "--in
 TWO_EPOCHS = ("--epochs", "2", "--batch-size", "64")
 
 
-@pytest.mark.soak
-def test_the_results_of_a_training_are_no_texts_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("in").mkdir()
-    Path("in/texts.json.gz").write_bytes(gzip.compress(lines(9_000), 1)[:-100])
-    digests = set()
-    for more in ((), ("--force",)):
-        done = shoal(*OPTIONS, *TWO_EPOCHS, "--cache", "cache", "--allow-damaged", "--json", *more)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["accuracy"] > 0.95
-        digests.add(json.loads(Path("in/model/model/config.json").read_text())["data"]["dataset"])
-    assert len(digests) == len([path for path in files_below("cache") if path.endswith(".h5")]) == 1
-
-
 class Run:
     """A command that reads or trains until it is stopped."""
 
@@ -169,25 +154,3 @@ def test_a_command_that_is_stopped_while_it_reads_leaves_nothing_and_can_be_repe
     done = shoal(*command, "--json")
     assert (done.returncode, json.loads(done.stdout)["rows_seen"] > 50_000) == (0, True)
     assert list(Path("cache").glob("**/.texts-*/*")) == []
-
-
-@pytest.mark.soak
-def test_a_training_that_is_stopped_in_an_epoch_goes_on_with_the_same_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("in").mkdir()
-    Path("in/texts.json").write_bytes(lines(6_000))
-    whole = (*OPTIONS, *TWO_EPOCHS, "--threads", "1", "--cache", "cache")
-    assert shoal(*whole, "--output", "whole").returncode == 0
-    run = Run(*whole, "--slow", "0:10", "--record-every", "1")
-    record = Path("in/model/record.jsonl")
-    run.until(lambda: record.exists() and '"step", ' in record.read_text())
-    status, said = run.stopped_by(signal.SIGINT)
-    assert status == 130, said
-    stopped = json.loads(Path("in/model/summary.json").read_text())
-    assert 0 < stopped["steps"] < 80  # of 84 in an epoch
-    done = shoal(*whole, "--resume")
-    assert done.returncode == 0, done.stderr
-    weights = [Path(folder, "model/model.safetensors").read_bytes() for folder in ("whole", "in/model")]
-    assert weights[0] == weights[1]

@@ -69,37 +69,6 @@ def shoal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[i
     return status, printed.out, printed.err
 
 
-@pytest.mark.soak
-def test_all_arms_that_can_run_here_are_run_and_compared(
-    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = written(tmp_path, TRAINING.format(repeats=1, epochs=1, rate=2000))
-    here = ("--local", "--data", data, "--output", tmp_path / "out")
-    status, out, _ = shoal(capsys, file, *here, "--dry-run", "--json")
-    planned = json.loads(out)
-    assert status == 0
-    assert [run["arm"] for run in planned["runs"]] == ["one asleep", "two asleep"]
-    assert planned["left_out"] == {"elsewhere": "it says nothing of this machine (`local`)"}
-    assert planned["dollars"]["high"] == 0
-    assert not (tmp_path / "out").exists()
-    status, out, err = shoal(capsys, file, *here, "--json")
-    one, two, elsewhere = json.loads(out)["arms"]
-    assert status == 0, err
-    assert "run 2 of 2: two asleep, repeat 1; about 1 min left" in err
-    assert (one["finished"], two["finished"], elsewhere["finished"]) == (1, 1, 0)
-    assert (two["ranks"], two["to_target"], two["measures"]) == (2, None, {})
-    assert two["remark"] == "emulated GPU speed"
-    assert two["speed_up"] > 1.0
-    assert not (tmp_path / "out/two-asleep/1/model").exists()
-    status, out, err = shoal(capsys, file, *here)
-    assert (status, "2 runs of 2 finished before" in err) == (0, True)
-    assert "two asleep" in out
-    assert f"shoal report {tmp_path / 'out'}" in " ".join(out.split())
-    changed = written(tmp_path, TRAINING.format(repeats=1, epochs=2, rate=2000))
-    status, _, err = shoal(capsys, changed, *here)
-    assert (status, "holds runs of 'one asleep' with other settings" in " ".join(err.split())) == (1, True)
-
-
 class Stopping(Bars):
     """Interrupts as Ctrl-C does, once, when so many rows are trained."""
 

@@ -87,18 +87,6 @@ def test_hosts_train_with_a_bucket_and_no_folder(
     assert [places_of(each, *places) for each in secrets] == [[], []]
 
 
-@pytest.mark.soak
-def test_a_host_that_cannot_use_the_bucket_is_named_at_once(
-    bucket: str, aws: EmbeddedAws, dataset: Path, tmp_path: Path
-) -> None:
-    with hosts_with(aws, tmp_path / "hosts") as hosts:
-        training = Training(hosts, dataset, tmp_path / "out", "--epochs", "1")
-        said = " ".join(training.process.communicate()[1].split())
-        assert training.process.returncode == 1
-        assert "cannot use s3://of-hosts: Unable to locate credentials; it needs AWS credentials of its own" in said
-        assert hosts.agents() == []
-
-
 def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> None:
     store, path = BucketOfHosts(bucket), tmp_path / "file"
     assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0)) == (

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,15 +42,6 @@ def test_hosts_learn_what_this_machine_learns(hosts: SshHosts, dataset: Path, tm
     assert [oct(path.stat().st_mode)[-3:] for path in made] == ["755", "755"]
 
 
-def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
-    training = Training(hosts, dataset, tmp_path / "out", *LONG)
-    training.until("checkpoints/step-*")
-    training.process.send_signal(signal.SIGINT)
-    assert training.ended(130)["stopped"] is True
-    found = Training(hosts, dataset, tmp_path / "out", "--epochs", "20", "--resume").ended()
-    assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
-
-
 def test_a_run_goes_on_without_its_command_and_the_same_command_follows_it(
     hosts: SshHosts, dataset: Path, tmp_path: Path
 ) -> None:
@@ -70,38 +61,11 @@ def test_a_run_goes_on_without_its_command_and_the_same_command_follows_it(
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
 
 
-def test_a_folder_that_fails_ends_the_command_alone(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
-    options = ("--epochs", "20", "--slow", "0:8", "--slow", "1:8")
-    training = Training(hosts, dataset, tmp_path / "out", *options)
-    run = training.until("attempts/*")
-    unreadable = run / "ended.json"
-    unreadable.mkdir()
-    left = training.ended()
-    unreadable.rmdir()
-    assert (left["detached"], left["run"]) == (True, run.name)
-    assert f"cannot use {hosts.folder}" in left["said"]
-    found = Training(hosts, dataset, tmp_path / "out", *options).ended()
-    assert f"following run {run.name}, which the same command has begun" in found["said"]
-    assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])
-
-
-def kill_agent(hosts: SshHosts) -> None:
-    os.kill(hosts.agents()[0], signal.SIGKILL)
-
-
-def kill_host(hosts: SshHosts) -> None:
-    """All processes of a host, as when it is started anew."""
-    for process in hosts.host_of(hosts.agents()[0]):
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("lose", [kill_agent, kill_host])
-def test_a_host_that_is_lost_comes_back(
-    hosts: SshHosts, dataset: Path, tmp_path: Path, lose: Callable[[SshHosts], None]
-) -> None:
+def test_a_host_that_is_lost_comes_back(hosts: SshHosts, dataset: Path, tmp_path: Path) -> None:
     training = Training(hosts, dataset, tmp_path / "out", *LONG)
     training.until("checkpoints/step-*")
-    lose(hosts)
+    for process in hosts.host_of(hosts.agents()[0]):  # as when it is started anew
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
     found = training.ended()
     assert (found["stopped"], found["rows_seen"]) == (False, 20 * found["rows"])

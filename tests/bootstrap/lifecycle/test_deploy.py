@@ -17,7 +17,7 @@ from bootstrap.lifecycle import deploy
 from bootstrap.lifecycle.deploy import ResourceChange, compare
 from common.errors import ShoalError
 from embedded.aws import ACCOUNT, EmbeddedAws
-from embedded.faults.kinds import CreateFails, NotOffered
+from embedded.faults.kinds import CreateFails
 from infra import topology
 from infra.policies import BOUNDARY
 from tests.person import Person
@@ -52,28 +52,6 @@ def deployed(person: Person) -> Person:
     assert "complete" in said
     assert "shoal train --deployment pair" in said
     return person
-
-
-@pytest.mark.soak
-@pytest.mark.end_to_end
-def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> None:
-    resources, created = deployed.resources("pair"), deployed.stack("pair")["CreationTime"]
-    done = json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--yes", "--json")[0])
-    assert (done["changed"], done["generation"]) == (False, 1)
-    assert deployed.resources("pair") == resources
-    assert deployed.stack("pair")["CreationTime"] == created
-
-
-@pytest.mark.soak
-@pytest.mark.end_to_end
-def test_a_topology_of_the_user_is_given_by_its_file(deployed: Person) -> None:
-    (deployed.repository / "own").mkdir()
-    (deployed.repository / "own" / "pair.yaml").write_text(TRAINING)
-    foreseen = json.loads(
-        deployed.types("deploy", "own/pair.yaml", "--owner", "ada", "--dry-run", "--json")[0],
-    )
-    assert (foreseen["plan"]["deployment"], foreseen["changes"]) == ("pair", [])
-    assert json.loads(deployed.types("status", "own/pair.yaml", "--json")[0])["deployment"] == "pair"
 
 
 @pytest.mark.soak
@@ -118,26 +96,6 @@ def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
 
 @pytest.mark.soak
 @pytest.mark.end_to_end
-def test_plain_cdk_starts_no_node_in_a_zone_without_its_type(deployed: Person) -> None:
-    deployed.writes("cluster", PREPROCESSING)
-    deployed.writes("early", TRAINING.replace("count: 1", "count: 1, start: deploy"))
-    running = _instances(deployed)
-    with deployed.aws.faults.during(NotOffered(instance_type="*", zone="us-east-1a")):
-        refused = _cdk(deployed, "deploy", "-c", "topology=cluster")
-        assert refused.returncode != 0
-        assert (
-            "The requested instance type m5.xlarge is not supported in the requested Availability Zone"
-            in refused.stdout
-        )
-        assert deployed.stack("cluster")["StackStatus"] == "ROLLBACK_COMPLETE"
-        assert _cdk(deployed, "deploy", "-c", "topology=early").returncode == 0
-        assert set(_instances(deployed)) <= set(running)
-    for name in ("cluster", "early"):
-        assert _cdk(deployed, "destroy", "-c", f"topology={name}", "--force").returncode == 0
-
-
-@pytest.mark.soak
-@pytest.mark.end_to_end
 def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed: Person) -> None:
     others = deployed.resources("pair")
     fault = CreateFails(resource_type="AWS::AutoScaling::AutoScalingGroup", reason="No more groups.", times=1)
@@ -174,11 +132,6 @@ def _cdk(person: Person, verb: str, *arguments: str) -> "subprocess.CompletedPro
         timeout=PATIENCE,
         check=False,
     )
-
-
-def _instances(person: Person) -> list[str]:
-    found = person.client("ec2").describe_instances()["Reservations"]
-    return sorted(each["InstanceId"] for reservation in found for each in reservation["Instances"])
 
 
 def _status(person: Person, deployment: str) -> str | None:
