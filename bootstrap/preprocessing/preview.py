@@ -33,18 +33,15 @@ class PreprocessingPreview:
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should know."""
+        """What a person should know; the rows may be too few even if all texts were distinct."""
+        rows = self.understanding.rows
+        test = round(rows * self.settings.test_share)
         return [
             *self.understanding.warnings,
             *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damaged_files()),
             *([] if self.settings.labelled else threshold_warnings(self.settings)),
-            *([] if self.settings.test_input else self._too_few()),
+            *([] if self.settings.test_input else too_few_warnings(rows - test, test, self.settings)),
         ]
-
-    def _too_few(self) -> list[str]:
-        """A warning where the rows would be too few, even if all texts were distinct."""
-        test = round(self.understanding.rows * self.settings.test_share)
-        return too_few_warnings(self.understanding.rows - test, test, self.settings)
 
     @property
     def uploaded(self) -> list[Source]:

@@ -127,20 +127,20 @@ def _follow(place: Place, run: Run, bars: Bars) -> KeyboardInterrupt | None:
     Raises KeyboardInterrupt where the user interrupts again, and Abandoned where that is before AWS has answered.
     """
     stop_request: KeyboardInterrupt | None = None
-    with run.view(bars) as view:
-        while True:
-            try:
-                if stop_request:
-                    run.stop(bars)
-                while not run.is_over(view):
-                    time.sleep(place.pause)
-                return stop_request
-            except KeyboardInterrupt as interrupt:
-                if run.leaves(interrupt):
-                    raise
-                if stop_request:
-                    raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
-                stop_request = interrupt
-                mark_handled(stop_request)
-                if run.survives:
-                    bars.note("stopping with a checkpoint; a training goes on without its command with --detach")
+    view = run.view(bars)
+    while True:
+        try:
+            if stop_request:
+                run.stop(bars)
+            while not run.is_over(view):
+                time.sleep(place.pause)
+            return stop_request
+        except KeyboardInterrupt as interrupt:
+            if run.leaves(interrupt):
+                raise
+            if stop_request:
+                raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
+            stop_request = interrupt
+            mark_handled(stop_request)
+            if run.survives:
+                bars.note("stopping with a checkpoint; a training goes on without its command with --detach")

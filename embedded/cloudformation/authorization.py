@@ -70,12 +70,9 @@ def _check(operation: str, kind: str, logical: str, properties: Record, stack: s
     )
     own = acting()
     assert own
-    for action, arn, context in handlers.needed(resource, operation, _boundary_of):
+    limits = {name: role.get("PermissionsBoundary") for name, role in identity.roles.items()}
+    for action, arn, context in handlers.needed(resource, operation, limits.get):
         if refusal := checks.refusal(own.key, action, arn, context):
             said = f"{refusal} (Service: {action.partition(':')[0].title()}, Status Code: 403)"
             token = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"
             raise ValueError(f'Resource handler returned message: "{said}" {token}')
-
-
-def _boundary_of(role: str) -> str | None:
-    return (identity.roles.get(role) or {}).get("PermissionsBoundary")

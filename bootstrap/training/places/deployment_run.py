@@ -155,8 +155,7 @@ class DeploymentRun(RunInBucket):
                 self.launch.forget()
             raise
 
-    @contextmanager
-    def view(self, bars: Bars) -> Iterator[RunView]:
+    def view(self, bars: Bars) -> RunView:
         """The record as it grows in the bucket."""
         readers = self.prepared.readers
         bars.stage("read the text" if readers else "start the ranks", 0)
@@ -165,7 +164,7 @@ class DeploymentRun(RunInBucket):
         seen = self._spending.see if self._spending else lambda _: None
         record = record_in_bucket(self._s3, self.launch.folder, view, found=self.launch.found)
         self._followed = FollowedNodes(self.launch, record, NodesWatch(self.launch, seen), bars)
-        yield view
+        return view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         """Whether all nodes have ended what they did."""
@@ -250,7 +249,8 @@ class DeploymentRun(RunInBucket):
         node."""
         end = self._followed.end if self._followed else None
         if end is not None and end.error:
-            return ShoalError(f"{printable(end.error)}{self._where(end.error)}")
+            log = f"; its log is in {self.launch.folder}{GO_ON}" if end.error.startswith("reader ") else ""
+            return ShoalError(f"{printable(end.error)}{log}")
         if end is not None and end.outcome == "stopped" and summary is None and not stopped:
             return ShoalError(f"run {self.launch.run} was stopped before its first checkpoint; start it again")
         if (
@@ -270,7 +270,3 @@ class DeploymentRun(RunInBucket):
         failed = failure_in(text, f"the logs are in {output}")
         on_nodes = rf"\S*/(datasets/({_FILES})|streams/{re.escape(self.launch.run)}(/[\w-]+)*)"
         return type(failed)(re.sub(on_nodes, self.prepared.called, str(failed)))
-
-    def _where(self, error: str) -> str:
-        """What follows the sentence of a node that could not go on."""
-        return f"; its log is in {self.launch.folder}{GO_ON}" if error.startswith("reader ") else ""

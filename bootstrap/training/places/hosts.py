@@ -218,8 +218,7 @@ class HostsRun(Run):
         bars.stage("copy the dataset to the hosts", 0)
         wait_for_data(self.launch, _HostsWatch(self), bars, detach=self._place.wishes.detach)
 
-    @contextmanager
-    def view(self, bars: Bars) -> Iterator[RunView]:
+    def view(self, bars: Bars) -> RunView:
         """The record as it grows in what the hosts share."""
         bars.stage("start the ranks", 0)
         record = f"{documents.RUNS}{self.launch.run}/{RECORD}"
@@ -231,7 +230,7 @@ class HostsRun(Run):
         view = RunView(bars)
         remote = RemoteRecord(view, state, lambda at: self.store.read_from(record, at), found=self.launch.found)
         self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
-        yield view
+        return view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         assert self._followed is not None

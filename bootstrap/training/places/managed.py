@@ -256,13 +256,12 @@ class ManagedRun(RunInBucket):
             time.sleep(_LOOK_SECONDS)
             self._job = self.job.again()
 
-    @contextmanager
-    def view(self, bars: Bars) -> Iterator[RunView]:
+    def view(self, bars: Bars) -> RunView:
         """The record as it grows in the bucket."""
         bars.stage("start the ranks", 0)
         view = RunView(bars, spent=self.spent)
         self._record = record_in_bucket(self._s3, self._folder, view, found=self._found or not self.config.resume)
-        yield view
+        return view
 
     def is_over(self, view: RunView) -> bool:  # noqa: ARG002
         assert self._record is not None

@@ -52,7 +52,7 @@ class Run(ABC):
         """Wait until its ranks have what they learn from. An error or an interrupt stops it."""
 
     @abstractmethod
-    def view(self, bars: Bars) -> AbstractContextManager[RunView]:
+    def view(self, bars: Bars) -> RunView:
         """What shows its record."""
 
     @abstractmethod

@@ -89,22 +89,17 @@ class _LocalRun(Run):
                     self._end()
                     raise
 
-    @contextmanager
-    def view(self, bars: Bars) -> Iterator[RunView]:
+    def view(self, bars: Bars) -> RunView:
         """The record as it grows in the output."""
         bars.stage("start the ranks", 0)
-        view = RunView(bars, read=self._beside.read)
-        try:
-            yield view
-        finally:
-            self._show(view)  # the last lines may have come since
+        return RunView(bars, read=self._beside.read)
 
     def is_over(self, view: RunView) -> bool:
-        if self._process.poll() is not None:
-            return True
-        self._show(view)
-        self._beside.look()
-        return False
+        ended = self._process.poll() is not None
+        self._show(view)  # also when they have ended: the last lines may have come since
+        if not ended:
+            self._beside.look()
+        return ended
 
     def stop(self, bars: Bars) -> None:  # noqa: ARG002
         """Ask the launcher of the ranks."""
