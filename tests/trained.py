@@ -8,11 +8,10 @@ from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.places.deployment_run import DeploymentRun
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.run_launch import DEFAULT, Wishes
-from bootstrap.training.predicting import predict_run
 from bootstrap.training.sources.dataset import DatasetSource
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.sources.stream import StreamSource
-from bootstrap.training.train import train
+from bootstrap.training.train import predict_run, train
 from corpus.stream.stream_settings import StreamSettings
 from trainer.config import TrainConfig
 

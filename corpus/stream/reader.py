@@ -13,6 +13,7 @@ from common.errors import DataError, explain_os_error
 from common.private_folders import locked
 from corpus.stream.lines import Batch, MalformedLines, sound_texts
 from corpus.stream.packing import Packer
+from corpus.stream.part_files import Files
 from corpus.stream.parts import Part, Position, part_numbers, part_path, read_part, write_part
 from corpus.stream.progress import (
     END_NAME,
@@ -23,8 +24,8 @@ from corpus.stream.progress import (
     write_end,
     write_error,
 )
-from corpus.stream.sources import Sources
-from corpus.stream.stream_settings import StreamSettings, read_settings
+from corpus.stream.sockets import Socket
+from corpus.stream.stream_settings import StreamSettings, is_socket, read_settings
 from corpus.stream.tokenisers import words_of_lines
 
 _IDLE_SECONDS = 0.1
@@ -85,7 +86,7 @@ def _own(folder: Path, clock: Clock, sleep: Sleep) -> Iterator[None]:
 
 class _Reader:
     def __init__(
-        self, stream: Path, folder: Path, settings: StreamSettings, sources: Sources, clock: Clock, sleep: Sleep
+        self, stream: Path, folder: Path, settings: StreamSettings, sources: "Sources", clock: Clock, sleep: Sleep
     ) -> None:
         self._stream, self._folder, self._settings, self._sources = stream, folder, settings, sources
         self._clock, self._sleep = clock, sleep
@@ -168,3 +169,45 @@ class _Reader:
             paused_seconds=round(self._paused, 3),
             source=self._source,
         )
+
+
+class Sources:
+    """The sources of one reader. All readers share the files by their names, so that each is read by one. Of the
+    sockets the first belongs to reader 0, the second to reader 1, and so on in turn."""
+
+    def __init__(self, settings: StreamSettings, reader: int, clock: Callable[[], float]) -> None:
+        sockets = [address for address in settings.sources if is_socket(address)]
+        files = tuple(address for address in settings.sources if not is_socket(address))
+        self._sockets = [
+            Socket(address, follow=settings.follow, clock=clock)
+            for number, address in enumerate(sockets)
+            if number % settings.readers == reader
+        ]
+        self._files = (
+            Files(files, follow=settings.follow, reader=reader, readers=settings.readers, clock=clock)
+            if files
+            else None
+        )
+
+    def batches(self, after: Position) -> Iterator[Batch | None]:
+        """The lines after a position, from each source in turn; None where none has anything for now."""
+        active = [] if self._files is None else [self._files.batches(after)]
+        active += [each.batches(after.offsets.get(each.address, 0)) for each in self._sockets]
+        while active:
+            idle = True
+            for source in list(active):
+                try:
+                    batch = next(source)
+                except StopIteration:
+                    active.remove(source)
+                    continue
+                if batch is not None:
+                    idle = False
+                    yield batch
+            if idle and active:
+                yield None
+
+    def tell_safe(self, position: Position) -> None:
+        """Report to the senders of sockets what is in parts."""
+        for each in self._sockets:
+            each.tell_safe(position.offsets.get(each.address, 0))

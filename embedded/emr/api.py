@@ -4,16 +4,17 @@ ministack keeps the records of clusters, steps and instance groups. It reports c
 they really start, run and end.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from embedded.emr import releases, security_configurations
+from embedded.emr import releases
 from embedded.emr.cluster import TERMINATED, EmulatedCluster
 from embedded.emr.traffic import refusal_of_groups
 from embedded.faults import capacity
 from embedded.faults.file import Faults
 from embedded.faults.kinds import AttemptFaults, NoCapacity, NotOffered
 from embedded.nodes.machine import Machines
-from embedded.seams import ec2, emr
+from embedded.seams import ec2, emr, requests
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
@@ -76,7 +77,7 @@ def install(machines: Machines, faults: Faults) -> None:
         return answer
 
     emr.make_step.put(pending)
-    operations = {**_OPERATIONS, **security_configurations.OPERATIONS}
+    operations = {**_OPERATIONS, **_ON_SECURITY_CONFIGURATIONS}
     emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
 
 
@@ -244,4 +245,48 @@ _OPERATIONS = {
     "PutManagedScalingPolicy": _put_scaling,
     "GetManagedScalingPolicy": _get_scaling,
     "RemoveManagedScalingPolicy": _remove_scaling,
+}
+
+
+_configurations = requests.regional_table()
+
+
+def _create_configuration(request: Record) -> Record:
+    name = request["Name"]
+    if name in _configurations:
+        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' already exists.")
+    _configurations[name] = {
+        "Name": name,
+        "SecurityConfiguration": request["SecurityConfiguration"],
+        "CreationDateTime": requests.now(),
+    }
+    return {name: value for name, value in _configurations[name].items() if name != "SecurityConfiguration"}
+
+
+def _configuration(request: Record) -> Record:
+    name = request["Name"]
+    if name not in _configurations:
+        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' does not exist.")
+    return _configurations[name]
+
+
+def _list_configurations(request: Record) -> Record:
+    del request
+    return {
+        "SecurityConfigurations": [
+            {"Name": entry["Name"], "CreationDateTime": entry["CreationDateTime"]} for entry in _configurations.values()
+        ]
+    }
+
+
+def _delete_configuration(request: Record) -> Record:
+    del _configurations[_configuration(request)["Name"]]
+    return {}
+
+
+_ON_SECURITY_CONFIGURATIONS: Mapping[str, Callable[[Record], Record]] = {
+    "CreateSecurityConfiguration": _create_configuration,
+    "DescribeSecurityConfiguration": _configuration,
+    "ListSecurityConfigurations": _list_configurations,
+    "DeleteSecurityConfiguration": _delete_configuration,
 }
