@@ -398,3 +398,10 @@ def test_the_answer_names_the_request_and_has_the_content_type_that_was_signed(c
         "LogicalResourceId": "CleanupRawBucket",
         "content type": "",
     }
+
+
+def test_jobs_of_the_deployment_are_stopped(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[Any] = []
+    monkeypatch.setattr(cleanup, "stop_jobs", lambda *given: stopped.append(given[:2]))
+    assert cloudformation.ask("Delete", {"Jobs": "shoal-demo", "Tag": "shoal:deployment"})["Status"] == "SUCCESS"
+    assert stopped == [("shoal-demo", "shoal:deployment")]

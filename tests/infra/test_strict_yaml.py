@@ -76,3 +76,10 @@ simple = st.none() | st.booleans() | st.integers(-(10**17), 10**17) | words
 )
 def test_what_is_written_is_read_again(data: dict[str, Any]) -> None:
     assert loaded(yaml.safe_dump(data)) == data
+
+
+def test_what_cannot_be_printed_is_escaped() -> None:
+    assert (
+        str(document._error("my.yaml", 3, "no \x1b[1m or \u202e here."))
+        == r"my.yaml, line 3: no \x1b[1m or \u202e here."
+    )

@@ -273,3 +273,9 @@ def test_the_name_of_a_host_that_resolves_late_is_waited_for(monkeypatch: pytest
     answers.append(socket.gaierror(-2, "Name or service not known"))
     with pytest.raises(TrainingError, match="the name of the host algo-1 does not resolve after 0 s"):
         address_of("algo-1", seconds=0)
+
+
+def test_the_gpus_of_a_host_are_counted_by_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = subprocess.CompletedProcess([], 0, stdout="a warning of 2 words\n8\n", stderr="")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: said)
+    assert managed._gpus() == 8

@@ -71,8 +71,8 @@ class StreamRows(TextData):
         start: Start,
         *,
         began: float,
-        new_words: int = 0,
-        min_count: int = 1,
+        new_words: int,
+        min_count: int,
     ) -> None:
         """`began`: when the run did, by time.monotonic. `new_words`: the most that are added to the vocabulary, words
         that occur `min_count` times."""

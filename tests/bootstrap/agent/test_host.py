@@ -15,12 +15,18 @@ from bootstrap.agent.node_documents import Member
 def test_a_node_has_its_agent_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[Any] = []
     monkeypatch.setattr(on_node, "serve", lambda *given, **named: served.append((given, named)))
-    given = {"DEPLOYMENT": "demo", "DATA_BUCKET": "data", "INSTANCE_ID": "i-0", "ADDRESS": "10.0.0.1", "RANKS": "4"}
+    given = {
+        "DEPLOYMENT": "demo",
+        "DATA_BUCKET": "data",
+        "INSTANCE_ID": "i-00000000",
+        "ADDRESS": "10.0.0.1",
+        "RANKS": "4",
+    }
     for name, value in {**given, "HEARTBEAT_SECONDS": "2"}.items():
         monkeypatch.setenv(name, value)
     on_node.main()
     (((group, member), named),) = served
-    assert (group, member) == ("demo", Member(instance="i-0", address="10.0.0.1", gpus=4))
+    assert (group, member) == ("demo", Member(instance="i-00000000", address="10.0.0.1", gpus=4))
     assert (named["store"], named["beat_seconds"]) == ("s3://data", 2.0)
 
 

@@ -6,7 +6,18 @@ from collections.abc import Sequence
 import pytest
 
 from experiments.report.drawing import drawn
-from experiments.report.specs import Spec, bars, coloured, counted, measured, number, rows_of
+from experiments.report.specs import (
+    HEIGHT,
+    Spec,
+    bars,
+    coloured,
+    columns_of,
+    counted,
+    height_of,
+    measured,
+    number,
+    rows_of,
+)
 
 LONG = "a name that no plot has the place for, "
 
@@ -39,3 +50,15 @@ def test_whole_numbers_are_named_whole(most: int, named: list[str]) -> None:
 def test_a_measure_that_never_changes_is_named_at_its_axis() -> None:
     spec = {"mark": "line", "encoding": {"x": number("at", "at"), "y": measured("loss", "loss")}}
     assert "0.45" in texts(spec, [{"at": at, "loss": 0.45} for at in (1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("names", "lines"), [(["a"], 0), (["a", "b"], 1), (list("abcd"), 2), (["m" * 9, "n", "o"], 2), (["m" * 17, "n"], 2)]
+)
+def test_a_plot_has_room_for_its_legend(names: list[str], lines: int) -> None:
+    assert height_of(names) == HEIGHT + 15 * lines
+
+
+def test_names_below_columns_stand_upright_where_they_have_no_place_beside_each_other() -> None:
+    found = [columns_of("x", "X", names)["axis"]["labelAngle"] for names in (["a", "b"], ["long name"] * 4)]
+    assert found == [0, -90]

@@ -54,7 +54,7 @@ def stream(tmp_path: Path) -> Path:
 
 
 def rows(stream: Path) -> StreamRows:
-    return StreamRows(stream, read_settings(stream), start(stream), began=0.0)
+    return StreamRows(stream, read_settings(stream), start(stream), began=0.0, new_words=0, min_count=1)
 
 
 def start(stream: Path, *, min_count: int = 1, words: int = 500, minutes: float | None = None, **more: Any) -> Start:

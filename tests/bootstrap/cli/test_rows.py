@@ -1,0 +1,81 @@
+"""What commands say at their end, whole: rows for a person, JSON for a program (rows.yaml)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bootstrap.cli import embed, experiment_tables, stream_preview, train
+from corpus.stream.stream_settings import StreamSettings
+from experiments.plans.parts import Target
+from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
+from experiments.results.word_results import WordResult
+
+EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
+ON_NODES = {"detached": True, "deployment": "demo", "run": "demo.20260102T030405-0a1b"}
+WORDS = {
+    **{"words_a_row": 10, "rows_seen": 50, "stopped": True, "samples_per_second": 7.0, "seconds": 4.0},
+    **{"vocabulary": 24, "similarity_topics": None, "analogy": 0.25, "rows_of_ranks": [30, 20]},
+    **{"times": {"computing": 3.0, "waiting": 1.0}, "wall": 5.0, "balanced": 0.9, "share_of_ideal": 0.8},
+    **{"lost": {"communication": 0.1}, "profile": [{"forward": 3.0, "wait": 1.0}, {"forward": 1.0}]},
+}
+
+
+def arm(name: str, **changes: Any) -> ArmResult:
+    unknown = dict.fromkeys(ArmResult.__dataclass_fields__)
+    plain = {"name": name, "folder": Path("out", name), "settings": {"dim": 8}, "runs": (), "measures": {}}
+    return ArmResult(**{**unknown, **plain, "sleeps": False, "finished": 2, "remark": "", **changes})
+
+
+def experiment(kind: Any, *arms: ArmResult) -> ExperimentResult:
+    target = Target(measure="accuracy", at_least=0.9)
+    about = {"folder": Path("out"), "name": "mine", "about": "Two ways", "kind": kind, "repeats": 2, "cores": 2}
+    return ExperimentResult(**about, target=target, baseline=("one",), arms=arms, problems=("run 3 is damaged",))
+
+
+LEARNT = WordResult(seconds_an_epoch=4.0, words_a_second=12_345.6, pip_loss=0.125, pip_mean_square=0.5, loss=2.25)
+EXPERIMENTS = {
+    "words": experiment(
+        "words",
+        arm("one", ranks=1, seconds=Spread(8.0, 7.5, 9.0), words=LEARNT),
+        arm("two", ranks=2, seconds=Spread(5.0, 5.0, 5.0), bytes_a_step=2_500.0, speed_up=1.6, efficiency=0.8),
+        arm("none", finished=0),
+    ),
+    "training": experiment(
+        "training",
+        arm("one", ranks=1, rate=Spread(1_000.0, 1_000.0, 1_000.0), measures={"accuracy": 0.9, "similarity": 0.5}),
+        arm("two", ranks=2, of_bound=0.75, to_target=Spread(3.0, 2.0, 4.0), dollars=1.5, remark="see below"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_table_of_an_experiment(name: str) -> None:
+    said = "\n".join(experiment_tables.lines(EXPERIMENTS[name]))
+    assert [line.rstrip() for line in said.splitlines()] == EXPECTED[f"table of {name}"].splitlines()
+
+
+def test_the_content_of_an_experiment() -> None:
+    content = json.loads(json.dumps(experiment_tables.content(EXPERIMENTS["words"])))
+    assert content == EXPECTED["content of words"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("left to itself on nodes", train.rows(ON_NODES, Path("out"))),
+        ("left to itself on hosts", embed.word_rows({**ON_NODES, "hosts": "hosts.yaml"}, Path("out"))),
+        ("words, stopped", embed.word_rows(WORDS, Path("out"))),
+        ("words, finished before", embed.word_rows({**WORDS, "finished_before": True}, Path("out"))),
+    ],
+)
+def test_the_summary_of_a_training(name: str, rows: list[tuple[str, str]]) -> None:
+    assert dict(rows) == EXPECTED[name]
+
+
+def test_the_sample_of_a_stream(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"\n\nGood, really good\nbad \xff\nfine\n")
+    found = stream_preview._sample(str(tmp_path / "text"), StreamSettings(sources=("/x",)))
+    assert {**found, "file": "text"} == EXPECTED["sample of a stream"]

@@ -1,0 +1,31 @@
+"""What the folders of a report hold."""
+
+from pathlib import Path
+
+import pytest
+
+from common.errors import ExperimentError
+from corpus.layout import COUNTS_NAME
+from experiments.report.subjects import find_subjects
+from tests.experiments import made_records as records
+from tests.test_stored_documents import COUNTS
+
+
+def test_a_folder_of_counts_alone_is_a_dataset_whose_digest_is_its_name(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("a" * 32, "mine", "empty")}
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / COUNTS_NAME).write_text(COUNTS if folder.name != "empty" else "")
+    (folders["empty"] / COUNTS_NAME).unlink()
+    found = find_subjects([folders["a" * 32], folders["mine"]])
+    assert [(each.folder.name, each.digest) for each in found.data] == [("a" * 32, "a" * 32), ("mine", None)]
+    assert not found.subjects
+    with pytest.raises(ExperimentError, match="empty"):
+        find_subjects(list(folders.values()))
+
+
+def test_a_run_beside_counts_is_a_subject(tmp_path: Path) -> None:
+    (tmp_path / COUNTS_NAME).write_text(COUNTS)
+    records.write(tmp_path, records.start(), records.step(1, 101.0))
+    found = find_subjects([tmp_path])
+    assert ([each.folder for each in found.data], len(found.subjects)) == ([tmp_path], 1)
