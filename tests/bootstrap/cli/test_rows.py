@@ -15,12 +15,7 @@ from experiments.results.word_results import WordResult
 
 EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
 ON_NODES = {"detached": True, "deployment": "demo", "run": "demo.20260102T030405-0a1b"}
-WORDS = {
-    **{"words_a_row": 10, "rows_seen": 50, "stopped": True, "samples_per_second": 7.0, "seconds": 4.0},
-    **{"vocabulary": 24, "similarity_topics": None, "analogy": 0.25, "rows_of_ranks": [30, 20]},
-    **{"times": {"computing": 3.0, "waiting": 1.0}, "wall": 5.0, "balanced": 0.9, "share_of_ideal": 0.8},
-    **{"lost": {"communication": 0.1}, "profile": [{"forward": 3.0, "wait": 1.0}, {"forward": 1.0}]},
-}
+WORDS = EXPECTED["result of a stopped training of words"]
 
 
 def arm(name: str, **changes: Any) -> ArmResult:
