@@ -10,7 +10,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).parents[1]
 OF_NODES = ("bootstrap/preprocessing/emr", "bootstrap/nodes/gpu")
@@ -145,14 +144,6 @@ def test_the_lock_of_npm_names_no_download_address_and_what_is_asked_for_is_pinn
     assert "resolved" not in (ROOT / folder / "package-lock.json").read_text()
     asked = json.loads((ROOT / folder / "package.json").read_text())["dependencies"]
     assert [version for version in asked.values() if not re.fullmatch(r"[\d.]+", version)] == []
-
-
-def test_every_topology_says_what_it_is_for() -> None:
-    for path in (ROOT / "topologies").glob("*.yaml"):
-        schema, said = path.read_text().splitlines()[:2]
-        assert schema == "# yaml-language-server: $schema=schema.json", path
-        assert said.startswith("# "), path
-        assert yaml.safe_load(path.read_text())["description"]
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:

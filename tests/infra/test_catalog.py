@@ -41,17 +41,10 @@ def named(node: Any) -> Iterator[str]:
             yield from named(item)
 
 
-def test_a_type_has_its_hardware_and_price() -> None:
-    found = catalog.find("g5.xlarge")
-    assert (found.vcpu, found.memory, found.architecture) == (4, 16, "x86_64")
-    assert (gpu("g5.xlarge").name, gpu("g5.xlarge").count, gpu("g5.xlarge").capability) == ("A10G", 1, "8.6")
-    assert found.retired is None
-    assert catalog.prices("us-east-1", on=NOVEMBER).hourly("g5.xlarge") == 1.006
-
-
 @pytest.mark.parametrize(
     ("name", "vcpu", "memory", "gpus", "kind", "dollars"),
     [
+        ("g5.xlarge", 4, 16, 1, "A10G", 1.006),
         ("g4dn.12xlarge", 48, 192, 4, "T4", 3.912),
         ("g5.24xlarge", 96, 384, 4, "A10G", 8.144),
         ("g6.16xlarge", 64, 256, 1, "L4", 3.3968),
@@ -98,23 +91,10 @@ def test_a_retired_type_names_one_of_today_with_as_many_gpus_where_there_is_one(
         assert row.image is None
 
 
-def test_of_two_retired_types_the_faster_one_has_the_faster_successor() -> None:
-    ranked = sorted((row for row in RETIRED if row.retired), key=lambda row: gpu(row.name).tflops)
-    speeds = [gpu(row.retired.successor).tflops for row in ranked if row.retired]
-    assert speeds == sorted(speeds)
-
-
 def test_every_type_has_a_price_and_what_runs_emr_has_emrs() -> None:
     prices = catalog.prices("us-east-1")
     assert set(prices.instances) == set(TYPES)
     assert set(prices.emr) == {row.name for row in CURRENT if row.runs_emr}
-
-
-def test_emr_adds_a_quarter_to_the_price_and_less_than_a_third_on_older_types() -> None:
-    prices = catalog.prices("us-east-1", on=NOVEMBER)
-    for name, added in prices.emr.items():
-        older = name.startswith("m4.")
-        assert added / prices.hourly(name) == pytest.approx(0.30 if older else 0.25)
 
 
 @pytest.mark.parametrize("row", [row for row in CURRENT if row.gpu], ids=lambda row: row.name)
@@ -151,12 +131,6 @@ def test_the_builds_for_a_mix_are_those_that_support_each_of_it(mix: set[str]) -
     found = catalog.builds_for(mix)
     for build in catalog.catalog().builds:
         assert (build in found) == all(build.supports(each) for each in mix)
-
-
-@given(st.sets(st.sampled_from(CAPABILITIES)), st.sampled_from(CAPABILITIES))
-def test_another_kind_of_gpu_never_adds_a_build(mix: set[str], more: str) -> None:
-    found = catalog.builds_for(mix)
-    assert [build for build in found if build in catalog.builds_for({*mix, more})] == catalog.builds_for({*mix, more})
 
 
 def test_capabilities_are_numbers_not_text() -> None:
@@ -232,18 +206,12 @@ def test_tcp_has_one_network_card_and_efa_those_that_carry_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["date: 2026-11-01\n", "- 1\n", "{", "date: 2026-11-01\ninstances: {m5.xlarge: cheap}\n"]
+    "text", [b"date: 2026-11-01\n", b"- 1\n", b"{", b"date: \xff", b"date: 2026-11-01\ninstances: {m5.xlarge: cheap}\n"]
 )
-def test_a_broken_list_is_named(tmp_path: Path, text: str) -> None:
+def test_a_broken_list_is_named(tmp_path: Path, text: bytes) -> None:
     shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)
-    (tmp_path / "eu-west-1.yaml").write_text(text)
+    (tmp_path / "eu-west-1.yaml").write_bytes(text)
     with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not hold price lists"):
-        catalog.prices("eu-west-1", folder=tmp_path)
-
-
-def test_a_list_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
-    (tmp_path / "eu-west-1.yaml").write_bytes(b"date: \xff\n")
-    with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not hold price lists \('utf-8' codec"):
         catalog.prices("eu-west-1", folder=tmp_path)
 
 

@@ -2,8 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,33 +18,14 @@ training:
   - {instance_type: g4dn.12xlarge, count: 1}
 """
 
-WHOLE = """\
-description: A mixed cluster
-region: eu-west-1
-zone: eu-west-1b
-owner: ada
-tags: {project: reviews}
-preprocessing:
-  release: emr-7.12.0
-  primary: {instance_type: m7g.xlarge, market: spot}
-  core: {instance_type: m7g.xlarge, count: 2}
-  task: {instance_type: m6g.xlarge, count: 3, market: spot}
-  scaling: {maximum: 8}
-training:
-  - instance_type: g5.xlarge
-    count: 1
-  - name: slow
-    instance_type: g4dn.12xlarge
-    count: 2
-    gpus: 3
-    market: spot
-    start: deploy
-share: nfs
-data: {keep: true}
-guard: {max_hours: 24, idle_minutes: 60, budget: 99.5, mail: me@example.org}
-network: {egress: nat}
-inputs: [s3://my-reviews/2024/, s3://theirs]
-"""
+CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("topologies.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_a_topology_is_read_with_what_it_does_not_say(tmp_path: Path, case: dict[str, Any]) -> None:
+    found = load(tmp_path, case["written"])
+    assert found.model_dump(mode="json", exclude={"name"}) == case["read"]
+    assert topology.instance_types(found) == case["types"]
 
 
 def load(folder: Path, text: str) -> topology.Topology:
@@ -76,72 +59,12 @@ def test_a_path_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
         topology.load(f"{'x' * 300}.yaml", tmp_path)
 
 
-def test_a_whole_topology_is_read_as_written(tmp_path: Path) -> None:
-    found = load(tmp_path, WHOLE)
-    assert (found.name, found.region, found.zone, found.owner) == ("mine", "eu-west-1", "eu-west-1b", "ada")
-    assert found.tags == {"project": "reviews"}
-    cluster = found.preprocessing
-    assert cluster is not None
-    assert cluster.scaling is not None
-    assert (cluster.release, cluster.primary.market, cluster.scaling.maximum) == ("emr-7.12.0", "spot", 8)
-    assert [(role, group.count, group.market) for role, group in cluster.workers] == [
-        ("core", 2, "on-demand"),
-        ("task", 3, "spot"),
-    ]
-    assert (found.share, found.data.keep, found.network.egress) == ("nfs", True, "nat")
-    assert (found.guard.max_hours, found.guard.idle_minutes, found.guard.budget) == (24, 60, 99.5)
-    assert found.inputs == ("s3://my-reviews/2024/", "s3://theirs")
-
-
-def test_a_group_is_named_after_its_type_and_uses_all_its_gpus_unless_told(tmp_path: Path) -> None:
-    first, second = load(tmp_path, WHOLE).training
-    assert (first.name, first.gpus, first.market, first.start) == ("g5-xlarge", 1, "on-demand", "train")
-    assert (second.name, second.gpus, second.market, second.start) == ("slow", 3, "spot", "deploy")
-
-
-def test_what_a_topology_does_not_say_costs_and_opens_the_least(tmp_path: Path) -> None:
-    found = load(tmp_path, LEAST)
-    assert found.preprocessing is found.share is found.zone is found.owner is None
-    assert (found.region, found.network.egress, found.data.keep) == ("us-east-1", "none", None)
-    assert found.inputs == ()
-    assert (found.guard.max_hours, found.guard.idle_minutes, found.guard.budget) == (12, 30, None)
-    assert (found.training[0].gpus, found.training[0].market, found.training[0].start) == (4, "on-demand", "train")
-
-
-@pytest.mark.parametrize("only", ["preprocessing: {primary: {instance_type: m5.xlarge}}", LEAST.split("\n", 1)[1]])
-def test_one_half_of_the_work_is_enough(tmp_path: Path, only: str) -> None:
-    found = load(tmp_path, f"description: x\n{only}\n")
-    assert (found.preprocessing is None) is bool(found.training)
-
-
-def test_one_node_may_do_all_of_the_preprocessing(tmp_path: Path) -> None:
-    found = load(tmp_path, "description: x\npreprocessing: {primary: {instance_type: m7g.xlarge}}\n").preprocessing
-    assert found is not None
-    assert (found.workers, found.architecture) == ((), "arm64")
-
-
-def test_a_network_and_a_bucket_that_exist_are_named(tmp_path: Path) -> None:
-    own = "zone: us-east-1a\nnetwork: {vpc: vpc-0a1b2c3d, subnet: subnet-0a1b2c3d}\ndata: {bucket: my-reviews}\n"
-    found = load(tmp_path, LEAST + own)
-    assert (found.network.vpc, found.network.subnet, found.data.bucket) == (
-        "vpc-0a1b2c3d",
-        "subnet-0a1b2c3d",
-        "my-reviews",
-    )
-
-
 def test_readers_have_no_gpus_and_are_no_gpu_nodes(tmp_path: Path) -> None:
     readers = "  - {name: readers, role: read, instance_type: m5.xlarge, count: 2, market: spot}\n"
     found = load(tmp_path, f"{LEAST}{readers}share: nfs\n")
     assert [(group.name, group.gpus) for group in found.trainers] == [("g4dn-12xlarge", 4)]
     assert [(group.name, group.gpus) for group in found.readers] == [("readers", 0)]
     assert found.gpu_nodes == 1
-    assert topology.instance_types(found) == ["g4dn.12xlarge", "m5.xlarge"]
-
-
-def test_each_instance_type_is_listed_once(tmp_path: Path) -> None:
-    types = topology.instance_types(load(tmp_path, WHOLE))
-    assert types == ["m7g.xlarge", "m6g.xlarge", "g5.xlarge", "g4dn.12xlarge"]
 
 
 def test_the_example_of_the_documentation_is_one_and_its_mistake_is_told_as_it_says(tmp_path: Path) -> None:

@@ -3,11 +3,8 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,12 +18,12 @@ from bootstrap.removal.inventory import inventory, left_over
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from infra import policies
-from infra.topology import TAG_DEPLOYMENT, TAG_OWNER, TAG_TOPOLOGY, stack_name
+from tests.waiting import until
 from tools.acceptance_aws.__main__ import main, refuse_above
 from tools.acceptance_aws.account import ROLE, Setup
 from tools.acceptance_aws.calls import CallListener, calls_in_trail
 from tools.acceptance_aws.life import counted
-from tools.acceptance_aws.report import DONE, FAILED, SKIPPED, Report, Step
+from tools.acceptance_aws.report import DONE, FAILED, Report, Step
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -103,9 +100,7 @@ def test_calls_of_other_processes_are_counted_with_their_answers() -> None:
     )
     with CallListener(["efs", "s3", "sts"]) as listener:
         subprocess.run([sys.executable, "-c", code], env={**os.environ, **listener.environment}, check=True)
-        until = time.monotonic() + 20
-        while len(listener.calls) < 3 and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: len(listener.calls) == 3)
     assert listener.calls == {
         "sts GetCallerIdentity": {"ok": 1},
         "efs DescribeFileSystems": {"ok": 1},
@@ -177,18 +172,13 @@ def test_above_the_limit_nothing_is_made(tmp_path: Path, capsys: pytest.CaptureF
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture
-def command(aws: EmbeddedAws, tmp_path: Path) -> Iterator[list[str]]:
-    """The command, which leaves nothing besides what the CDK's bootstrap stays with."""
+@pytest.mark.soak
+def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(aws: EmbeddedAws, tmp_path: Path) -> None:
     before = inventory()
-    yield [sys.executable, "-m", "tools.acceptance_aws", "--yes", "--output", os.fspath(tmp_path)]
+    command = [sys.executable, "-m", "tools.acceptance_aws", "--yes", "--output", os.fspath(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     left = {each for found in left_over(before, inventory()).values() for each in found}
     assert {each for each in left if not re.search("cdk|CDKToolkit|ShoalExecution", each)} == set(), aws.log_tail()
-
-
-@pytest.mark.soak
-def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(command: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
     [path] = tmp_path.glob("*/report.json")
     assert done.returncode == 0, f"{done.stderr}\n{path.read_text()}"
     report = Report.read(path)
@@ -209,63 +199,3 @@ def test_a_whole_run_passes_on_the_emulator_and_leaves_nothing(command: list[str
     assert 0 < report.counted < report.predicted
     assert {"emr AddJobFlowSteps", "autoscaling SetDesiredCapacity", "s3 PutObject"} <= report.operations.keys()
     assert (path.parent / "model" / "summary.json").exists()
-
-
-def begun(command: list[str], step: str) -> "subprocess.Popen[str]":
-    """A run that has been at a step for some seconds."""
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert running.stderr is not None
-    assert any(f"{step} ..." in line for line in running.stderr)
-    time.sleep(5)
-    return running
-
-
-@pytest.mark.soak
-def test_what_a_killed_run_left_is_destroyed_by_the_next_and_after_ctrl_c(command: list[str], tmp_path: Path) -> None:
-    killed = begun(command, "shoal preprocess")
-    killed.kill()
-    killed.communicate()
-    running = begun(command, "shoal deploy")
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate()
-    assert running.returncode == 1, said
-    report = Report.read(max(tmp_path.glob("*/report.json")))
-    assert (report.passed, report.left, report.why) == (False, [], "interrupted")
-    assert [(each.name, each.outcome) for each in report.steps] == [
-        ("policies and role", DONE),
-        ("cdk bootstrap", SKIPPED),
-        ("destroy what an earlier run left", DONE),
-        ("shoal deploy", FAILED),
-        ("shoal destroy", DONE),
-    ]
-
-
-@pytest.mark.soak
-def test_near_the_limit_the_deployment_is_destroyed(command: list[str], tmp_path: Path) -> None:
-    assert subprocess.run([*command, "--hours", "0.001", "--max-dollars", "0.002"], check=False).returncode == 1
-    [path] = tmp_path.glob("*/report.json")
-    report = Report.read(path)
-    assert (report.passed, report.left) == (False, [])
-    assert re.search(r"has cost \$0\.0\d, near the limit", report.why)
-    assert (report.steps[-1].name, report.steps[-1].outcome) == ("shoal destroy", DONE)
-    assert "shoal preprocess" not in {each.name for each in report.steps}
-
-
-@pytest.mark.soak
-def test_a_deployment_of_somebody_else_is_refused_and_stays(command: list[str], tmp_path: Path) -> None:
-    cloudformation = boto3.client("cloudformation")
-    tags = [{"Key": TAG_DEPLOYMENT, "Value": "acceptance"}, {"Key": TAG_TOPOLOGY, "Value": "starter"}]
-    template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
-    cloudformation.create_stack(
-        StackName=stack_name("acceptance"),
-        TemplateBody=json.dumps(template),
-        Tags=[*tags, {"Key": TAG_OWNER, "Value": "ada"}],
-    )
-    cloudformation.get_waiter("stack_create_complete").wait(StackName=stack_name("acceptance"))
-    assert subprocess.run(command, check=False).returncode == 1
-    [path] = tmp_path.glob("*/report.json")
-    assert Report.read(path).why == "the deployment acceptance is no acceptance run's; take another name"
-    [stack] = cloudformation.describe_stacks(StackName=stack_name("acceptance"))["Stacks"]
-    assert stack["StackStatus"] == "CREATE_COMPLETE"
-    cloudformation.delete_stack(StackName=stack_name("acceptance"))
-    cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack_name("acceptance"))

@@ -1,16 +1,12 @@
 """The first boot of a GPU node, by the real script on an emulated node."""
 
-import io
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.fleet import pack_code
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,19 +48,6 @@ def boot(client, upload):
 
     yield run
     ec2.terminate_instances(InstanceIds=started)
-
-
-@pytest.fixture
-def code(upload) -> str:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        pack_code(archive)
-    return str(upload(BUCKET, "code.zip", packed.getvalue()))
-
-
-@pytest.fixture
-def wheels(upload) -> str:
-    return str(upload(BUCKET, "wheels.zip", (ROOT / "build" / "wheels" / "gpu.zip").read_bytes()))
 
 
 @pytest.fixture
@@ -113,45 +96,6 @@ def test_a_node_that_cannot_ask_who_it_is_is_reported_under_its_hosts_name(boot,
 def test_a_share_of_an_unknown_kind_is_reported(boot, reports):
     identifier, _ = boot(SHARE_KIND="nsf", CODE_URL=MISSING, WHEELS_URL=MISSING)
     assert reports()[identifier]["log"].splitlines() == ["SHARE_KIND is 'nsf', but must be efs, nfs or none"]
-
-
-@pytest.mark.soak
-def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed(boot, reports, code, upload):
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.write(ROOT / "bootstrap" / "nodes" / "gpu" / "requirements.txt", "requirements.txt")
-    identifier, console = boot(CODE_URL=code, WHEELS_URL=upload(BUCKET, "none.zip", packed.getvalue()))
-    assert reports()[identifier]["state"] == "ready", console
-
-
-@pytest.mark.soak
-def test_the_agent_runs_after_the_first_boot_and_is_started_again_when_it_dies(boot, reports, code, wheels, client):
-    identifier, _ = boot(CODE_URL=code, WHEELS_URL=wheels)
-    assert reports()[identifier]["state"] == "ready"
-    s3 = client("s3")
-
-    def answers(token: str) -> bool:
-        """Whether the agent refuses this request, of which it can read no more."""
-        queue = json.dumps({"version": 0, "runs": [{"token": token}]})
-        s3.put_object(Bucket=BUCKET, Key="requests/booted.json", Body=queue)
-        try:
-            told = json.loads(s3.get_object(Bucket=BUCKET, Key=f"nodes/{identifier}.run")["Body"].read())
-        except s3.exceptions.NoSuchKey:
-            return False
-        return told["token"] == token and "is of version 0" in told["error"]
-
-    def agents() -> list[psutil.Process]:
-        return [
-            each
-            for each in psutil.process_iter(["cmdline", "environ"])
-            if (each.info["environ"] or {}).get("INSTANCE_ID") == identifier
-            and (each.info["cmdline"] or [])[-2:] == ["-m", "bootstrap.agent"]
-        ]
-
-    until(lambda: answers("0000000a"))
-    for each in agents():
-        each.kill()
-    until(lambda: answers("0000000b"))
 
 
 def test_packages_come_from_the_repository_that_the_closed_network_reaches():

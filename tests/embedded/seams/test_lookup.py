@@ -39,11 +39,6 @@ def test_a_name_that_is_gone_is_said_at_the_import(seam, module, name):
     assert "embedded/seams" in said
 
 
-def test_a_module_that_is_gone_is_said_at_the_import():
-    said = importing("storage", "import sys; sys.modules['ministack.services.efs'] = None")
-    assert re.search(rf"has no ministack\.services\.efs, .*{FOR}\b", said)
-
-
 def test_an_operation_that_is_gone_is_said_when_it_is_to_be_wrapped():
     operations = Operations(MinistackModule("services.emr"), "_HANDLERS")
     with pytest.raises(EmulatorError, match=rf"no ministack\.services\.emr\._HANDLERS\['RunJobFlows'\], .*{FOR}"):
