@@ -3,10 +3,10 @@
     python -m benchmarks mutants [--sample 200] [--seed 0] [--rooms ROOM ...] [--jobs 1] [--again RECORD]
 
 A mutant is a file with one change: by an operator of cosmic-ray's, or a statement left out, which it has no operator
-for. A file is drawn by its length, a place in it, and one of the changes there; types are no places. The fast test
-files that import the module, and those of the mirrored folder, run against it in a copy of the tree. A mutant is killed
-when a test fails, or takes too long. `--again` tries those that a record says survived, and keeps the rest of the
-record.
+for. A file is drawn by its length, a place in it, and one of the changes there; types are no places. The fast tests
+that come to its line run against it in a copy of the tree. A mutant is killed when one fails, or takes too long.
+`--again` tries those that a record says survived in the tree as it is now, and keeps the rest of the record; a mutant
+whose code has gone is left out.
 
 Each mutant has a process of its own, forked from one that has loaded libraries and nothing of Shoal. Do not let it
 write bytecode: Python takes a file of the same size and second for the same.
@@ -30,18 +30,21 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from itertools import chain
+from operator import eq
 from typing import Any
 
 from benchmarks.record import Log
+from common.errors import ShoalError
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("bootstrap", "common", "corpus", "embedded", "experiments", "infra", "jobs", "shoal", "trainer")
-_PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow and not soak and not lint"]
+_PYTEST = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not soak and not lint"]
 _LIBRARIES = ("boto3", "h5py", "hypothesis", "numba", "numpy", "pyarrow", "pytest", "torch")
 _LEFT_OUT = "statement left out"
 _STATEMENTS = ("expr_stmt", "atom_expr", "power", "raise_stmt", "return_stmt", "del_stmt", "yield_expr")
-_SECONDS = 600.0
-"""How long the tests of a mutant may take on a busy machine."""
+_SECONDS, _MOST_TESTS = 900.0, 300
+"""How long the tests of a mutant may take on a busy machine, and how many are tried."""
 
 Mutant = dict[str, Any]
 """`file`, `line`, `operator`, `occurrence`, `before` and `after`; when it has run, `outcome` and `seconds`. A
@@ -59,16 +62,16 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     again = json.loads(options.again.read_text())["mutants"] if options.again else []
-    drawn = [each for each in again if each["outcome"] == "survived" and "why" not in each] or _drawn(options)
-    found = [each for each in again if each not in drawn]
+    found = [each for each in again if each["outcome"] != "survived" or "why" in each]
+    drawn = [now for each in again if each not in found and (now := _now(each))] if again else _drawn(options)
     log = Log("mutants")
     fork = multiprocessing.get_context("fork")
     with (
         TemporaryDirectory(prefix="shoal-mutants-") as copies,
         ProcessPoolExecutor(options.jobs, fork, initializer=_copy_tree, initargs=(copies,)) as pool,
     ):
-        tests = Tests(ROOT)
-        running = {pool.submit(_run, mutant, tests.of(mutant["file"])) for mutant in drawn}
+        tests = _tests_by_line(options.jobs)
+        running = {pool.submit(_run, mutant, _tests_of(mutant, tests)) for mutant in drawn}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for each in done:
@@ -114,6 +117,20 @@ def _drawn(options: argparse.Namespace) -> list[Mutant]:
             change = {"operator": name, "occurrence": occurrence, "before": old, "after": new}
             found.append({"file": file, "line": place[0], **change})
     return sorted(found, key=lambda each: (each["file"], each["line"]))
+
+
+def _now(mutant: Mutant) -> Mutant | None:
+    """A mutant of an earlier tree in this one; None where its code has gone."""
+    from cosmic_ray.mutating import mutate_code
+
+    path, operators = ROOT / mutant["file"], _operators()
+    source, change = path.read_text() if path.exists() else "", (mutant["before"], mutant["after"])
+    for name, occurrence, place in _changes(source, operators):
+        if name == mutant["operator"] and source.splitlines()[place[0] - 1].strip() == change[0]:
+            code = mutate_code(source, operators[name], occurrence)
+            if code.splitlines()[place[0] - 1].strip() == change[1]:
+                return {**mutant, "line": place[0], "occurrence": occurrence}
+    return None
 
 
 def _operators() -> dict[str, Any]:
@@ -199,7 +216,7 @@ def _test(arguments: Sequence[str]) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
     sys.path[:0] = [str(Path.cwd())]
-    status = int(pytest.main([*_PYTEST, *arguments]))
+    status = int(pytest.main([*_PYTEST, "-n0", *arguments]))
     os._exit(status)
 
 
@@ -215,65 +232,59 @@ def _status(arguments: Sequence[str], seconds: float) -> int | None:
     return status
 
 
-class Tests:
-    """The test files of a tree, and the modules that each imports."""
+def _tests_by_line(jobs: int) -> dict[str, dict[int, list[str]]]:
+    """The tests by the file and line of the product that they come to, as pytest is given them: functions, and whole
+    files where a fixture comes to the line. Raises ShoalError where they fail as they are."""
+    from coverage import CoverageData
 
-    def __init__(self, root: Path) -> None:
-        imports = {
-            _module(path, root): _imports(path) for room in (*ROOMS, "tests") for path in (root / room).rglob("*.py")
+    with TemporaryDirectory() as folder:
+        os.environ["COVERAGE_FILE"] = f"{folder}/coverage"
+        rooms = [f"--cov={room}" for room in ROOMS]
+        command = [sys.executable, "-m", "pytest", *_PYTEST, f"-n{jobs}", "--cov-context=test", "--cov-report=", *rooms]
+        if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode:
+            raise ShoalError("the fast tests fail as they are: run `make test`")
+        data = CoverageData(f"{folder}/coverage")
+        data.read()
+        del os.environ["COVERAGE_FILE"]
+        return {
+            str(Path(file).relative_to(ROOT)): {
+                line: sorted({_as_given(name) for name in names if name})
+                for line, names in data.contexts_by_lineno(file).items()
+            }
+            for file in data.measured_files()
         }
-        self._modules, self._importers = imports.keys(), defaultdict[str, set[str]](set)
-        for module, names in imports.items():
-            for name in names & imports.keys():
-                self._importers[name].add(module)
-
-    def of(self, file: str) -> list[str]:
-        """The test files that import this one, themselves or by helpers of tests, or else those that import its
-        importers; and those of the mirrored folder. Those of the same name come first, those that only lie there
-        last."""
-        module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        seen, near, found = {module}, {module}, set[str]()
-        while near and not found:
-            near = {each for name in near for each in self._importers[name]} - seen
-            seen |= near
-            helpers = {each for each in near if each.startswith("tests.")}
-            found = {each for each in helpers if _is_test(each)}
-            while helpers:
-                helpers = {each for name in helpers for each in self._importers[name]} - seen
-                seen |= helpers
-                found |= {each for each in helpers if _is_test(each)}
-        parts = module.split(".")
-        mirrored = f"tests.{module.rpartition('.')[0]}.test_"
-        folder = {each for each in self._modules if each.startswith(mirrored)}
-
-        def nearness(test: str) -> tuple[bool, bool, int, str]:
-            folders = test.split(".")[1:-1]
-            shared = sum(one == other for one, other in zip(folders, parts, strict=False))
-            return parts[-1] not in test.rpartition(".")[2], test not in found, -shared, test
-
-        return [f"{each.replace('.', '/')}.py" for each in sorted(found | folder, key=nearness)]
 
 
-def _is_test(module: str) -> bool:
-    return module.rpartition(".")[2].startswith("test_")
+def _as_given(context: str) -> str:
+    """`tests/a.py::test_b[c]|run` as pytest is given it: the function, or the file for `|setup`."""
+    test, _, phase = context.partition("|")
+    return test.partition("[")[0] if phase == "run" else test.partition("::")[0]
 
 
-def _module(path: Path, root: Path) -> str:
-    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+def _tests_of(mutant: Mutant, found: dict[str, dict[int, list[str]]]) -> list[str]:
+    """The tests that come to a mutant's statement, or else (a module runs it, or processes of their own) to its file,
+    or else those of the mirrored folder; the nearest first, and no more than pytest takes `_SECONDS` for."""
+    file, lines = Path(mutant["file"]), found.get(mutant["file"], {})
+    own = {test for line in _statement(mutant) for test in lines.get(line, ())}
+    tests = own or set(chain.from_iterable(lines.values()))
+    mirrored = ROOT / "tests" / file.parent
+    tests |= {str(path.relative_to(ROOT)) for path in mirrored.glob("test_*.py") if file.stem in path.stem or not tests}
+
+    def nearness(test: str) -> tuple[bool, int, str]:
+        parts = Path(test.partition("::")[0]).parts[1:]
+        return file.stem not in parts[-1], -sum(map(eq, parts, file.parts)), test
+
+    return sorted(tests, key=nearness)[:_MOST_TESTS]
 
 
-def _imports(path: Path) -> set[str]:
-    """The modules that a file may import, by their whole names; also names that are no modules."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {each.name for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
-        elif isinstance(node, ast.Constant) and isinstance(
-            node.value, str
-        ):  # what `python -m` or import_module is given
-            found.add(node.value)
+def _statement(mutant: Mutant) -> range:
+    """The lines of the innermost statement around a mutant's line; of one with a body, the lines before it."""
+    found = range(mutant["line"], mutant["line"] + 1)
+    for node in ast.walk(ast.parse((ROOT / mutant["file"]).read_text())):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            lines = range(node.lineno, body[0].lineno if body else (node.end_lineno or node.lineno) + 1)
+            found = lines if mutant["line"] in lines else found
     return found
 
 
