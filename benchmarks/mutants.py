@@ -28,10 +28,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
 from itertools import chain
 from operator import eq
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from benchmarks.record import Log

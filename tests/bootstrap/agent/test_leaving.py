@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from bootstrap.agent import documents
 from bootstrap.agent.node_documents import RunEnd
-from tests.bootstrap.agent.world import FIRST, SECOND, World, request
+from tests.bootstrap.agent.world import FIRST, RUN, SECOND, World, request
+from trainer.output.run_files import CHECKPOINTS
 
 
 @pytest.mark.parametrize("phase", ["stage", "train"])
@@ -95,6 +97,7 @@ def test_a_slow_node_stays_unless_it_is_to_be_replaced_and_the_others_are_enough
 
 def test_a_node_that_aws_reclaims_has_all_stop_and_the_others_go_on_without_it(world: World) -> None:
     world.train()
+    world.channel.write(f"{documents.RUNS}{RUN}/{CHECKPOINTS}/step-000000007.pt", "")
     world.notices[FIRST] = "now"
     world.pass_by(20)
     assert [any("train" in each for each in programs.stopped) for programs in world.programs.values()] == [True, True]
@@ -102,7 +105,7 @@ def test_a_node_that_aws_reclaims_has_all_stop_and_the_others_go_on_without_it(w
         world.finish(instance, "train", 143)
     world.pass_by(40)
     assert world.latest is not None
-    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))
+    assert (world.latest.number, world.latest.instances, world.latest.step) == (2, (SECOND,), 7)
     assert world.latest.why == f"the node {FIRST} is being reclaimed by AWS"
     world.add("i-00000002")
     world.settle()

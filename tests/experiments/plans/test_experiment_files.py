@@ -12,7 +12,8 @@ from common.errors import ExperimentError
 from corpus.stream.stream_settings import TOKENISERS
 from experiments.plans.arm_settings import config_of
 from experiments.plans.experiment_files import load, names
-from experiments.plans.parts import Arm, Local, Tokeniser
+from experiments.plans.kept import Kept, joined
+from experiments.plans.parts import Arm, Experiment, Local, Tokeniser
 from experiments.plans.planned import chosen_arms, planned_runs
 from infra import catalog, topology
 
@@ -147,3 +148,14 @@ def test_only_the_arms_that_are_named_are_taken() -> None:
     assert [arm.name for arm in chosen_arms(experiment, ["ratings"])] == ["ratings"]
     with pytest.raises(ExperimentError, match=r"--arms names 'rating'; the experiment has 'labels', 'ratings'"):
         chosen_arms(experiment, ["rating"])
+
+
+def test_what_is_kept_of_an_experiment_joins_the_deployments_of_all_commands() -> None:
+    experiment = Experiment.model_validate(
+        {"about": "x", "kind": "training", "arms": [{"name": each, "local": {"ranks": 1}} for each in "ab"]}
+    )
+    before = Kept(name="mine", experiment=experiment, deployments={"a": "one", "b": "two"}, data="digest")
+    now = Kept(name="mine", experiment=experiment, deployments={"b": "three"})
+    assert joined(None, now, ["b"]) == now
+    both = joined(before, now, ["b"])
+    assert (both.deployments, both.data) == ({"a": "one", "b": "three"}, "digest")

@@ -1,0 +1,39 @@
+"""Whose a load balancer is, by tags that no list of them has."""
+
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from bootstrap.aws.ownership import OwnershipUnknownError
+from bootstrap.removal.kinds.foreign import _load_balancer_is_owned
+
+
+class Asked:
+    """An ownership, its account and its client at once, with these tags."""
+
+    def __init__(self, answer: Any) -> None:
+        self.account, self._answer = self, answer
+
+    def client(self, _: str) -> "Asked":
+        return self
+
+    def describe_tags(self, **_: Any) -> dict[str, Any]:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return {"TagDescriptions": [{"Tags": self._answer}]}
+
+    def of(self, tags: Any) -> bool:
+        return bool(tags == ["ours"])
+
+
+def is_owned(answer: Any) -> bool:
+    return _load_balancer_is_owned(cast(Any, Asked(answer)), {"LoadBalancerArn": "x"})
+
+
+def test_its_tags_decide_and_where_they_cannot_be_read_it_is_unknown() -> None:
+    assert (is_owned(["ours"]), is_owned(["theirs"])) == (True, False)
+    refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeTags")
+    for error in (refused, EndpointConnectionError(endpoint_url="x")):
+        with pytest.raises(OwnershipUnknownError, match="^its tags cannot be read"):
+            is_owned(error)
