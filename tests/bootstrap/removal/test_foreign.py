@@ -35,5 +35,5 @@ def test_its_tags_decide_and_where_they_cannot_be_read_it_is_unknown() -> None:
     assert (is_owned(["ours"]), is_owned(["theirs"])) == (True, False)
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeTags")
     for error in (refused, EndpointConnectionError(endpoint_url="x")):
-        with pytest.raises(OwnershipUnknownError, match="^its tags cannot be read"):
+        with pytest.raises(OwnershipUnknownError, match=r"^its tags cannot be read"):
             is_owned(error)
