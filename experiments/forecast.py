@@ -101,8 +101,6 @@ PREPROCESSING = "bytes a second of a core, measured on another machine"
 
 
 class Node(NamedTuple):
-    """A GPU node."""
-
     instance_type: str
     gpus: int
     """Of its GPUs those that are used, a rank each."""
@@ -121,8 +119,6 @@ REFERENCE_OPERATIONS = lstm_operations(embedding=100, hidden=32, layers=2)
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """A training on a dataset."""
-
     rows: int
     """To learn from, an epoch."""
     epochs: int
@@ -194,7 +190,6 @@ class Stage:
     """What the time follows from, for the user."""
 
     def at(self, hourly: Estimate) -> "Stage":
-        """It, at so many dollars an hour."""
         return replace(self, dollars=self.seconds * hourly / 3600)
 
 
@@ -217,29 +212,23 @@ class Prediction:
 
     @property
     def dollars(self) -> Estimate:
-        """All of it."""
         return total(stage.dollars for stage in self.stages) + Estimate.exact(self.by_use)
 
     def content(self) -> dict[str, Any]:
-        """It, for a program."""
         return {**asdict(self), "seconds": asdict(self.seconds), "dollars": asdict(self.dollars)}
 
 
 def gpu_rate(gpu: Gpu, operations: float = REFERENCE_OPERATIONS) -> tuple[Estimate, str]:
     """Rows a second that a GPU of the catalogue learns by an LSTM of so many operations, and the source of that."""
-    slower, known = operations / REFERENCE_OPERATIONS, {name: _reference_rate(name) for name in REFERENCE_GPUS}
+    slower, trained = operations / REFERENCE_OPERATIONS, reference.TRAINED_ROWS * reference.EPOCHS
+    alone = {name: {kind: 1} for name, kind in REFERENCE_GPUS.items()}
+    known = {name: trained / run.seconds for name in alone for run in reference.TRAININGS if run.gpus == alone[name]}
     if gpu.name in known:
         return Estimate.about(known[gpu.name] / slower, OFF_REFERENCE), f"the reference's own time on one {gpu.name}"
     tflops = {name: _gpu(kind).tflops for name, kind in REFERENCE_GPUS.items()}
     each = math.prod(rate / tflops[name] for name, rate in known.items()) ** (1 / len(known))
     source = f"{gpu.name} not measured: by TFLOPS from {' and '.join(known)}"
     return Estimate.about(each * gpu.tflops / slower, OFF_GUESSED), source
-
-
-def _reference_rate(gpu: str) -> float:
-    """Rows a second of the reference's training on one of these GPUs."""
-    (alone,) = [each for each in reference.TRAININGS if each.gpus == {REFERENCE_GPUS[gpu]: 1}]
-    return reference.TRAINED_ROWS * reference.EPOCHS / alone.seconds
 
 
 def _gpu(instance_type: str) -> Gpu:

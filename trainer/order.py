@@ -56,14 +56,11 @@ class BatchOrder:
             return np.arange(start, stop)
         begins = _window_bounds(self.rows, self.seed, epoch, self.block_rows, self.window_blocks)  # (windows + 1,)
         first, last = bisect_right(begins, start) - 1, bisect_left(begins, stop)
-        parts = [
-            self._window(epoch, window)[max(0, start - begins[window]) : stop - begins[window]]
-            for window in range(first, last)
-        ]
+        parts = []
+        for window in range(first, last):
+            rows = _window_rows(self.rows, self.seed, epoch, window, self.block_rows, self.window_blocks)
+            parts.append(rows[max(0, start - begins[window]) : stop - begins[window]])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)  # (stop - start,)
-
-    def _window(self, epoch: int, window: int) -> IntArray:
-        return _window_rows(self.rows, self.seed, epoch, window, self.block_rows, self.window_blocks)
 
 
 def steps_per_epoch(rows: int, global_batch: int) -> int:

@@ -104,7 +104,8 @@ def decide(request: RunRequest, latest: Attempt | None, heard: Heard, *, number:
     choice = _chosen(request, latest.members, heard)
     if len(choice.members) == len(latest.members):
         return None
-    return _attempt(choice, number, f"{_named(_new(choice, latest), 'has', 'have')} come")
+    new = [each.instance for each in choice.members if each.instance not in latest.instances]
+    return _attempt(choice, number, f"{_named(new, 'has', 'have')} come")
 
 
 def _first(request: RunRequest, heard: Heard, number: int) -> Attempt | RunEnd | None:
@@ -222,10 +223,6 @@ def _too_few(choice: _Choice, why: str) -> RunEnd:
         error=f"{why}, and in {JOIN_SECONDS / 60:.0f} minutes no more than {choice.trainers} of at least "
         f"{choice.request.min_nodes} could train",
     )
-
-
-def _new(choice: _Choice, latest: Attempt) -> list[str]:
-    return [each.instance for each in choice.members if each.instance not in latest.instances]
 
 
 def _named(instances: Sequence[str], one: str, several: str) -> str:

@@ -73,7 +73,8 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         return _REFUSED
     if dry_run:
         found = deploy.changes(request)
-        show(_changes_content(made, request, found), _changes_text(request, found), as_json=as_json)
+        changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
+        show({**refused, "changes": changes}, _changes_text(request, found), as_json=as_json)
         return 0
     if not yes and not confirm("Deploy?"):
         show(refused, "nothing was deployed", as_json=as_json)
@@ -82,13 +83,6 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         done = deploy.deploy(request, bars=bars, say=say)
     show(_summary(made, request, done), _summary_text(made, request, done), as_json=as_json)
     return 0
-
-
-def _changes_content(
-    made: "DeploymentPlan", request: "DeployRequest", found: "Sequence[ResourceChange]"
-) -> dict[str, Any]:
-    changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
-    return {"plan": content(made, deployment=request.deployment), "deployed": False, "changes": changes}
 
 
 def _changes_text(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:

@@ -119,7 +119,8 @@ def write_settings(stream: Path, settings: StreamSettings) -> None:
         finally:
             partial.unlink()
     except FileExistsError:
-        _require_same(path, read_settings(stream), settings)
+        if other := differing(read_settings(stream), settings):
+            raise DataError(f"{path} is of a stream with {other}; give the same settings, or another folder") from None
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}; choose another folder for the stream") from error
 
@@ -144,11 +145,6 @@ def differing(there: StreamSettings, wanted: StreamSettings) -> str | None:
         if old != new:
             return f"{field.name} {old}, and not {new}"
     return None
-
-
-def _require_same(path: Path, there: StreamSettings, wanted: StreamSettings) -> None:
-    if other := differing(there, wanted):
-        raise DataError(f"{path} is of a stream with {other}; give the same settings, or another folder")
 
 
 def _shown(value: Any) -> str:

@@ -90,7 +90,8 @@ class _Operations:
             if name in parameters:
                 group[name] = parameter(parameters, name)
         held = group.get("MixedInstancesPolicy") or {}
-        complete_record(group, {} if template and not policy else {**held, **_merged(held, policy)})
+        changed = {part: {**(held.get(part) or {}), **values} for part, values in policy.items()}
+        complete_record(group, {} if template and not policy else {**held, **changed})
         self._groups.reconcile(group)
         return autoscaling.answer(200, "UpdateAutoScalingGroupResponse", "")
 
@@ -176,11 +177,6 @@ def check_template(reference: Mapping[str, Any]) -> None:
     data = launch_templates.data_of(reference)
     launch_templates.image(data.get("ImageId", ""))
     launch_templates.placement_group(data)
-
-
-def _merged(held: Mapping[str, Any], given: Mapping[str, Any]) -> Record:
-    """A policy with the parts that a request changes; all other parts stay."""
-    return {part: {**(held.get(part) or {}), **values} for part, values in given.items()}
 
 
 def _sizes(group: Record, parameters: Record) -> Record:

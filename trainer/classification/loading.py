@@ -30,7 +30,6 @@ def load_model(address: Path | str) -> TrainedModel:
 
 
 def _find(address: str) -> str:
-    """The address of a model's folder."""
     folders = [join(address, name).rpartition("/")[0] for name in (CONFIG, f"{MODEL}/{CONFIG}")]
     for folder in folders:
         if _is_file(join(folder, CONFIG)):

@@ -46,9 +46,7 @@ class Spelling:
     def letters(self, words: Sequence[str]) -> Letters:
         """Spell words, which have a character at least. A character without a number counts as its lower-case form."""
         found = np.zeros((len(words), LONGEST), np.int16)
+        numbers = self._numbers
         for row, word in zip(found, words, strict=True):
-            row[: len(word)] = [self._number(character) for character in word[:LONGEST]]
+            row[: len(word)] = [numbers.get(each) or numbers.get(each.lower(), _OTHER) for each in word[:LONGEST]]
         return found
-
-    def _number(self, character: str) -> int:
-        return self._numbers.get(character) or self._numbers.get(character.lower(), _OTHER)

@@ -106,8 +106,8 @@ class HostsRun(Run):
 
     def __init__(self, place: OnHosts, prepared: Prepared, config: TrainConfig) -> None:
         self.config, self.prepared, self._place = config, prepared, place
-        self._hosts, self._code = HostGroup(place.file), Code()
-        self.store = store_of(self._hosts)
+        self.hosts, self._code = HostGroup(place.file), Code()
+        self.store = store_of(self.hosts)
         self._launch: HostsLaunch | None = None
         self._followed: FollowedNodes | None = None
         self._data = ""
@@ -116,9 +116,9 @@ class HostsRun(Run):
     def resources(self, bars: Bars) -> Iterator[None]:
         """The connections; code and dataset are sent."""
         assert self.prepared.here is not None
-        with self._hosts:
+        with self.hosts:
             bars.stage("connect", 0)
-            self._hosts.each(self._code.on)
+            self.hosts.each(self._code.on)
             self._data = send_dataset(self.store, self.prepared.here, bars)
             yield
 
@@ -126,10 +126,10 @@ class HostsRun(Run):
     def started(self, bars: Bars) -> Iterator[None]:
         """Claim the hosts, and start their agents. A closed terminal leaves the run to itself."""
         bars.stage("start the agents", 0)
-        launch, hosts = HostsLaunch(self.store, self._name()), self._hosts.file.hosts
+        launch, hosts = HostsLaunch(self.store, self._name()), self.hosts.file.hosts
         self._launch = launch
         launch.are_working = bool(launch.wanted.going()) and any(
-            each["works"] for each in self._hosts.each(partial(self._call_agent, "--ask"))
+            each["works"] for each in self.hosts.each(partial(self._call_agent, "--ask"))
         )
         request = RunRequest(
             run=launch.run,
@@ -147,7 +147,7 @@ class HostsRun(Run):
             else:
                 bars.note(f"following run {launch.run}, which the same command has begun")
             if launch.end() is None:
-                self._hosts.each(self.start_agent)
+                self.hosts.each(self.start_agent)
             launch.begin([each.instance for each in hosts])
             yield
         except LostError as error:
@@ -248,7 +248,7 @@ class HostsRun(Run):
         """Copy the run's files to the output."""
         output, folder, run = self.config.output, f"{documents.RUNS}{self.launch.run}/", self.launch.run
         refused, files = list[str](), list[Path]()
-        with self._hosts:
+        with self.hosts:
             for key in self.store.list(folder):
                 try:
                     path = path_below(output, names.result(key.removeprefix(folder)))
@@ -273,10 +273,6 @@ class HostsRun(Run):
         """The launch, once it is claimed."""
         assert self._launch is not None
         return self._launch
-
-    @property
-    def hosts(self) -> HostGroup:
-        return self._hosts
 
     def _failure(self, files: Sequence[Path]) -> Exception | None:
         """Why it came to no end."""

@@ -89,7 +89,7 @@ def test_a_vocabulary_that_is_none_is_damage(changes: dict[str, object]) -> None
 
 
 def test_rows_in_reserve_are_sampled_nowhere() -> None:
-    counts, settings = np.array([9, 4]), {"rows": 3.0, "window": 2, "negatives": 5, "subsample": 0.0, "power": 0.75}
+    counts, settings = np.array([9, 4]), {"rows": 3.0, "window": 2, "negatives": 5, "subsample": 0.0}
     plain, more = (sampling(counts, **settings, reserve=reserve) for reserve in (0, 4))
     assert len(more.keep) == len(plain.keep) + 4
     assert not more.keep[FIRST_WORD + 2 :].any()
