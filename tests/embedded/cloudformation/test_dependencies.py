@@ -81,43 +81,31 @@ def network(stacks):
 
 
 @pytest.mark.parametrize(
-    ("operation", "parameter", "name"),
+    ("operation", "named", "said"),
     [
-        ("delete_vpc", "VpcId", "Vpc"),
-        ("delete_subnet", "SubnetId", "One"),
-        ("delete_subnet", "SubnetId", "Two"),
-        ("delete_subnet", "SubnetId", "Public"),
-        ("delete_route_table", "RouteTableId", "Table"),
-        ("delete_internet_gateway", "InternetGatewayId", "Internet"),
-        ("delete_security_group", "GroupId", "Group"),
+        ("ec2 delete_vpc", {"VpcId": "Vpc"}, "DependencyViolation"),
+        *(("ec2 delete_subnet", {"SubnetId": name}, "DependencyViolation") for name in ("One", "Two", "Public")),
+        ("ec2 delete_route_table", {"RouteTableId": "Table"}, "DependencyViolation"),
+        ("ec2 delete_internet_gateway", {"InternetGatewayId": "Internet"}, "DependencyViolation"),
+        ("ec2 delete_security_group", {"GroupId": "Group"}, "DependencyViolation"),
+        ("ec2 detach_internet_gateway", {"InternetGatewayId": "Internet", "VpcId": "Vpc"}, "mapped public address"),
+        ("ec2 release_address", {"AllocationId": "Address"}, r"InvalidIPAddress\.InUse"),
+        ("efs delete_file_system", {"FileSystemId": "Share"}, "FileSystemInUse"),
     ],
 )
-def test_what_is_in_use_is_not_deleted(operation, parameter, name, network, client):
-    with pytest.raises(ClientError, match="DependencyViolation"):
-        getattr(client("ec2"), operation)(**{parameter: network(name)})
+def test_what_is_in_use_is_not_deleted(operation, named, said, network, client):
+    service, name = operation.split()
+    values = {key: network(each) for key, each in named.items()}
+    if "AllocationId" in values:
+        (address,) = client("ec2").describe_addresses(PublicIps=[values["AllocationId"]])["Addresses"]
+        values = {"AllocationId": address["AllocationId"]}
+    with pytest.raises(ClientError, match=said):
+        getattr(client(service), name)(**values)
 
 
-def test_a_gateway_stays_attached_while_addresses_lead_through_it(network, client):
-    with pytest.raises(ClientError, match="mapped public address"):
-        client("ec2").detach_internet_gateway(InternetGatewayId=network("Internet"), VpcId=network("Vpc"))
-
-
-def test_the_address_of_a_gateway_is_not_released(network, client):
-    ec2 = client("ec2")
-    (address,) = ec2.describe_addresses(PublicIps=[network("Address")])["Addresses"]
-    with pytest.raises(ClientError, match=r"InvalidIPAddress\.InUse"):
-        ec2.release_address(AllocationId=address["AllocationId"])
-
-
-def test_a_share_with_mount_targets_is_not_deleted(network, client):
-    efs = client("efs")
-    zones = {
-        target["AvailabilityZoneName"]
-        for target in efs.describe_mount_targets(FileSystemId=network("Share"))["MountTargets"]
-    }
-    assert zones == {"us-east-1a", "us-east-1b"}
-    with pytest.raises(ClientError, match="FileSystemInUse"):
-        efs.delete_file_system(FileSystemId=network("Share"))
+def test_a_share_is_mounted_in_the_zones_of_its_subnets(network, client):
+    targets = client("efs").describe_mount_targets(FileSystemId=network("Share"))["MountTargets"]
+    assert {each["AvailabilityZoneName"] for each in targets} == {"us-east-1a", "us-east-1b"}
 
 
 def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_that_is_gone(stacks, client):
@@ -163,20 +151,18 @@ def test_a_cluster_holds_its_subnet_and_groups(stacks, client):
     assert stacks.delete("clustered") == "DELETE_COMPLETE"
 
 
-@pytest.mark.parametrize("kind", ["table", "endpoint"])
-def test_a_network_is_not_deleted_before_what_else_is_in_it(kind, client):
+def test_a_network_is_not_deleted_before_what_else_is_in_it(client):
     ec2 = client("ec2")
     network = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    if kind == "table":
-        table = ec2.create_route_table(VpcId=network)["RouteTable"]["RouteTableId"]
-    else:
-        endpoint = ec2.create_vpc_endpoint(VpcId=network, ServiceName="com.amazonaws.us-east-1.s3")["VpcEndpoint"]
-    with pytest.raises(ClientError, match="DependencyViolation"):
-        ec2.delete_vpc(VpcId=network)
-    if kind == "table":
-        ec2.delete_route_table(RouteTableId=table)
-    else:
-        ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])
+    table = ec2.create_route_table(VpcId=network)["RouteTable"]["RouteTableId"]
+    endpoint = ec2.create_vpc_endpoint(VpcId=network, ServiceName="com.amazonaws.us-east-1.s3")["VpcEndpoint"]
+    for delete in (
+        lambda: ec2.delete_route_table(RouteTableId=table),
+        lambda: ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]]),
+    ):
+        with pytest.raises(ClientError, match="DependencyViolation"):
+            ec2.delete_vpc(VpcId=network)
+        delete()
     ec2.delete_vpc(VpcId=network)
 
 

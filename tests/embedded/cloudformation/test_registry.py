@@ -14,11 +14,9 @@ ADDED: dict[str, tuple[str, str, str, str]] = {
     "AWS::EC2::EIP": ("ec2", "describe_addresses", "Addresses", "PublicIp"),
     "AWS::EC2::NatGateway": ("ec2", "describe_nat_gateways", "NatGateways", "NatGatewayId"),
     "AWS::EC2::PlacementGroup": ("ec2", "describe_placement_groups", "PlacementGroups", "GroupName"),
-    "AWS::EC2::SecurityGroupIngress": (
-        *("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
-    ),
-    "AWS::EC2::SecurityGroupEgress": (
-        *("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+    **dict.fromkeys(
+        ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"),
+        ("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
     ),
     "AWS::EMR::SecurityConfiguration": ("emr", "list_security_configurations", "SecurityConfigurations", "Name"),
     "AWS::EMR::Cluster": ("emr", "list_clusters", "Clusters", "Id"),
@@ -64,24 +62,6 @@ def test_an_added_type_exists_until_its_stack_is_deleted(kind, stacks, client):
     assert stacks.physical(name, "It") in listed(client, kind) - before
     assert stacks.delete(name) == "DELETE_COMPLETE"
     assert listed(client, kind) == before
-
-
-def test_a_property_that_the_service_does_not_have_fails_the_stack(stacks):
-    assert stacks.create("typo", {"Cluster": cluster(Nmae="typo")}) == "ROLLBACK_COMPLETE"
-    assert "Nmae" in stacks.reasons("typo")
-
-
-def test_attributes_of_added_types_resolve(stacks):
-    outputs = {
-        "Cidr": {"Value": {"Fn::GetAtt": ["Vpc", "CidrBlock"]}},
-        "Address": {"Value": {"Fn::GetAtt": ["Address", "AllocationId"]}},
-    }
-    stacks.create("attributes", {"Vpc": VPC, "Address": {"Type": "AWS::EC2::EIP"}}, outputs=outputs)
-    found = stacks.cloudformation.describe_stacks(StackName="attributes")["Stacks"][0]["Outputs"]
-    values = {output["OutputKey"]: output["OutputValue"] for output in found}
-    assert values["Cidr"] == "10.0.0.0/16"
-    assert values["Address"].startswith("eipalloc-")
-    stacks.delete("attributes")
 
 
 def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
@@ -181,23 +161,76 @@ def test_a_rule_has_its_source_in_the_form_of_ec2(source, kind, told, stacks, cl
     stacks.delete("source")
 
 
-def test_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
+SCALED = {"UnitType": "Instances", "MinimumCapacityUnits": 2, "MaximumCapacityUnits": 16}
+
+
+def sized(core: int, task: int) -> dict[str, Any]:
+    nodes = {"InstanceType": "m5.xlarge"}
+    tasks = [{**nodes, "InstanceCount": task, "Market": "SPOT"}]
+    return {**ONE_NODE, "CoreInstanceGroup": {**nodes, "InstanceCount": core}, "TaskInstanceGroups": tasks}
+
+
+def test_sizes_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
     emr = client("emr")
-    stacks.create("in-place", {"Cluster": cluster()})
+    assert stacks.create("in-place", {"Cluster": cluster(Instances=sized(2, 1))}) == "CREATE_COMPLETE"
     identifier = stacks.physical("in-place", "Cluster")
     changed = {
+        "Instances": sized(4, 3),
         "StepConcurrencyLevel": 3,
         "Tags": [{"Key": "a", "Value": "b"}],
         "AutoTerminationPolicy": {"IdleTimeout": "600"},
+        "ManagedScalingPolicy": {"ComputeLimits": SCALED},
     }
-    assert stacks.update("in-place", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE"
+    assert stacks.update("in-place", {"Cluster": cluster(**changed)}) == "UPDATE_COMPLETE", stacks.reasons("in-place")
     assert stacks.physical("in-place", "Cluster") == identifier
     found = emr.describe_cluster(ClusterId=identifier)["Cluster"]
     assert found["StepConcurrencyLevel"] == 3
     assert {"Key": "a", "Value": "b"} in found["Tags"]
     policy = emr.get_auto_termination_policy(ClusterId=identifier)["AutoTerminationPolicy"]
     assert policy == {"IdleTimeout": 600}
+    assert emr.get_managed_scaling_policy(ClusterId=identifier)["ManagedScalingPolicy"]["ComputeLimits"] == SCALED
+    groups = emr.list_instance_groups(ClusterId=identifier)["InstanceGroups"]
+    assert [(each["InstanceGroupType"], each["RunningInstanceCount"], each["Market"]) for each in groups] == [
+        ("MASTER", 1, "ON_DEMAND"),
+        ("CORE", 4, "ON_DEMAND"),
+        ("TASK", 3, "SPOT"),
+    ]
+    assert len(emr.list_instances(ClusterId=identifier)["Instances"]) == 8
+    stacks.update("in-place", {"Cluster": cluster(**{**changed, "ManagedScalingPolicy": {}})})
+    assert "ManagedScalingPolicy" not in emr.get_managed_scaling_policy(ClusterId=identifier)
     stacks.delete("in-place")
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"Nmae": "typo"}, "Nmae"),
+        ({"ManagedScalingPolicy": {"ComputeLimits": {**SCALED, "MaximumCapacityUnits": 1}}}, "MinimumCapacityUnits 2"),
+        (
+            {"Instances": {**ONE_NODE, "TaskInstanceGroups": sized(1, 1)["TaskInstanceGroups"]}},
+            "requires a core instance group",
+        ),
+    ],
+)
+def test_a_cluster_that_emr_would_refuse_fails_its_stack(properties, said, stacks):
+    assert stacks.create("wrong", {"Cluster": cluster(**properties)}) == "ROLLBACK_COMPLETE"
+    assert said in stacks.reasons("wrong")
+    stacks.delete("wrong")
+
+
+def test_a_bucket_that_holds_an_object_or_an_old_version_is_not_deleted(stacks, client):
+    properties = {"VersioningConfiguration": {"Status": "Enabled"}}
+    stacks.create("filled", {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}})
+    bucket, s3 = stacks.physical("filled", "Bucket"), client("s3")
+    version = s3.put_object(Bucket=bucket, Key="key", Body=b"text")["VersionId"]
+    with pytest.raises(ClientError, match="BucketNotEmpty"):
+        s3.delete_bucket(Bucket=bucket)
+    marker = s3.delete_object(Bucket=bucket, Key="key")["VersionId"]
+    assert stacks.delete("filled") == "DELETE_FAILED"
+    assert "is not empty" in stacks.reasons("filled")
+    for identifier in (version, marker):
+        s3.delete_object(Bucket=bucket, Key="key", VersionId=identifier)
+    assert stacks.delete("filled") == "DELETE_COMPLETE"
 
 
 def test_a_budget_changes_in_place(stacks, client):
@@ -243,32 +276,6 @@ def test_a_cluster_that_ended_itself_is_replaced_under_another_logical_id_alone(
     stacks.delete("ended")
 
 
-def test_a_filled_bucket_is_not_deleted(stacks, client, upload):
-    stacks.create("filled", {"Bucket": {"Type": "AWS::S3::Bucket"}})
-    bucket = stacks.physical("filled", "Bucket")
-    s3 = client("s3")
-    s3.put_object(Bucket=bucket, Key="key", Body=b"text")
-    with pytest.raises(ClientError, match="BucketNotEmpty"):
-        s3.delete_bucket(Bucket=bucket)
-    assert stacks.delete("filled") == "DELETE_FAILED"
-    assert "is not empty" in stacks.reasons("filled")
-    s3.delete_object(Bucket=bucket, Key="key")
-    assert stacks.delete("filled") == "DELETE_COMPLETE"
-
-
-def test_a_bucket_that_holds_an_old_version_is_not_deleted(stacks, client):
-    properties = {"VersioningConfiguration": {"Status": "Enabled"}}
-    stacks.create("versions", {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}})
-    bucket = stacks.physical("versions", "Bucket")
-    s3 = client("s3")
-    version = s3.put_object(Bucket=bucket, Key="key", Body=b"text")["VersionId"]
-    marker = s3.delete_object(Bucket=bucket, Key="key")["VersionId"]
-    assert stacks.delete("versions") == "DELETE_FAILED"
-    for identifier in (version, marker):
-        s3.delete_object(Bucket=bucket, Key="key", VersionId=identifier)
-    assert stacks.delete("versions") == "DELETE_COMPLETE"
-
-
 def test_a_security_group_that_another_ones_rule_names_is_not_deleted(client):
     ec2 = client("ec2")
     used, user = (ec2.create_security_group(GroupName=name, Description=name)["GroupId"] for name in ("used", "user"))
@@ -285,59 +292,3 @@ def test_a_failing_bootstrap_action_fails_the_stack_with_its_reason(stacks, uplo
     action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": []}}
     assert stacks.create("broken", {"Cluster": cluster(BootstrapActions=[action])}) == "ROLLBACK_COMPLETE"
     assert "bootstrap action 1 returned a non-zero return code (9)" in stacks.reasons("broken")
-
-
-def test_a_cluster_gets_as_many_nodes_as_its_template_says_without_being_replaced(stacks, client):
-    emr = client("emr")
-
-    def sized(core: int, task: int) -> dict[str, Any]:
-        instances = {
-            **ONE_NODE,
-            "CoreInstanceGroup": {"InstanceCount": core, "InstanceType": "m5.xlarge"},
-            "TaskInstanceGroups": [{"InstanceCount": task, "InstanceType": "m5.xlarge", "Market": "SPOT"}],
-        }
-        return {"Cluster": cluster(Instances=instances)}
-
-    assert stacks.create("resized", sized(2, 1)) == "CREATE_COMPLETE", stacks.reasons("resized")
-    identifier = stacks.physical("resized", "Cluster")
-    assert stacks.update("resized", sized(4, 3)) == "UPDATE_COMPLETE", stacks.reasons("resized")
-    assert stacks.physical("resized", "Cluster") == identifier
-    groups = {
-        group["InstanceGroupType"]: group for group in emr.list_instance_groups(ClusterId=identifier)["InstanceGroups"]
-    }
-    assert {role: group["RunningInstanceCount"] for role, group in groups.items()} == {
-        "MASTER": 1,
-        "CORE": 4,
-        "TASK": 3,
-    }
-    assert groups["TASK"]["Market"] == "SPOT"
-    assert len(emr.list_instances(ClusterId=identifier)["Instances"]) == 8
-    stacks.delete("resized")
-
-
-def test_managed_scaling_is_kept_and_changes_in_place(stacks, client):
-    def scaled(maximum: int | None) -> dict[str, Any]:
-        limits = {"UnitType": "Instances", "MinimumCapacityUnits": 2, "MaximumCapacityUnits": maximum}
-        policy = {"ManagedScalingPolicy": {"ComputeLimits": limits}} if maximum else {}
-        return {"Cluster": cluster(Instances=CLUSTER["Properties"]["Instances"], **policy)}
-
-    def maximum() -> Any:
-        answer = client("emr").get_managed_scaling_policy(ClusterId=stacks.physical("scaling", "Cluster"))
-        return answer.get("ManagedScalingPolicy", {}).get("ComputeLimits", {}).get("MaximumCapacityUnits")
-
-    stacks.create("scaling", scaled(8))
-    first = stacks.physical("scaling", "Cluster")
-    assert maximum() == 8
-    stacks.update("scaling", scaled(16))
-    assert (stacks.physical("scaling", "Cluster"), maximum()) == (first, 16)
-    stacks.update("scaling", scaled(None))
-    assert maximum() is None
-    stacks.delete("scaling")
-    assert stacks.create("unscalable", scaled(1)) == "ROLLBACK_COMPLETE"
-    assert "MinimumCapacityUnits 2" in stacks.reasons("unscalable")
-
-
-def test_task_nodes_need_a_core_group(stacks):
-    tasks = {**ONE_NODE, "TaskInstanceGroups": [{"InstanceCount": 1, "InstanceType": "m5.xlarge"}]}
-    assert stacks.create("odd", {"Cluster": cluster(Instances=tasks)}) == "ROLLBACK_COMPLETE"
-    assert "requires a core instance group" in stacks.reasons("odd")

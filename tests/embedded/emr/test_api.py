@@ -1,6 +1,7 @@
 """Clusters that boot, run steps and end, by EMR's own interface."""
 
 import gzip
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,8 @@ class Cluster:
         self.s3.create_bucket(Bucket=LOGS)
         self.id = self.emr.run_job_flow(
             Name="tests",
-            LogUri=f"s3://{LOGS}/logs/",
-            **ROLES,
             Instances=instances,
-            **more,
+            **{"LogUri": f"s3://{LOGS}/logs/", **ROLES, **more},
         )["JobFlowId"]
 
     def step(self, *arguments: str, on_failure: str = "CONTINUE", jar: str = "command-runner.jar") -> str:
@@ -82,52 +81,40 @@ def make(client):
         cluster_made.emr.terminate_job_flows(JobFlowIds=[cluster_made.id])
 
 
-def test_a_step_really_runs_and_its_output_is_in_the_log_bucket(make):
+STEPS = [
+    ("bash -c 'echo out; echo err >&2; test -d $NODE_ROOT; echo 0 >>$NODE_ROOT/order'", "COMPLETED", "out\n", "err\n"),
+    ("bash -c 'cat $NODE_ROOT/order; aws s3 ls s3://emr-data/ | cut -c 32-'", "COMPLETED", "0\nhere\n", ""),
+    (
+        'python3.11 -c \'import boto3; print(*boto3.client("s3").list_objects(Bucket="emr-data"))\'',
+        "COMPLETED",
+        None,
+        "",
+    ),
+    ("bash -c 'echo no such bucket >&2; exit 7'", "FAILED", "", "no such bucket\n"),
+    ("no-such-command", "FAILED", "", None),
+]
+"""Commands, how each ends, and what it prints."""
+
+
+def test_steps_really_run_in_their_order_and_their_output_is_in_the_log_bucket(make, upload):
+    upload("emr-data", "here", "text")
     cluster = make()
-    step = cluster.shell("echo to stdout; echo to stderr >&2; test -d $NODE_ROOT")
-    assert cluster.settled(step)["State"] == "COMPLETED"
-    assert cluster.log(f"steps/{step}/stdout") == "to stdout\n"
-    assert cluster.log(f"steps/{step}/stderr") == "to stderr\n"
-    assert "exit code 0" in cluster.log(f"steps/{step}/controller")
-
-
-def test_steps_run_one_after_another_in_their_order(make):
-    cluster = make()
-    steps = [cluster.shell(f"echo {number} >> $NODE_ROOT/order; cat $NODE_ROOT/order") for number in range(4)]
-    assert [cluster.settled(step)["State"] for step in steps] == ["COMPLETED"] * 4
-    assert cluster.log(f"steps/{steps[-1]}/stdout").split() == ["0", "1", "2", "3"]
-
-
-def test_a_failed_step_tells_why_and_where_its_log_is(make):
-    cluster = make()
-    status = cluster.settled(step := cluster.shell("echo no such bucket >&2; exit 7"))
-    assert status["State"] == "FAILED"
-    assert "exit code 7" in status["FailureDetails"]["Message"]
-    assert status["FailureDetails"]["LogFile"] == f"s3://{LOGS}/logs/{cluster.id}/steps/{step}/stderr.gz"
-    assert cluster.log(f"steps/{step}/stderr") == "no such bucket\n"
+    steps = [cluster.step(*shlex.split(command)) for command, *_ in STEPS]
+    for step, (_, ends, out, error) in zip(steps, STEPS, strict=True):
+        status = cluster.settled(step)
+        assert status["State"] == ends, cluster.log(f"steps/{step}/stderr")
+        for name, printed in (("stdout", out), ("stderr", error)):
+            assert printed is None or cluster.log(f"steps/{step}/{name}") == printed
+        assert ("exit code 0" in cluster.log(f"steps/{step}/controller")) is (ends == "COMPLETED")
+        if ends == "FAILED":
+            assert status["FailureDetails"]["LogFile"] == f"s3://{LOGS}/logs/{cluster.id}/steps/{step}/stderr.gz"
+    assert "exit code 7" in cluster.status(steps[3])["FailureDetails"]["Message"]
+    assert "no-such-command: command not found" in cluster.log(f"steps/{steps[4]}/stderr")
+    foreign = cluster.settled(cluster.step("main", jar="s3://jars/own.jar"))
+    assert "supports command-runner.jar" in foreign["FailureDetails"]["Message"]
     assert cluster.until("WAITING")
-
-
-def test_a_step_whose_command_is_not_there_fails(make):
-    cluster = make()
-    step = cluster.step("no-such-command")
-    assert cluster.settled(step)["State"] == "FAILED"
-    assert "no-such-command: command not found" in cluster.log(f"steps/{step}/stderr")
-
-
-def test_a_jar_that_nobody_plays_fails(make):
-    cluster = make()
-    status = cluster.settled(cluster.step("main", jar="s3://jars/own.jar"))
-    assert "supports command-runner.jar" in status["FailureDetails"]["Message"]
-
-
-def test_after_a_failure_later_steps_go_on_or_are_cancelled_as_it_says(make):
-    cluster = make()
-    first = cluster.shell("sleep 0.3; exit 1", on_failure="CONTINUE")
-    second = cluster.shell("sleep 0.3; exit 1", on_failure="CANCEL_AND_WAIT")
-    third = cluster.shell("true")
-    assert [cluster.settled(step)["State"] for step in (first, second, third)] == ["FAILED", "FAILED", "CANCELLED"]
-    assert cluster.settled(cluster.shell("true"))["State"] == "COMPLETED"
+    answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=steps[:1])["CancelStepsInfoList"][0]
+    assert answer["Status"] == "FAILED"  # it has ended
 
 
 def test_a_failure_can_end_the_cluster(make):
@@ -139,30 +126,46 @@ def test_a_failure_can_end_the_cluster(make):
     assert cluster.settled(later)["State"] == "CANCELLED"
 
 
-def test_a_waiting_step_is_cancelled(make):
+def test_a_waiting_step_is_cancelled_and_a_running_one_asked_to_stop(make):
     cluster = make()
-    running = cluster.shell("sleep 1000")
+    running = cluster.shell("trap 'echo stopped; exit 0' TERM; echo begun; sleep 1000 & wait")
     waiting = cluster.shell("true")
     answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[waiting])["CancelStepsInfoList"]
     assert [entry["Status"] for entry in answer] == ["SUBMITTED"]
     assert cluster.status(waiting)["State"] == "CANCELLED"
-    assert cluster.status(running)["State"] in ("PENDING", "RUNNING")
-
-
-def test_a_running_step_is_asked_to_stop(make):
-    cluster = make()
-    step = cluster.shell("trap 'echo stopped; exit 0' TERM; echo begun; sleep 1000 & wait")
-    until(lambda: cluster.status(step)["State"] == "RUNNING")
-    cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[step])
-    assert cluster.settled(step)["State"] == "CANCELLED"
+    until(lambda: cluster.status(running)["State"] == "RUNNING")
+    cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[running])
+    assert cluster.settled(running)["State"] == "CANCELLED"
     assert cluster.state() in ("WAITING", "RUNNING")
 
 
-def test_a_finished_step_cannot_be_cancelled(make):
+@pytest.mark.parametrize(
+    ("script", "said"), [("echo no disk >&2; exit 3", "bootstrap action 1"), (None, "s3://emr-scripts/missing.sh")]
+)
+def test_a_bootstrap_action_that_fails_ends_the_cluster_with_the_reason(script, said, make, upload):
+    path = upload("emr-scripts", "fails.sh", script) if script else said
+    cluster = make(BootstrapActions=[{"Name": "fails", "ScriptBootstrapAction": {"Path": path}}])
+    reason = cluster.until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
+    assert (reason["Code"], said in reason["Message"]) == ("BOOTSTRAP_FAILURE", True)
+    if script:
+        assert cluster.log(f"node/{cluster.id}/bootstrap-actions/1/stderr") == "no disk\n"
+
+
+def test_what_emr_would_refuse_is_refused(make):
+    cluster = make(protected=True)
+    with pytest.raises(ClientError, match="termination protected"):
+        cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
+    with pytest.raises(ClientError, match="IdleTimeout 30 is not between"):
+        make(AutoTerminationPolicy={"IdleTimeout": 30})
+
+
+def test_after_a_failure_later_steps_go_on_or_are_cancelled_as_it_says(make):
     cluster = make()
-    cluster.settled(step := cluster.shell("true"))
-    answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[step])["CancelStepsInfoList"][0]
-    assert answer["Status"] == "FAILED"
+    first = cluster.shell("sleep 0.3; exit 1", on_failure="CONTINUE")
+    second = cluster.shell("sleep 0.3; exit 1", on_failure="CANCEL_AND_WAIT")
+    third = cluster.shell("true")
+    assert [cluster.settled(step)["State"] for step in (first, second, third)] == ["FAILED", "FAILED", "CANCELLED"]
+    assert cluster.settled(cluster.shell("true"))["State"] == "COMPLETED"
 
 
 def test_bootstrap_actions_run_before_steps_and_leave_commands_on_the_path(make, upload):
@@ -174,21 +177,6 @@ def test_bootstrap_actions_run_before_steps_and_leave_commands_on_the_path(make,
     assert cluster.log(f"steps/{step}/stdout") == "hello\n"
     listed = cluster.emr.list_bootstrap_actions(ClusterId=cluster.id)["BootstrapActions"]
     assert listed == [{"Name": "install", "ScriptPath": script, "Args": ["hello"]}]
-
-
-def test_a_failing_bootstrap_action_ends_the_cluster_with_the_reason(make, upload):
-    script = upload("emr-scripts", "fails.sh", "echo no disk >&2; exit 3")
-    cluster = make(BootstrapActions=[{"Name": "fails", "ScriptBootstrapAction": {"Path": script}}])
-    status = cluster.until("TERMINATED_WITH_ERRORS")["Status"]
-    assert status["StateChangeReason"]["Code"] == "BOOTSTRAP_FAILURE"
-    assert "bootstrap action 1" in status["StateChangeReason"]["Message"]
-    assert cluster.log(f"node/{cluster.id}/bootstrap-actions/1/stderr") == "no disk\n"
-
-
-def test_a_bootstrap_action_that_is_not_there_ends_the_cluster(make):
-    path = "s3://emr-scripts/missing.sh"
-    cluster = make(BootstrapActions=[{"Name": "none", "ScriptBootstrapAction": {"Path": path}}])
-    assert path in cluster.until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]["Message"]
 
 
 def test_terminating_kills_what_runs(make, aws):
@@ -205,44 +193,15 @@ def test_terminating_kills_what_runs(make, aws):
         cluster.shell("true")
 
 
-def test_a_protected_cluster_is_not_terminated(make):
-    cluster = make(protected=True)
-    with pytest.raises(ClientError, match="termination protected"):
-        cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
-
-
-def test_an_idle_time_that_aws_does_not_take_is_refused(make):
-    with pytest.raises(ClientError, match="IdleTimeout 30 is not between"):
-        make(AutoTerminationPolicy={"IdleTimeout": 30})
-
-
-def test_a_cluster_whose_log_bucket_is_missing_still_runs_steps(client, make):
-    cluster = make(AutoTerminationPolicy={"IdleTimeout": 60})
-    other = cluster.emr.run_job_flow(
-        Name="lost",
-        LogUri="s3://no-such-bucket/",
-        **ROLES,
-        Instances={"KeepJobFlowAliveWhenNoSteps": False, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
-        Steps=[{"Name": "only", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["true"]}}],
-    )["JobFlowId"]
-    cluster.id = other
-    assert cluster.until("TERMINATED")["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
-
-
-def test_a_cluster_that_is_not_kept_ends_after_its_steps(make):
+@pytest.mark.parametrize("logs", [f"s3://{LOGS}/logs/", "s3://no-such-bucket/"])
+def test_a_cluster_that_is_not_kept_ends_after_its_steps(logs, make):
     arguments = {"Jar": "command-runner.jar", "Args": ["true"]}
-    cluster = make(keep=False, Steps=[{"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}])
+    cluster = make(
+        keep=False, LogUri=logs, Steps=[{"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}]
+    )
     assert cluster.until("TERMINATED")["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
     states = [step["Status"]["State"] for step in cluster.emr.list_steps(ClusterId=cluster.id)["Steps"]]
     assert states == ["COMPLETED"]
-
-
-def test_a_step_reaches_the_emulator_by_boto3_and_the_command_line(make, upload):
-    upload("emr-data", "here", "text")
-    cluster = make()
-    step = cluster.shell("aws s3 ls s3://emr-data/; python3.11 -c 'import boto3; print(boto3.client(\"s3\"))'")
-    assert cluster.settled(step)["State"] == "COMPLETED"
-    assert "here" in cluster.log(f"steps/{step}/stdout")
 
 
 def test_hadoop_streaming_runs_on_objects(make, upload, client):

@@ -12,6 +12,16 @@ from embedded.emr.cluster import EmulatedCluster
 from embedded.nodes.machine import Machine
 from embedded.seams import identity
 
+
+def step_of(*command: str, on_failure: str = "CONTINUE") -> dict[str, Any]:
+    return {
+        "Id": f"s-{command[-1]}",
+        "Config": {"Jar": "command-runner.jar", "Args": [*command]},
+        "ActionOnFailure": on_failure,
+        "Status": {"State": "PENDING", "Timeline": {}},
+    }
+
+
 ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
@@ -50,12 +60,7 @@ def test_an_idle_cluster_ends_itself(make):
 
 
 def test_a_cluster_that_ends_after_its_steps_waits_a_while_for_the_first(make, monkeypatch):
-    step: dict[str, Any] = {
-        "Id": "s-late",
-        "Config": {"Jar": "command-runner.jar", "Args": ["true"]},
-        "ActionOnFailure": "CONTINUE",
-        "Status": {"State": "PENDING", "Timeline": {}},
-    }
+    step = step_of("true")
     late = make(idle_seconds=None)
     late.record["AutoTerminate"] = True
     late.start()
@@ -86,15 +91,7 @@ def test_a_cluster_is_not_idle_while_an_application_of_yarn_runs(make, tmp_path)
 
 def test_a_cluster_without_a_log_address_runs_steps(make):
     cluster = make(idle_seconds=None)
-    good, bad = (
-        {
-            "Id": f"s-{command}",
-            "Config": {"Jar": "command-runner.jar", "Args": [command]},
-            "ActionOnFailure": "TERMINATE_CLUSTER",
-            "Status": {"State": "PENDING", "Timeline": {}},
-        }
-        for command in ("true", "false")
-    )
+    good, bad = (step_of(command, on_failure="TERMINATE_CLUSTER") for command in ("true", "false"))
     assert cluster.add([good, bad]) == ["s-true", "s-false"]
     cluster.start()
     cluster.wait_until_terminated()
@@ -111,12 +108,7 @@ def test_a_plain_process_keeps_a_cluster_up_only_while_somebody_touches_emrs_fil
         busy.parent.mkdir(parents=True)
         busy.touch()
         os.utime(busy, (time.time() + 3600,) * 2)
-    step: dict[str, Any] = {
-        "Id": f"s-{seconds}",
-        "Config": {"Jar": "command-runner.jar", "Args": ["sleep", str(seconds)]},
-        "ActionOnFailure": "CONTINUE",
-        "Status": {"State": "PENDING", "Timeline": {}},
-    }
+    step = step_of("sleep", str(seconds))
     cluster = make(idle_seconds=1)
     cluster.add([step])
     cluster.start()

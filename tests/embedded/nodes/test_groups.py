@@ -71,35 +71,41 @@ def test_a_launch_is_an_activity_that_succeeds_when_the_instance_runs(make):
     assert group.activities("Successful")[0]["Description"].startswith("Terminating EC2 instance")
 
 
-def test_without_capacity_a_group_stays_short_until_there_is_some(make, aws):
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            NoCapacity(zone="us-east-1a", instance_type="g5.xlarge", market="on-demand"),
+            "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested "
+            "(us-east-1a).",
+        ),
+        (
+            NotOffered(instance_type="g5.xlarge", zone="us-east-1a"),
+            "(g5.xlarge) is not supported in your requested Availability Zone (us-east-1a)",
+        ),
+    ],
+)
+def test_a_group_that_cannot_start_stays_short_and_tries_again_when_it_is_updated(fault, said, make, aws):
     group = make()
-    with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge", market="on-demand")):
+    with aws.faults.during(fault):
         group.scale(2)
         (failed,) = group.activities("Failed")
-        assert failed["StatusMessage"].startswith(
-            "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested "
-            "(us-east-1a)."
-        )
+        assert said in failed["StatusMessage"]
         assert '"Availability Zone": "us-east-1a"' in failed["Details"]
         assert (group.described()["DesiredCapacity"], group.described()["Instances"]) == (2, [])
+        group.update(MaxSize=2)
+        assert len(group.activities("Failed")) == 2
+    group.update(MaxSize=3)
     assert len(group.serving(2)) == 2
 
 
-def test_a_group_that_is_updated_tries_at_once(make, aws):
-    group = make()
-    with aws.faults.during(NoCapacity()):
-        group.scale(1)
-        group.update(MaxSize=2)
-        assert len(group.activities("Failed")) == 2
-
-
-def test_a_group_moves_to_the_zone_of_its_new_subnet(make, aws):
+def test_a_group_in_several_zones_takes_those_that_have_capacity(make, aws):
     group = make()
     with aws.faults.during(NoCapacity(zone="us-east-1a")):
         group.scale(2)
-        group.move("b")
+        group.move("a", "b")
         assert {instance["Placement"]["AvailabilityZone"] for instance in group.serving_instances(2)} == {"us-east-1b"}
-    assert group.described()["AvailabilityZones"] == ["us-east-1b"]
+    assert group.described()["AvailabilityZones"] == ["us-east-1a", "us-east-1b"]
 
 
 def test_instances_in_a_subnet_that_the_group_lost_are_replaced_and_stay_while_they_cannot_be(make, aws):
@@ -114,27 +120,7 @@ def test_instances_in_a_subnet_that_the_group_lost_are_replaced_and_stay_while_t
     assert group.zones() == ["c"]
 
 
-def test_a_group_in_several_zones_takes_those_that_have_capacity(make, aws):
-    group = make()
-    group.move("a", "b")
-    with aws.faults.during(NoCapacity(zone="us-east-1a")):
-        group.scale(2)
-        group.serving(2)
-        assert group.zones() == ["b", "b"]
-
-
-def test_a_type_that_a_zone_does_not_offer_never_starts_there(make, aws):
-    group = make()
-    with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1a")):
-        group.scale(1)
-        assert (
-            "(g5.xlarge) is not supported in your requested Availability Zone (us-east-1a)"
-            in (group.activities("Failed")[0]["StatusMessage"])
-        )
-        group.scale(0)
-
-
-def test_a_spot_group_starts_spot_instances(make, client):
+def test_a_spot_group_starts_spot_instances_which_are_replaced_and_found_by_their_market(make, client):
     group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"})
     group.scale(1)
     (instance,) = group.serving_instances(1)
@@ -145,6 +131,16 @@ def test_a_spot_group_starts_spot_instances(make, client):
     assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
     assert policy["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 0
     assert policy["InstancesDistribution"]["SpotAllocationStrategy"] == "price-capacity-optimized"
+    group.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    (another,) = group.serving(1)
+    assert another != instance["InstanceId"]
+    filters = [
+        {"Name": "instance-lifecycle", "Values": ["spot"]},
+        {"Name": "availability-zone", "Values": ["us-east-1a"]},
+        {"Name": "instance-state-name", "Values": ["running"]},
+    ]
+    found = client("ec2").describe_instances(Filters=filters)["Reservations"]
+    assert [reservation["Instances"][0]["InstanceId"] for reservation in found] == [another]
 
 
 def test_spot_falls_back_to_on_demand_only_when_the_policy_says_so(make, aws):
@@ -167,27 +163,6 @@ def test_a_base_of_on_demand_instances_comes_first(make):
     assert sorted("InstanceLifecycle" in instance for instance in group.serving_instances(3)) == [False, True, True]
 
 
-def test_a_spot_instance_that_is_taken_away_is_replaced(make):
-    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
-    group.scale(1)
-    first = group.serving(1)[0]
-    group.ec2.terminate_instances(InstanceIds=[first])
-    assert group.serving(1)[0] != first
-
-
-def test_spot_instances_are_found_by_their_market(make, client):
-    group = make(spot={"OnDemandPercentageAboveBaseCapacity": 0})
-    group.scale(1)
-    (instance,) = group.serving_instances(1)
-    filters = [
-        {"Name": "instance-lifecycle", "Values": ["spot"]},
-        {"Name": "availability-zone", "Values": ["us-east-1a"]},
-        {"Name": "instance-state-name", "Values": ["running"]},
-    ]
-    found = client("ec2").describe_instances(Filters=filters)["Reservations"]
-    assert [reservation["Instances"][0]["InstanceId"] for reservation in found] == [instance["InstanceId"]]
-
-
 def test_a_cluster_placement_group_stays_in_one_zone(make, client):
     client("ec2").create_placement_group(GroupName="tight", Strategy="cluster")
     placed = {"data": {"Placement": {"GroupName": "tight"}}}
@@ -205,23 +180,22 @@ def test_a_cluster_placement_group_stays_in_one_zone(make, client):
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("operation", "values", "message"),
     [
-        ({"DesiredCapacity": 4}, "Desired capacity:4 must be between the specified min size:0 and max size:3"),
-        ({"MinSize": 4}, "Max bound, 3, must be greater than or equal to min bound, 4"),
+        (
+            "update",
+            {"DesiredCapacity": 4},
+            "Desired capacity:4 must be between the specified min size:0 and max size:3",
+        ),
+        ("update", {"MinSize": 4}, "Max bound, 3, must be greater than or equal to min bound, 4"),
+        ("scale", {"count": 4}, "value 4 is above max value 3"),
     ],
 )
-def test_sizes_that_contradict_each_other_are_refused(values, message, make):
+def test_sizes_that_contradict_each_other_are_refused(operation, values, message, make):
     group = make()
     with pytest.raises(ClientError, match=message):
-        group.update(**values)
-    assert group.described()["MinSize"] == 0
-
-
-def test_a_capacity_above_the_maximum_is_refused(make):
-    group = make()
-    with pytest.raises(ClientError, match="value 4 is above max value 3"):
-        group.scale(4)
+        getattr(group, operation)(**values)
+    assert (group.described()["MinSize"], group.described()["DesiredCapacity"]) == (0, 0)
 
 
 def test_the_capacity_follows_bounds_that_no_longer_hold_it(make):
