@@ -21,7 +21,7 @@ LONGEST = (
     "corpus/reading/test_fuzz.py",
     "test_matrix.py",
     "tools/test_acceptance_aws.py",
-    "bootstrap/training/test_word_faults.py",
+    "bootstrap/training/test_word_runs.py",
     "jobs/test_runners.py",
     "jobs/test_pipeline.py",
     "bootstrap/training/test_lost_on_nodes.py",

@@ -140,27 +140,6 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_deployment_that_is_not_there_is_said_with_the_way_to_make_it(shell: Shell, tmp_path: Path) -> None:
-    said = shell("shoal", "train", "--deployment", "other", "--output", tmp_path, status=1)
-    assert "there is no deployment 'other'" in said
-    assert "shoal deploy TOPOLOGY --deployment other" in said
-
-
-def test_what_cannot_be_done_is_said_before_any_node_is_started(deployed: Shell, tmp_path: Path) -> None:
-    for command, sentence in (
-        (("train", "--output", tmp_path), "has no dataset yet; make one by: shoal preprocess --deployment mine"),
-        (
-            ("train", "--output", tmp_path, "--data", "s3://nowhere/x"),
-            "may not read s3://nowhere/x; add s3://nowhere/x to `inputs`",
-        ),
-        (("preprocess", "--input", "s3://nowhere/x"), "may not read s3://nowhere/x; add s3://nowhere/x to `inputs`"),
-    ):
-        said = deployed("shoal", command[0], "--deployment", "mine", *command[1:], status=1)
-        assert sentence in said
-        assert "Traceback" not in said
-    assert deployed.desired_nodes() == [0, 0]
-
-
 def test_a_second_deployment_changes_nothing(deployed: Shell) -> None:
     created = deployed.inventory()
     assert "no changes" in deployed.cdk("deploy", "--require-approval", "never")

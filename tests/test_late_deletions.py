@@ -50,17 +50,6 @@ def deployed(person: Person) -> Iterator[None]:
     assert left_over(before, inventory()) == {}
 
 
-def by_cloudformation_alone() -> str:
-    """Why the stack could not be deleted; empty when it was."""
-    cloudformation = boto3.client("cloudformation")
-    stack = cloudformation.describe_stacks(StackName="Shoal-late")["Stacks"][0]["StackId"]
-    cloudformation.delete_stack(StackName=stack)
-    if ended(stack) == "DELETE_COMPLETE":
-        return ""
-    events = cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
-    return " ".join(each.get("ResourceStatusReason", "") for each in events)
-
-
 def by_the_guard(*hours: float) -> str:
     """What has become of the stack after the guard's rounds, so many hours after its creation."""
     cloudformation = boto3.client("cloudformation")
@@ -79,20 +68,6 @@ def ended(stack: str) -> str:
     while (found := cloudformation.describe_stacks(StackName=stack)["Stacks"][0])["StackStatus"].endswith("PROGRESS"):
         time.sleep(0.2)
     return str(found["StackStatus"])
-
-
-def test_a_late_log_and_rules_that_somebody_else_revokes_stop_no_deletion(person: Person) -> None:
-    with person.aws.faults.during(LateUpload(times=5), RevokedMeanwhile(times=None)):
-        assert by_cloudformation_alone() == ""
-
-
-def test_interfaces_of_a_cluster_that_leave_late_cost_a_second_deletion(person: Person) -> None:
-    with person.aws.faults.during(LateInterfaces(seconds=SECONDS)):
-        assert "DependencyViolation" in by_cloudformation_alone()
-        told = person.types("destroy", "late", "--dry-run")
-        assert "was there before the deployment" not in "".join(told)  # the data bucket, which is gone
-        time.sleep(SECONDS)
-        assert by_cloudformation_alone() == ""
 
 
 def test_the_guard_deletes_it_in_a_later_round(person: Person) -> None:

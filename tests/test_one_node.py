@@ -73,24 +73,6 @@ def test_it_learns_from_the_rows_of_preprocessing_here(person: Person, reviews: 
     assert [re.sub("[0-9a-f]{12}", "NAME", key) for key in keys] == ["reviews/NAME/reviews.json"]
 
 
-@pytest.mark.soak
-def test_reviews_of_a_bucket_are_read_in_place_within_its_inputs(person: Person, reviews: Path, tmp_path: Path) -> None:
-    s3 = boto3.client("s3")
-    for key in ("2024/reviews.json", "other/reviews.json"):
-        s3.upload_file(str(reviews), "my-reviews", key)
-    command = ("train", "--deployment", "one-node", *MODEL, "--output", str(tmp_path / "run"), "--input")
-    _, said = person.types(*command, "s3://my-reviews/other/reviews.json", status=1)
-    assert "may not read s3://my-reviews/other/reviews.json; add s3://my-reviews/other" in said
-    found, _ = person.types(*command, "s3://my-reviews/2024/", "--json")
-    assert json.loads(found)["rows"] > 400
-
-
-@pytest.mark.soak
-def test_what_it_has_no_cluster_for_is_said_with_the_command_that_does_it(person: Person, reviews: Path) -> None:
-    _, said = person.types("preprocess", "--deployment", "one-node", "--input", str(reviews), status=1)
-    assert "its node, g6e.2xlarge, preprocesses what it trains on; type: shoal train --deployment one-node" in said
-
-
 def raw_bucket() -> str:
     (stack,) = boto3.client("cloudformation").describe_stacks(StackName="Shoal-one-node")["Stacks"]
     return next(each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "RawBucket")

@@ -16,8 +16,7 @@ from experiments.plans.prices import require_price
 from experiments.results.arm_results import read_experiment
 from infra import topology
 from tests.bootstrap.training.conftest import node_bucket  # noqa: F401
-from tests.bootstrap.training.on_nodes import DATASET, boot
-from tests.bootstrap.training.test_remote import Impatient
+from tests.bootstrap.training.on_nodes import DATASET, Impatient, boot
 from tests.fleet import Fleet
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

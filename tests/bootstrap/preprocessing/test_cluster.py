@@ -119,9 +119,6 @@ class Cluster(EmrCluster):
         environment = {**os.environ, "NODE_ROOT": str(self._root)}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    def break_yarn(self, script: str) -> None:
-        (self._root / "usr" / "local" / "bin" / "yarn").write_text(f"#!/bin/sh\n{script}\n")
-
 
 @pytest.mark.parametrize(
     ("groups", "vcpus"),
@@ -184,20 +181,6 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
     session.client("emr").cancel_steps(ClusterId=there.id, StepIds=[other])  # by hand
     until(lambda: there.state(other) == "CANCELLED")
     assert there.yarn("application", "-list") == ""
-
-
-@pytest.mark.soak
-def test_a_job_that_yarn_does_not_end_is_reported_and_the_step_is_cancelled(session, aws) -> None:
-    there, launch = Cluster(session, aws), replace(MINE, token="00000001")
-    (own,) = there.submit([streaming(f"{OWN}encode", launch)])
-    until(lambda: OWN in there.yarn("application", "-list"))
-    there.break_yarn("echo there is no resource manager >&2; exit 255")
-    reported = pytest.raises(
-        ShoalError, match=f"the cluster {there.id}, .*: YARN does not answer: there is no resource"
-    )
-    with reported, there.cancelling([own], launch):
-        raise KeyboardInterrupt
-    assert there.state(own) == "CANCELLED"
 
 
 @pytest.mark.parametrize(

@@ -125,40 +125,6 @@ Tokeniser()(["compiled"])'"""
     assert "data saved to" not in said
 
 
-def test_sparks_own_python_path_is_not_hidden(node: Node) -> None:
-    said = node.says("PYTHONPATH=/spark/python shoal-python -c 'import sys; print(sys.path)'")
-    assert "/spark/python" in said
-    assert "opt/shoal/code" in said
-
-
 def test_the_harness_for_spark_is_where_steps_name_it(node: Node) -> None:
     found = node.says("echo $NODE_ROOT/opt/shoal/venv/lib/python3.*/site-packages/mrjob/spark/harness.py").strip()
     assert re.sub(r"python3\.\d+", "python3.11", found).endswith(HARNESS)
-
-
-TEMPORARY = "shoal-python -c 'import tempfile; print(tempfile.gettempdir())'"
-
-
-def test_temporary_files_are_where_there_is_room(node: Node) -> None:
-    said = node.says(
-        f"""mkdir -p $NODE_ROOT/mnt/tmp $NODE_ROOT/mnt/yarn/container
-        TMPDIR=$NODE_ROOT/mnt/yarn {TEMPORARY}
-        unset TMPDIR
-        {TEMPORARY}
-        cd $NODE_ROOT/mnt/yarn/container
-        CONTAINER_ID=container_1 {TEMPORARY}"""
-    )
-    assert [line.partition("/mnt/")[2] for line in said.splitlines()] == ["yarn", "tmp", "yarn/container"]
-
-
-def test_a_node_without_that_room_uses_what_python_finds(node: Node) -> None:
-    said = node.says(f"rm -rf $NODE_ROOT/mnt/tmp; unset TMPDIR; {TEMPORARY}")
-    assert "/mnt/tmp" not in said
-
-
-def test_tasks_wait_for_credentials_when_many_ask_at_once(node: Node) -> None:
-    said = node.says(
-        "shoal-python -c 'from botocore.session import Session; session = Session();"
-        'print(*map(session.get_config_variable, ("metadata_service_timeout", "metadata_service_num_attempts")))\''
-    )
-    assert said.split() == ["5", "5"]

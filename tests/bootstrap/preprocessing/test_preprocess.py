@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
-from bootstrap.interrupt import Detached, Interrupt
+from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.attaching import attach, stop
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
@@ -185,15 +184,6 @@ def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(the
     assert there.work() == []
 
 
-def test_a_cluster_reads_another_bucket_where_the_topology_names_it(there, reviews) -> None:
-    there.s3.create_bucket(Bucket="theirs")
-    there.s3.upload_file(str(reviews), "theirs", "2024/reviews.json")
-    with pytest.raises(ShoalError, match=r"may not read s3://theirs/2024/; add s3://theirs/2024/ to `inputs` in "):
-        there.preprocess("s3://theirs/2024/")
-    there.deployment.outputs[topology.OUTPUT_INPUTS] = "s3://theirs/2024/"
-    assert there.preprocess("s3://theirs/2024/").counts["lines"] == len(reviews.read_bytes().splitlines())
-
-
 def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:
     there.begun_and_killed(reviews)
     submitted = list(there.steps())
@@ -274,15 +264,6 @@ def test_work_of_which_a_part_was_lost_is_not_continued(there, reviews) -> None:
     assert there.names()[before:] == [*STEPS, *STEPS]
 
 
-def test_other_settings_are_other_work(there, reviews) -> None:
-    reviews.write_bytes(reviews.read_bytes() + _NO_REVIEWS)
-    with pytest.raises(DataError, match="lines are malformed"):
-        there.preprocess(reviews)
-    before = len(there.steps())
-    there.preprocess(reviews, vocabulary_size=50, max_malformed=0.5)
-    assert there.names()[before:] == STEPS
-
-
 @pytest.mark.slow
 def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     kept = there.work()
@@ -349,15 +330,3 @@ def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found
             attach(there.deployment, "0123456789ab", bars)
     with pytest.raises(ShoalError, match=r"^nothing runs on 'mine': "):
         stop(there.deployment, None)
-
-
-def test_a_closed_terminal_leaves_the_steps_alone_and_they_are_stopped_from_elsewhere(there, reviews) -> None:
-    class HungUp(Bars):
-        def tick(self) -> None:
-            raise Interrupt(signal.SIGHUP)
-
-    with pytest.raises(Detached) as left:
-        there.preprocess(reviews, bars=HungUp())
-    assert stop(there.deployment, None) == str(left.value)
-    assert list(there.steps().values())[-1] == "CANCELLED"
-    assert there.preprocess(reviews).counts["lines"]  # the same command

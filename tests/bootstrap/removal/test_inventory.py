@@ -63,11 +63,3 @@ def test_every_page_is_read(session):
     for name in names:
         ssm.put_parameter(Name=name, Value="x", Type="String")
     assert {name for name, _ in KINDS["ssm parameter"].things(Account(session))} == names
-
-
-def test_resources_that_existed_before_are_not_left_over():
-    before = {"vpc": {"default"}, "subnet": {"a"}}
-    assert left_over(before, {"vpc": {"default", "new"}, "subnet": {"a"}, "volume": {"v"}}) == {
-        "vpc": {"new"},
-        "volume": {"v"},
-    }

@@ -177,41 +177,6 @@ def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch: py
     assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
-@pytest.mark.soak
-def test_resources_of_others_in_the_network_are_deleted_and_those_outside_stay() -> None:
-    ec2 = boto3.client("ec2")
-    theirs, ours = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"], Planter("host").vpc()
-    made = {}
-    for vpc in (theirs, ours):
-        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
-        made[vpc] = {
-            ("subnet", subnet),
-            ("security group", ec2.create_security_group(GroupName="x", Description="x", VpcId=vpc)["GroupId"]),
-            (
-                "network interface",
-                ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"],
-            ),
-            (
-                "nat gateway",
-                ec2.create_nat_gateway(SubnetId=subnet, ConnectivityType="private")["NatGateway"]["NatGatewayId"],
-            ),
-            (
-                "vpc endpoint",
-                ec2.create_vpc_endpoint(
-                    VpcId=vpc,
-                    ServiceName="com.amazonaws.us-east-1.ssm",
-                    VpcEndpointType="Interface",
-                    SubnetIds=[subnet],
-                )["VpcEndpoint"]["VpcEndpointId"],
-            ),
-        }
-    assert {thing.key for thing in find_resources("host", shared())} == {*made[ours], ("vpc", ours)}
-    found = sweep("host", shared(), stuck_seconds=20)
-    assert [(thing.key, thing.why) for thing in found if thing.outcome != DELETED] == []
-    there = inventory()
-    assert all(name in there[kind] for kind, name in (*made[theirs], ("vpc", theirs)))
-
-
 def test_an_interface_that_another_service_uses_is_named_and_holds_its_network_until_it_leaves() -> None:
     ec2, planter = boto3.client("ec2"), Planter("shared")
     place = planter.subnet()
@@ -227,19 +192,6 @@ def test_an_interface_that_another_service_uses_is_named_and_holds_its_network_u
     ec2.terminate_instances(InstanceIds=[user])
     ec2.delete_network_interface(NetworkInterfaceId=interface)
     assert {thing.outcome for thing in sweep("shared", shared(), stuck_seconds=0)} == {DELETED}
-
-
-@pytest.mark.soak
-def test_a_resource_without_a_region_may_belong_to_a_deployment_of_another_region() -> None:
-    planter = Planter("twin")
-    planter.role()
-    abroad = boto3.client("cloudformation", region_name="eu-west-1")
-    template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
-    abroad.create_stack(StackName=topology.stack_name("twin"), TemplateBody=template)
-    assert sweep("twin", shared()) == []
-    abroad.delete_stack(StackName=topology.stack_name("twin"))
-    abroad.get_waiter("stack_delete_complete").wait(StackName=topology.stack_name("twin"), WaiterConfig={"Delay": 1})
-    assert [(thing.kind, thing.outcome) for thing in sweep("twin", shared())] == [("iam role", DELETED)]
 
 
 class Restricted(Account):

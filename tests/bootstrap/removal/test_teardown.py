@@ -2,9 +2,6 @@
 
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache, partial
@@ -28,7 +25,7 @@ from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 from infra import topology
 from tests import slow
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 RUN = "keeping.20260102T030405-0a1b"
 VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
@@ -152,22 +149,6 @@ def test_a_change_set_that_was_never_executed_is_deleted() -> None:
     assert destroy("reviewed")[0].stack == "deleted"
 
 
-@pytest.mark.soak
-def test_ctrl_c_reports_that_aws_continues_and_the_next_destroy_follows_it() -> None:
-    made = Made("going", {**RESOURCES, **slow.resources(12, to="Delete")}, Capabilities=["CAPABILITY_IAM"])
-    assert made.settled() == "CREATE_COMPLETE"
-    command = [Path(sys.executable).with_name("shoal"), "destroy", "going", "--yes"]
-    running = subprocess.Popen(list(map(os.fspath, command)), stderr=subprocess.PIPE, text=True)
-    until(lambda: made.status() == "DELETE_IN_PROGRESS")
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 130
-    assert "AWS continues the deletions that have begun\ncontinue by: shoal destroy going --yes\n" in said
-    assert made.status() == "DELETE_IN_PROGRESS"
-    done, _ = destroy("going")
-    assert (done.stack, done.costs) == ("deleted", False)
-
-
 def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     made = Made("asked", {"Vpc": VPC})
     made.settled()
@@ -183,33 +164,6 @@ def test_a_deployment_of_another_region_is_named_and_does_not_count_as_gone() ->
     with pytest.raises(ShoalError, match="but one in us-east-1: add --region us-east-1"):
         command("destroy", "far", "--yes", "--region", "eu-west-1")
     assert command("destroy", "far", "--yes") == 0
-
-
-@pytest.mark.soak
-def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kept = {
-        "Type": "AWS::S3::Bucket",
-        "DeletionPolicy": "Retain",
-        "Properties": {"Tags": [{"Key": topology.TAG_KEEP, "Value": "true"}]},
-    }
-    made = Made("keeping", {"Vpc": VPC, "Bucket": kept})
-    made.settled()
-    s3, bucket = boto3.client("s3"), made.physical("Bucket")
-    s3.put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
-    for _ in range(2):
-        assert command("destroy", "keeping", "--yes", "--json") == 0
-        said = json.loads(capsys.readouterr().out)
-        assert [(each["bucket"], each["objects"], each["bytes"]) for each in said["stays"]] == [(bucket, 1, 7)]
-        assert 0 < said["stays"][0]["monthly"] < 0.01
-        assert said["unfetched"] == []
-    assert command("fetch", "keeping", "--output", str(tmp_path)) == 0
-    assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
-    for key in (f"runs/{RUN}/model/config.json", f"{topology.FETCHED_PREFIX}{RUN}.json"):
-        s3.delete_object(Bucket=bucket, Key=key)
-    assert command("destroy", "keeping", "--yes") == 0
-    assert bucket not in buckets()
 
 
 def with_a_run(deployment: str) -> str:
@@ -334,16 +288,6 @@ def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -
         destroy("protected")
     made.cloudformation.update_termination_protection(StackName=made.name, EnableTerminationProtection=False)
     assert destroy("protected")[0].stack == "deleted"
-
-
-@pytest.mark.soak
-def test_an_update_is_waited_for() -> None:
-    made = Made("updated", {"Vpc": VPC})
-    made.settled()
-    template = json.dumps({"Resources": {**RESOURCES, **slow.resources(4)}})
-    made.cloudformation.update_stack(StackName=made.name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"])
-    assert made.status() == "UPDATE_IN_PROGRESS"
-    assert destroy("updated")[0].stack == "deleted"
 
 
 def test_of_a_blocked_resource_its_own_kind_alone_deletes_what_is_there_or_cannot_be_listed(

@@ -150,17 +150,6 @@ def test_whatever_is_denied_each_resource_is_found_or_its_kind_is_unverified(
     assert_found_or_untold(told_by_lists, found)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("alone", [True, False], ids=["alone", "and the tagging service"])
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_whichever_call_is_denied_each_resource_is_found_or_its_kind_is_unverified(
-    operation: str, alone: bool, planted: Keys, told_by_lists: Keys, account: Account, aws: EmbeddedAws
-) -> None:
-    with aws.faults.during(denied(operation), *([] if alone else [TAGGING])):
-        found = find_resources("planted", account)
-    assert_found_or_untold(planted if alone and "GetResources" not in operation else told_by_lists, found)
-
-
 def assert_found_or_untold(witnesses: Keys, found: list[FoundResource]) -> None:
     unseen = {thing.kind for thing in found if thing.outcome == UNVERIFIED and thing.identifier == "(all)"}
     missed = witnesses - keys(found)

@@ -5,6 +5,7 @@ from pathlib import Path
 import boto3
 import numpy as np
 
+from bootstrap.progress import Bars
 from corpus.dataset import RowBlock
 from tests.fleet import BUCKET
 
@@ -33,3 +34,20 @@ def boot(share: str | None) -> str:
 def checkpoints() -> list[str]:
     found = boto3.Session().client("s3").list_objects_v2(Bucket=BUCKET, Prefix="runs/").get("Contents", [])
     return [each["Key"] for each in found if "/checkpoints/" in each["Key"]]
+
+
+class Impatient(Bars):
+    """Ctrl-C as soon as a step is seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stage = ""
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self._stage = name
+
+    def at(self, done: int) -> None:
+        if self._stage == "train" and done:
+            self._stage = "stop"
+            raise KeyboardInterrupt

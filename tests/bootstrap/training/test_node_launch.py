@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -347,20 +346,6 @@ def test_what_was_stopped_or_is_to_be_trained_anew_is_not_followed(launch: NodeL
     forced = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "cccc"))
     claim(forced, config=replace(CONFIG, force=True))
     assert not forced.found
-
-
-@pytest.mark.soak
-def test_of_two_launchers_at_once_one_begins_the_run_and_the_other_follows_it(nodes: list[GpuNode]) -> None:
-    first = Fleet().deployment
-    for number in range(50):
-        deployment = replace(first, name=f"{first.name}-{number}")
-        run = f"{deployment.name}.20260102T030405-{number:04x}"
-        both = [NodeLaunch(deployment, run), NodeLaunch(deployment, run.replace("-0", "-f"))]
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(claim, both))
-        assert sorted(each.found for each in both) == [False, True]
-        assert both[0].request == both[1].request
-        assert len(requested_runs(deployment).with_ends()) == 1
 
 
 def end(launch: NodeLaunch, outcome: str = "finished") -> None:

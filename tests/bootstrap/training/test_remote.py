@@ -1,51 +1,22 @@
 """Training on nodes of the embedded AWS that share a folder or none: what is left of a stopped run, and where."""
 
-import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
-import numpy as np
 import pytest
 
-from bootstrap.aws import fetched
-from bootstrap.cli.train import rows as summary_rows
 from bootstrap.progress import Bars
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.sources.dataset import PreparedDataset
 from common.errors import DataError, ShoalError, TrainingError
 from corpus.reading.s3 import S3Path
-from experiments.records.runs import read_run
-from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
+from tests.bootstrap.training.on_nodes import DATASET
 from tests.fleet import BUCKET, Fleet
 from tests.trained import predicted_on, train_on
-from trainer.classification.loading import load_model
-from trainer.config import TrainConfig, configured
-from trainer.embeddings.vectors import WordVectors, write_text
-from trainer.options.run_options import Slowdown
-
-STAGES = ["start the nodes", "copy the data", "train", "end the nodes"]
-
-
-class Impatient(Bars):
-    """Ctrl-C as soon as a step is seen."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stage = ""
-
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        super().stage(name, total, unit)
-        self._stage = name
-
-    def at(self, done: int) -> None:
-        if self._stage == "train" and done:
-            self._stage = "stop"
-            raise KeyboardInterrupt
-
+from trainer.config import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
@@ -85,51 +56,6 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
     assert written(b"begun anew\n") == b"begun anew\n"
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("share", ["nfs", None])
-def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
-    aws, tmp_path: Path, share: str | None
-) -> None:
-    two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
-    config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
-    slow = replace(
-        config, slow={0: Slowdown(60.0), 1: Slowdown(60.0)}, balance="off"
-    )  # so that it does not end before it is stopped
-
-    with Impatient() as bars:
-        stopped = train_on(two.deployment, slow, DATASET, bars)
-    assert stopped["run"].rstrip("/").rpartition("/")[2] not in fetched.unfetched(boto3.client("s3"), BUCKET)
-    assert stopped["stopped"]
-    assert two.desired() == {"pair": 0}
-    assert checkpoints()
-    predicted = stopped["launch"]["predicted"]
-    told = json.loads((tmp_path / "launch.json").read_text())
-    assert (told["predicted"], told["emulated"]) == (predicted, True)
-    assert list(predicted["stages"]) == STAGES[:3]
-    assert sum(predicted["stages"].values()) == pytest.approx(predicted["seconds"]["middle"])
-    assert predicted["dollars"]["low"] < predicted["dollars"]["high"]
-    assert "predicted, on AWS" in [name for name, _ in summary_rows(stopped, tmp_path)]
-
-    with Bars() as bars:
-        finished = train_on(two.deployment, replace(config, resume=True), DATASET, bars)
-    assert finished["run"] == stopped["run"]
-    assert finished["world_size"] == 2
-    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
-    starts = [line for line in map(json.loads, (tmp_path / "record.jsonl").open()) if line["kind"] == "start"]
-    assert starts[0]["from_step"] == 0
-    assert starts[-1]["from_step"] > 0
-    steps = [line.step for line in read_run(tmp_path).steps]
-    assert steps == sorted(set(steps))
-    assert (steps[0], steps[-1]) == (1, finished["steps"])
-    assert 0 < finished["cost"] < 1
-    assert "launch" not in finished  # nobody could tell what was left of it
-    launch = json.loads((tmp_path / "launch.json").read_text())
-    assert [stage["name"] for stage in launch["stages"]] == STAGES
-    assert sum(stage["dollars"] for stage in launch["stages"]) == pytest.approx(launch["cost"])
-    assert checkpoints() == []
-    assert ("nodes", "2 g5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)
-
-
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp_path: Path, resume: bool) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
@@ -152,19 +78,6 @@ def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, 
         with Bars() as bars, pytest.raises((DataError, ShoalError), match=told):
             train_on(one.deployment, config, DATASET, bars)
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
-
-
-@pytest.mark.soak
-def test_nodes_start_from_word_embeddings_that_are_brought_to_them(aws, tmp_path: Path) -> None:
-    one = Fleet().add("one", "g5.xlarge", 2, boot=boot(None))
-    words = [f"word{letter}" for letter in "abcde"]
-    write_text(str(tmp_path / "vectors.txt"), WordVectors(words, np.eye(5, 12, dtype=np.float32)))
-    given = {"data": "dataset", "output": tmp_path / "out", "embeddings": str(tmp_path), "model": "lstm", "epochs": 1}
-    with Bars() as bars:
-        summary = train_on(one.deployment, configured(given), DATASET, bars)
-    assert load_model(tmp_path / "out").settings["embedding"] == 12
-    record = (tmp_path / "out" / "record.jsonl").read_text()
-    assert f"5 of 20 words start with the vectors in {summary['run'].rstrip('/')}/sets/vectors.txt" in record
 
 
 def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:

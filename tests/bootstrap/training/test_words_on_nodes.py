@@ -12,22 +12,15 @@ from typing import Any
 import boto3
 import pytest
 
-from bootstrap.aws.cdk import TOPOLOGIES
 from bootstrap.aws.deployment import Deployment
 from bootstrap.cli.embed import word_rows
-from bootstrap.experiments.places import Deployments
-from bootstrap.experiments.running import plan_runs, run_experiment
-from bootstrap.experiments.trainings import Trainings, text_of
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.stream import PreparedStream, StreamSource
-from common.errors import DataError, ShoalError, TrainingError
+from common.errors import DataError, ShoalError
 from corpus.stream.stream_settings import StreamSettings
 from embedded.aws import EmbeddedAws
-from experiments.plans.experiment_files import ExperimentFile
-from experiments.plans.parts import Experiment
-from experiments.results.arm_results import read_experiment
 from infra import topology
 from tests.fleet import BUCKET, Fleet, boot_agent
 from tests.trained import predicted_on, train_on
@@ -165,44 +158,6 @@ def test_a_stopped_run_goes_on_in_its_stream_although_that_ended_with_the_nodes(
     assert starts[-1]["from_step"] == stopped["rows_seen"] // LEARNING["global_batch"]
 
 
-@pytest.mark.soak
-def test_a_reader_whose_source_fails_ends_the_run_with_its_sentence(with_readers: Fleet, tmp_path: Path) -> None:
-    s3 = boto3.client("s3")
-
-    class Replacing(Impatient):
-        def at(self, done: int) -> None:
-            try:
-                super().at(done)
-            except KeyboardInterrupt:
-                s3.put_object(Bucket=TEXTS, Key="news/0000.txt", Body=b"another text\n")
-
-    sentence = r"0000\.txt is another object than the one of which [\d,]+ bytes were read"
-    with pytest.raises((DataError, ShoalError, TrainingError), match=sentence) as caught:
-        trained(deployed(with_readers), configuration(tmp_path), Replacing(10))
-    assert "/mnt/share" not in str(caught.value)
-
-
-@pytest.mark.soak
-def test_without_nodes_that_read_the_first_that_trains_does_and_what_it_read_is_removed(
-    aws: EmbeddedAws, tmp_path: Path
-) -> None:
-    alone = Fleet().add("train", "g4dn.xlarge", 1, start="deploy", boot=BOOT)
-    text = "\n".join(made_text.lines(4_000)) + "\n"
-    boto3.client("s3").put_object(Bucket=TEXTS, Key="books/one.txt", Body=text.encode())
-    settings = StreamSettings(sources=("s3://my-texts/books/",), readers=2, part_rows=128)
-    config = configuration(tmp_path, epochs=2, vocabulary_words=1_000_000)
-    with Bars() as bars:
-        found = train_on(deployed(alone, inputs="s3://my-texts/books/"), config, settings, bars)
-    assert found["readers"] == []
-    assert found["read"]["words"] == 48_000
-    assert {path.name for path in tmp_path.glob("reader-*")} == {
-        *("reader-0.log", "reader-1.log", "reader-0.json", "reader-1.json")
-    }
-    (node,) = found["nodes"]
-    (share,) = aws.folder.glob(f"nodes/{node['instance_id']}/mnt/share")
-    assert [path.name for path in (share / "streams").iterdir()] == []
-
-
 REFUSED = {
     "a path": ({"sources": ("/my/books",)}, r"/my/books is on this machine, and the nodes .* upload it, such as by"),
     "a socket": (
@@ -260,31 +215,3 @@ def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(with_re
     said = re.findall(r"its nodes cost \$(\S+) an hour", str(bars.notes))
     hourly, less = map(float, said)
     assert hourly > less + 2 * 0.15
-
-
-@pytest.mark.soak
-def test_an_experiment_learns_on_the_deployment_of_each_arms_topology(with_readers: Fleet, tmp_path: Path) -> None:
-    text = "s3://my-texts/news/book.txt"
-    boto3.client("s3").put_object(Bucket=TEXTS, Key="news/book.txt", Body="\n".join(made_text.lines(3000)).encode())
-    experiment = Experiment.model_validate(
-        {
-            "about": "x",
-            "kind": "words",
-            "repeats": 1,
-            "settings": {
-                **{name: value for name, value in LEARNING.items() if name not in ("data", "vocabulary_words")},
-                "epochs": 3,
-                "pip": True,
-            },
-            "arms": [{"name": "one", "topology": "demo"}],
-        }
-    )
-    where = Deployments({"demo": (topology.load("demo", TOPOLOGIES), deployed(with_readers))})
-    maker = Trainings(experiment, where, text_of(experiment, (text,), tmp_path))
-    plan = plan_runs(ExperimentFile(name="mine", experiment=experiment), maker, output=tmp_path, names=())
-    with Bars() as bars:
-        assert run_experiment(plan, bars) is None
-    (arm,) = read_experiment(tmp_path).arms
-    assert (arm.finished, arm.place) == (1, with_readers.name)
-    assert len(arm.runs[0].launch["readers"]) == 2
-    assert plan.unfinished() == []
