@@ -187,7 +187,9 @@ def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
         MemoryError,
         DataError,
     ) as error:
-        raise DataError(f"{path} is damaged: {' '.join(str(error).split())}; {_MAKE_AGAIN}") from error
+        raise DataError(
+            f"{path} is damaged, or of another version: {' '.join(str(error).split())}; {_MAKE_AGAIN}"
+        ) from error
     if version is None:
         raise DataError(f"{path} is an HDF5 file, but not a Shoal dataset; `shoal preprocess` makes one")
     raise DataError(f"{path} has layout version {version}, and this Shoal reads {FIXED} and {RAGGED}; {_MAKE_AGAIN}")

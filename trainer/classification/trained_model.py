@@ -55,8 +55,7 @@ class TrainedModel:
     """The most words of a text that it reads; None: all of them."""
     about: dict[str, Any]
     """Its origin: the dataset's digest, the epoch (from 1), its measures on the test set. And how ratings were written
-    there: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the dataset's settings; older
-    files have neither."""
+    there: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the dataset's settings."""
     words: str = "letters"
     """The rule of words: one of corpus.dataset_settings.WORD_RULES."""
     classes: tuple[str, ...] = ()

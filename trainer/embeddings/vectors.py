@@ -122,8 +122,7 @@ def vectors_folder(address: str) -> str | None:
                 "`shoal predict` takes it"
             )
     raise DataError(
-        f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal train` of a model of words "
-        "writes both when it has finished"
+        f"the folder {address} has neither {_FILES[0]} nor {_FILES[1]}; `shoal embed` writes both when it has finished"
     )
 
 

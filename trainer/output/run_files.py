@@ -51,9 +51,11 @@ def require_free_output(output: Path, *, force: bool) -> None:
             "folder, or choose another --output"
         )
     _require_replaceable(output / MODEL)
-    if not force and has_model(output):
+    file = output / "model.pt"  # of 0.1.0 and 0.2.0
+    if not force and (has_model(output) or file.exists()):
+        found = file if file.exists() else output / MODEL
         raise TrainingError(
-            f"{output / MODEL} is a finished model; add --force to train one in its place, or choose another --output"
+            f"{found} is a finished model; add --force to train one in its place, or choose another --output"
         )
 
 

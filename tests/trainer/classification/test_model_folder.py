@@ -209,8 +209,8 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no files": (lambda held: held.pop("files"), "it does not name model.safetensors, vocabulary.txt, measures.json"),
     "a file less": (lambda held: held["files"].pop("vocabulary.txt"), "it does not name model.safetensors"),
     "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "it does not name"),
-    "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 2; take"),
-    "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 2; take"),
+    "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 3; take"),
+    "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 3; take"),
     "another rule of words": (lambda held: held.update(words="runes"), "its rule of words is 'runes', and this Shoal"),
     "a model that fills the memory": (
         lambda held: held["settings"].update(hidden=8192, layers=64),

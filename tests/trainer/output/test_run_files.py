@@ -83,6 +83,10 @@ def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"model is a finished model; add --force .*, or choose another --output"):
         require_free_output(tmp_path, force=False)
     require_free_output(tmp_path, force=True)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "model.pt").touch()
+    with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force "):
+        require_free_output(tmp_path / "old", force=False)
 
 
 def test_a_part_of_a_model_may_be_replaced(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class LSTMClassifier(Classifier):
     def _one_group(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if self._cuts:
             tokens = tokens.masked_fill(tokens >= self.embedding.num_embeddings, UNKNOWN)
-        if self.training:
+        if self.training and tokens.is_cuda:
             tokens = spread_padding(tokens, lengths, self.embedding.num_embeddings)
         vectors = states = self.embedding_dropout(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
         for number, layer in enumerate(self.lstm):
