@@ -139,8 +139,10 @@ def _rented(work: Work, region: str, rates: Rates | None) -> Iterator[Prediction
             Stage(name="preprocess", seconds=made, basis=forecast.PREPROCESSING),
             train,
         )
-        price = Estimate.exact(hourly + (cost.known(prices.volume_hourly, gib) or 0.0))
-        yield Prediction(name=kind.name, model=model, stages=tuple(stage.at(price) for stage in stages))
+        volume = cost.known(prices.volume_hourly, gib)
+        price = Estimate.exact(hourly + (volume or 0.0))
+        unknown = ("the volume",) if volume is None else ()
+        yield Prediction(name=kind.name, model=model, stages=tuple(each.at(price) for each in stages), unknown=unknown)
 
 
 def _on_machine(kind: InstanceType, raw_bytes: float) -> tuple[Estimate, Estimate]:

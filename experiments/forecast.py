@@ -85,9 +85,9 @@ STEP_SECONDS = Estimate.about(0.001, 1.0)
 """What a step takes besides: the host's own work. Assumed."""
 GLOBAL_BATCH = 1024
 """Rows of a step where no configuration says how many."""
-GRADIENT_BYTES = 2.8e6
+GRADIENT_BYTES, MOST_GRADIENT_BYTES = 2.8e6, 4.1e6
 """Bytes of the gradients of the reference's model in such a step, most of them of the word table's rows that the batch
-touches. Measured once, on a link of 1 Gbit/s; other batches are taken to send as much."""
+touches, and of all rows. Measured once, on a link of 1 Gbit/s. Other batches are taken to touch words by their root."""
 INSIDE_RATE = Estimate.about(8e9, 1.0)
 """Bytes a second between the GPUs of a node, over PCIe 3; NVLink has many times as much. Assumed."""
 
@@ -252,7 +252,8 @@ def training_stage(nodes: Sequence[Node], work: Training, rates: Rates | None = 
     ranks, speeds = gpus.total(), {name: gpu_rate(gpu, work.operations) for name, gpu in kinds.items()}
     learnt = work.rows * work.epochs / (total(speeds[name][0] * count for name, count in gpus.items()) * EFFICIENCY)
     bandwidth = INSIDE_RATE if len(nodes) == 1 else GBIT * slowest_gbits(nodes)
-    sent = 2 * (ranks - 1) / ranks * GRADIENT_BYTES / bandwidth
+    gradients = min(MOST_GRADIENT_BYTES, GRADIENT_BYTES * math.sqrt(work.global_batch / GLOBAL_BATCH))
+    sent = 2 * (ranks - 1) / ranks * gradients / bandwidth
     steps = work.epochs * steps_per_epoch(work.rows, work.global_batch)
     basis = "; ".join(source for _, source in speeds.values())
     return Stage(name="train", seconds=learnt + steps * (STEP_SECONDS + sent), basis=basis)
