@@ -27,12 +27,10 @@ class KeptBucket:
 def find_kept(deployment: str, account: Account) -> tuple[list[KeptBucket], list[str]]:
     """The buckets that stay, or stayed, after the deployment's stack, and a sentence for each that cannot be told."""
     return among(account, found := find_buckets(deployment, account)), [
-        f"it is unknown whether {_called(each)} stays: {each.why}" for each in found if each.outcome == UNVERIFIED
+        f"it is unknown whether {'a bucket' if each.identifier == ALL else f's3://{each.identifier}'} stays: {each.why}"
+        for each in found
+        if each.outcome == UNVERIFIED
     ]
-
-
-def _called(bucket: FoundResource) -> str:
-    return "a bucket" if bucket.identifier == ALL else f"s3://{bucket.identifier}"
 
 
 def among(account: Account, found: Sequence[FoundResource]) -> list[KeptBucket]:

@@ -62,7 +62,8 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: Wo
     arguments = [*step.arguments, *(f"{option}={name}" for option, name in names.items())]
 
     def task(kind: str) -> str:
-        return _command(["shoal-python", "-m", step.module, "--step-num=0", f"--{kind}", *arguments])
+        words = ["shoal-python", "-m", step.module, "--step-num=0", f"--{kind}", *arguments]
+        return _fitting(" ".join(map(_quoted, words)))
 
     properties = {
         "mapreduce.job.name": step_name(run, step.name),
@@ -124,10 +125,6 @@ def command_arguments(step: CommandStep, failure: str) -> list[str]:
 def cancellable(arguments: Sequence[str], bucket: str, cancellation: Cancellation) -> list[str]:
     """The arguments of a step that ends when its cancellation is in the bucket."""
     return ["shoal-step", bucket, cancellation.run, cancellation.token, *arguments]
-
-
-def _command(words: Sequence[str]) -> str:
-    return _fitting(" ".join(map(_quoted, words)))
 
 
 def _fitting(argument: str) -> str:

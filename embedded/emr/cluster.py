@@ -6,6 +6,7 @@ state, and are changed under one lock. Set a step's status only after its logs a
 failure finds the reason.
 """
 
+import gzip
 import shutil
 import subprocess
 import threading
@@ -15,18 +16,18 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from embedded.emr.logs import ClusterLogs
 from embedded.emr.traffic import allow_traffic_of_cluster
 from embedded.faults.kinds import AttemptFaults
 from embedded.hadoop import yarn
 from embedded.hadoop.streaming import attempt_faults_environment
+from embedded.hadoop.yarn import LOGS
 from embedded.nodes.commands import write_program
 from embedded.nodes.machine import Machine
 from embedded.permissions import identities
 from embedded.permissions.checks import is_allowed
 from embedded.processes import kill_marked
 from embedded.seams import requests
-from embedded.service import Record, acting_as, client
+from embedded.service import Record, acting_as, client, upload_log
 
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
@@ -333,3 +334,34 @@ def _finish(step: Record, state: str, *, message: str, log: str | None = None) -
         status["FailureDetails"] = details | ({"LogFile": log} if log else {})
     elif message:
         status["StateChangeReason"] = {"Message": message}
+
+
+class ClusterLogs:
+    """The logs of one cluster.
+
+    Args:
+        record: the record that DescribeCluster returns; without a `LogUri` no logs are uploaded.
+        root: the folder that is `/` of the primary node.
+    """
+
+    def __init__(self, record: Record, root: Path) -> None:
+        self._record = record
+        self._containers = root / LOGS
+
+    def keep(self, folder: Path, place: str) -> None:
+        """Upload the output of a command from `folder` to a place such as `steps/<id>`."""
+        for name in ("controller", "stdout", "stderr"):
+            self._keep(folder / name, f"{place}/{name}")
+
+    def keep_tasks(self) -> None:
+        """Upload the standard errors of a streaming job's tasks, once."""
+        for log in self._containers.glob("*/*/stderr"):
+            if log.stat().st_size:
+                self._keep(log, f"containers/{log.relative_to(self._containers)}")
+        shutil.rmtree(self._containers, ignore_errors=True)
+
+    def _keep(self, log: Path, place: str) -> None:
+        if self._record["LogUri"]:
+            parts = urlsplit(self._record["LogUri"])
+            key = "/".join(part for part in (parts.path.strip("/"), self._record["Id"], f"{place}.gz") if part)
+            upload_log(parts.netloc, key, gzip.compress(log.read_bytes()))

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embedded.permissions import gateways, identities, resources
+from embedded.permissions import identities, resources
 from embedded.permissions.record import ALLOWED, DENIED, ROOT, UNMAPPED, Check, Recorder
-from embedded.seams import identity, requests, routing
+from embedded.seams import ec2, emr, identity, requests, routing
 from embedded.seams.lookup import Record
 
 
@@ -29,7 +29,7 @@ def install(folder: Path) -> None:
             context = {**(service_context or {}), **keys, **resources.tags_of(arn, asked.partition(":")[0])}
             refusal = enforce(key, asked, service, region, resource_arn=str(arn), service_context=context)
             check = Check(getattr(who, "arn", ""), asked, str(arn), DENIED, region, context)
-            refusal = refusal or gateways.refusal(check)
+            refusal = refusal or _refusal_of_endpoints(check)
             root = not refusal and identity.is_root(key)
             note(replace(check, decision=ROOT if root else DENIED if refusal else ALLOWED), who)
             if root:
@@ -65,3 +65,43 @@ def is_allowed(role: str, session: str, actions: Sequence[str], resource: str, c
     """Whether a role, by its name or ARN, may do all that a service does for it without a request, in `session`."""
     key = identities.session_of(role, session).key
     return not any(refusal(key, action, resource, context) for action in actions)
+
+
+def request_of(check: Check) -> Any:
+    """What was asked for, as ministack evaluates policies for it."""
+    context = {"aws:tagkeys": None, **{name.lower(): value for name, value in check.context.items()}}
+    return identity.asked(
+        principal_arn=check.principal,
+        principal_type="AssumedRole" if check.who.startswith("assumed-role/") else "User",
+        principal_account=check.principal.split(":")[4],
+        action=check.action,
+        resource_arn=check.resource,
+        region=check.region,
+        secure_transport=True,
+        service_context=context,
+    )
+
+
+def _refusal_of_endpoints(check: Check) -> Any:
+    """The refusal of an endpoint that does not let through what a machine asks; None where it does, or there is none.
+
+    The session of a machine is named by its id.
+    """
+    network, service = _network_of(check.principal.rpartition("/")[2]), check.action.partition(":")[0]
+    for endpoint in ec2.vpc_endpoints.values() if network else ():
+        policy, name = endpoint.get("PolicyDocument"), str(endpoint["ServiceName"])
+        if endpoint["VpcId"] != network or not name.endswith(f".{service}") or not policy:
+            continue
+        found = identity.evaluate_policy(policy, request_of(check))
+        if found.decision != "Allow":
+            found.principal_arn = check.principal
+            return found
+    return None
+
+
+def _network_of(machine: str) -> str | None:
+    if instance := ec2.instances.get(machine):
+        return str(instance["VpcId"])
+    cluster: dict[str, Any] = emr.clusters.get(machine) or {"Ec2InstanceAttributes": {}}
+    subnet = ec2.subnets.get(cluster["Ec2InstanceAttributes"].get("Ec2SubnetId"))
+    return str(subnet["VpcId"]) if subnet else None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from embedded.permissions.gateways import request_of
+from embedded.permissions.checks import request_of
 from embedded.permissions.record import FILE, Check, Statement
 from embedded.seams import identity
 

@@ -3,19 +3,14 @@
 Schedules come before functions, and functions before logs: a schedule starts its function again, which writes a log.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws.account import ResourceRecord
 from bootstrap.aws.ownership import Ownership, fetched_tags, generated_by, in_stack, never_owned
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import delete_call
 from bootstrap.removal.kinds.kind import ResourceKind, always, list_call
 from infra import topology
-
-
-def _queues(account: Account) -> Iterator[ResourceRecord]:
-    for url in account.items("sqs", "list_queues", "QueueUrls"):
-        yield {"Name": url.rpartition("/")[2], "Url": url}
 
 
 def _log_group_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
@@ -138,7 +133,9 @@ SERVICES: Mapping[str, ResourceKind] = {
         cloudformation="AWS::SNS::Topic",
     ),
     "sqs queue": ResourceKind(
-        listing=_queues,
+        listing=lambda account: (
+            {"Name": url.rpartition("/")[2], "Url": url} for url in account.items("sqs", "list_queues", "QueueUrls")
+        ),
         identifier="Name",
         owned=fetched_tags("sqs", "list_queue_tags", "Tags", QueueUrl="Url"),
         delete=delete_call("sqs", "delete_queue", QueueUrl="Url"),

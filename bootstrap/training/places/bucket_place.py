@@ -81,17 +81,14 @@ class InBucket(Place):
                 address, topology.OUTPUT_DATA_BUCKET, under=(topology.RUNS_PREFIX, topology.DATASETS_PREFIX)
             )
 
-    def _runs(self) -> s3.S3Path:
-        """The prefix of a deployment's runs; several deployments may share a bucket."""
-        return s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.name}.")
-
     def _new_name(self) -> str:
         """A name for a run: sorted by time, and different for two runs that start at once."""
         return f"{self.name}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
 
     def _unfinished(self, bars: Bars) -> str:
         """The newest run that did not end. Raises ShoalError when there is none."""
-        keys = objects.sizes(self._s3, self._runs())
+        # Several deployments may share a bucket.
+        keys = objects.sizes(self._s3, s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.name}."))
         found = {key.removeprefix(topology.RUNS_PREFIX).partition("/")[0] for key in keys}
         if others := sorted(filterfalse(names.is_run, found)):
             bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(map(printable, others))}")

@@ -174,7 +174,8 @@ class RunLaunch(ABC):
         if wanted not in runs:
             self.follow(next(each for each in reversed(runs) if wanted.same_work(each)))
             return False
-        self._request, self._number = wanted, self._newest_attempt()
+        attempts = self.wanted.store.list(documents.attempts_prefix(self.run))
+        self._request, self._number = wanted, max(map(documents.attempt_number, attempts), default=0)
         return True
 
     def follow(self, request: RunRequest) -> None:
@@ -239,10 +240,6 @@ class RunLaunch(ABC):
         new = self._request = replace(self.request, **changes)  # type: ignore[arg-type]
         put_in = partial(self.wanted.change, lambda runs: [new if each.token == new.token else each for each in runs])
         self.wanted.call(put_in)
-
-    def _newest_attempt(self) -> int:
-        keys = self.wanted.store.list(documents.attempts_prefix(self.run))
-        return max(map(documents.attempt_number, keys), default=0)
 
     def _read(self, key: str) -> str | None:
         found = self.wanted.call(partial(self.wanted.store.read, key))

@@ -209,8 +209,10 @@ def _is_hidden(name: str) -> bool:
 
 def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
     """Address, size and identity of the objects that an address, a prefix or a pattern names."""
-    what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
-    return _s3_entries(given, leave_out) or _fail_empty(given, what)
+    if not (found := _s3_entries(given, leave_out)):
+        what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
+        raise DataError(f"there is nothing at {given}; check the {what}")
+    return found
 
 
 def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
@@ -233,10 +235,6 @@ def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
     return entries
-
-
-def _fail_empty(given: str, what: str) -> list[_Entry]:
-    raise DataError(f"there is nothing at {given}; check the {what}")
 
 
 def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[_Entry]:
