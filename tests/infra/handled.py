@@ -5,7 +5,7 @@ Names are those that CloudFormation generates: the stack's, the logical id, and 
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from embedded.permissions.handlers import Resource, handlers_of, needed
@@ -110,3 +110,7 @@ class Handled:
 
 def check(action: str, resource: str, **context: Any) -> Check:
     return Check(WHO, action, resource, ALLOWED, REGION, context)
+
+
+def distinct(checks: Iterable[Check]) -> list[Check]:
+    return [*{(each.action, each.resource, repr(each.context)): each for each in checks}.values()]
