@@ -26,9 +26,7 @@ def test_every_part_of_it_is_needed_or_has_a_reason(handled: dict[str, Handled])
     assert found == explained
 
 
-REFUSED: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("refused.yaml").read_text("utf-8")
-)
+REFUSED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
 POLICIES = {"boundary": [statements(policies.document(policies.BOUNDARY))], "execution": POLICY}
 
 

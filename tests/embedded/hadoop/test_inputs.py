@@ -38,20 +38,31 @@ def test_splits_cover_a_file_without_overlap(size, maps):
     assert sum(split.length for split in cut) == size
 
 
-def test_a_last_line_without_its_newline_gets_one(tmp_path):
-    (tmp_path / "input").write_bytes(b"one\ntwo")
-    assert read(tmp_path / "input", 1) == [b"one\ntwo\n"]
+@pytest.mark.parametrize(
+    ("name", "content", "maps", "read_as"),
+    [
+        ("input", b"one\ntwo", 1, b"one\ntwo\n"),
+        ("input", b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n", 1, b"one\n\xef\xbb\xbftwo\n"),
+        ("a.gz", gzip.compress(b"line\n" * 1000), 8, b"line\n" * 1000),
+        ("a.bz2", bz2.compress(b"line\n" * 1000), 8, b"line\n" * 1000),
+    ],
+    ids=["no last newline", "byte order mark", "gz", "bz2"],
+)
+def test_a_file_is_read_as_one_split(name, content, maps, read_as, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    assert read(tmp_path / name, maps) == [read_as]
 
 
-@pytest.mark.parametrize(("name", "compress"), [("a.gz", gzip.compress), ("a.bz2", bz2.compress)])
-def test_a_compressed_file_is_one_split(tmp_path, name, compress):
-    (tmp_path / name).write_bytes(compress(b"line\n" * 1000))
-    assert read(tmp_path / name, 8) == [b"line\n" * 1000]
+def test_with_newline_as_delimiter_a_carriage_return_is_kept(tmp_path):
+    (tmp_path / "input").write_bytes(b"a\rb\r\nc\n")
+    assert read(tmp_path / "input", 1, only_newline=True) == [b"a\rb\r\nc\n"]
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path):
-    (tmp_path / "input").write_bytes(b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
-    assert read(tmp_path / "input", 1) == [b"one\n\xef\xbb\xbftwo\n"]
+@pytest.mark.parametrize(("glob", "found"), [("", ["a.json", "b.json", "c.txt"]), ("/*.json", ["a.json", "b.json"])])
+def test_inputs_are_the_files_of_a_folder_or_a_glob_but_no_hidden_ones(glob, found, tmp_path):
+    for name in ("_SUCCESS", ".part", "a.json", "b.json", "c.txt"):
+        (tmp_path / name).write_bytes(b"x\n")
+    assert [entry.name for entry in input_files(FILES, f"file://{tmp_path}{glob}")] == found
 
 
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", b"bc"]), max_size=30), st.integers(1, 4))
@@ -61,24 +72,6 @@ def test_a_carriage_return_ends_a_line_as_a_newline_does(tmp_path_factory, piece
     path.write_bytes(content)
     plain = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     assert b"".join(read(path, maps)).splitlines() == plain.splitlines()
-
-
-def test_with_newline_as_delimiter_a_carriage_return_is_kept(tmp_path):
-    (tmp_path / "input").write_bytes(b"a\rb\r\nc\n")
-    assert read(tmp_path / "input", 1, only_newline=True) == [b"a\rb\r\nc\n"]
-
-
-def test_hidden_files_of_a_folder_are_no_input(tmp_path):
-    for name in ("_SUCCESS", ".part", "part-00000", "part-00001"):
-        (tmp_path / name).write_bytes(b"x\n")
-    found = input_files(FILES, f"file://{tmp_path}")
-    assert [entry.name for entry in found] == ["part-00000", "part-00001"]
-
-
-def test_a_glob_chooses_files(tmp_path):
-    for name in ("a.json", "b.json", "c.txt"):
-        (tmp_path / name).write_bytes(b"x\n")
-    assert [entry.name for entry in input_files(FILES, f"file://{tmp_path}/*.json")] == ["a.json", "b.json"]
 
 
 @pytest.mark.parametrize(

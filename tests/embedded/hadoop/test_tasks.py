@@ -14,7 +14,6 @@ from embedded.hadoop.tasks import (
     TaskError,
     java_hash,
     merge_sorted,
-    partition_of,
     run_attempt,
     split_arguments,
 )
@@ -26,11 +25,6 @@ from embedded.hadoop.tasks import (
 )
 def test_the_hash_is_javas(key, value):
     assert java_hash(key) == value
-
-
-@given(st.binary(max_size=20), st.integers(1, 50))
-def test_a_partition_is_one_of_them(key, partitions):
-    assert 0 <= partition_of(key, partitions) < partitions
 
 
 @pytest.mark.parametrize(
@@ -86,13 +80,15 @@ def process(tmp_path):
     return Attempt(tmp_path)
 
 
-def test_a_line_without_a_tab_leaves_with_one(process):
-    assert process.run("print(1); print(2, 3, sep='\\t')", []) == [b"1\t\n2\t3\n"]
-
-
-def test_a_carriage_return_ends_a_line_of_output(process):
-    code = r"import sys; sys.stdout.buffer.write(b'a\rb\r\n')"
-    assert process.run(code, []) == [b"a\t\nb\t\n"]
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [
+        ("print(1); print(2, 3, sep='\\t')", b"1\t\n2\t3\n"),
+        (r"import sys; sys.stdout.buffer.write(b'a\rb\r\n')", b"a\t\nb\t\n"),
+    ],
+)
+def test_a_line_of_output_ends_at_any_newline_and_has_a_tab(code, output, process):
+    assert process.run(code, []) == [output]
 
 
 def test_equal_keys_meet_in_one_partition(process):
@@ -113,20 +109,19 @@ def test_what_a_failed_process_said_is_in_its_log_and_not_in_the_error(process):
     assert process.log.read_text() == "no such word\n"
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path):
-    task = HadoopTask(name="task_1_m_000000", command="no-such-program", environment={"PATH": "/bin"}, shipped={})
-    with pytest.raises(TaskError, match="no-such-program"):
-        run_attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], AttemptControl())
-
-
-def test_a_shipped_file_lies_in_the_tasks_folder(tmp_path):
+def test_a_task_finds_its_shipped_files_and_its_program_or_fails_with_its_name(tmp_path):
     (tmp_path / "words").write_text("hello")
-    shipped = {"stopwords.txt": tmp_path / "words"}
-    task = HadoopTask(
-        name="task_1_m_000000", command="cat stopwords.txt", environment={"PATH": "/bin"}, shipped=shipped
-    )
-    run_attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], AttemptControl())
-    assert (tmp_path / "out").read_bytes() == b"hello\t\n"
+
+    def run(command: str) -> bytes:
+        shipped, folder = {"stopwords.txt": tmp_path / "words"}, tmp_path / command.replace(" ", "-")
+        folder.mkdir()
+        task = HadoopTask(name="task_1_m_000000", command=command, environment={"PATH": "/bin"}, shipped=shipped)
+        run_attempt(task, folder / "work", folder / "log", iter([]), [folder / "out"], AttemptControl())
+        return (folder / "out").read_bytes()
+
+    assert run("cat stopwords.txt") == b"hello\t\n"
+    with pytest.raises(TaskError, match="no-such-program"):
+        run("no-such-program")
 
 
 def test_the_order_of_a_keys_values_is_left_to_chance(tmp_path):
@@ -144,10 +139,7 @@ def test_an_attempt_whose_leash_is_pulled_is_killed_with_its_children(process):
     threading.Timer(0.3, process.control.kill).start()
     with pytest.raises(KilledError, match="while it ran"):
         process.run("import subprocess; subprocess.run(['sleep', '60'])", [])
-
-
-def test_an_attempt_whose_leash_was_pulled_does_not_start(process):
-    process.control.kill()
+    process.log.unlink()
     with pytest.raises(KilledError, match="before it started"):
         process.run("print(1)", [])
     assert not process.log.exists()
