@@ -84,57 +84,51 @@ def imported(modules: Iterable[str], *, libraries: set[str], packages: set[str])
     return set(done.stdout.split())
 
 
-def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> None:
-    image = {"torch", "numpy"}
-    modules = (
-        "trainer.__main__",
-        "trainer.start",
-        "trainer.classification.task",
-        "trainer.classification.model_folder",
-        "trainer.classification.models.lstm",
-        "trainer.launch",
-        READS,
-    )
-    assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"common", "corpus", "trainer"})
+ZSTD = "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"
+READING = ("gpu", "gpu inputs")
+NODES = {
+    "a GPU node": (
+        "trainer.__main__ trainer.start trainer.classification.task trainer.classification.model_folder "
+        f"trainer.classification.models.lstm trainer.launch {READS}",
+        ("gpu",),
+        "common corpus trainer",
+    ),
+    "its agent": (
+        "bootstrap.agent.__main__ bootstrap.agent.stage boto3",
+        ("gpu",),
+        "bootstrap common corpus trainer",
+    ),
+    "a node that reads texts": (
+        f"corpus.text_request corpus.raw_texts boto3 orjson pyarrow.parquet {ZSTD} nltk.tokenize",
+        READING,
+        "common corpus",
+    ),
+    "a node that preprocesses": (
+        "bootstrap.agent.stage jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge jobs.local "
+        "jobs.pipeline",
+        READING,
+        "bootstrap common corpus jobs trainer",
+    ),
+    "a node of EMR": (
+        "jobs.deduplicate jobs.vocabulary jobs.encode jobs.choose jobs.merge bootstrap.agent.step "
+        "bootstrap.agent.cancellation",
+        ("emr",),
+        "bootstrap common corpus jobs",
+    ),
+}
+"""What nodes import, the lists of what they install, and the packages of Shoal that they download."""
 
 
-def test_the_agent_of_a_gpu_node_needs_only_what_it_downloads_and_no_torch() -> None:
-    modules = ("bootstrap.agent.__main__", "bootstrap.agent.stage", "boto3")
-    packages = {"bootstrap", "common", "corpus", "trainer"}
-    found = imported(modules, libraries={"numpy"} | listed("gpu"), packages=packages)
-    assert not {"torch", "h5py"} & found
-
-
-def test_a_gpu_node_with_inputs_needs_only_what_it_downloads_to_read_texts_and_no_torch() -> None:
-    libraries = {"numpy"} | listed("gpu") | listed("gpu", "inputs")
-    assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
-    zstd = "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"
-    modules = ("corpus.text_request", "corpus.raw_texts", "boto3", "orjson", "pyarrow.parquet", zstd, "nltk.tokenize")
-    assert "torch" not in imported(modules, libraries=libraries, packages={"common", "corpus"})
-
-
-def test_a_gpu_node_that_preprocesses_needs_only_what_it_downloads_and_no_torch() -> None:
-    libraries = {"numpy"} | listed("gpu") | listed("gpu", "inputs")
-    steps = (
-        "deduplicate",
-        "vocabulary",
-        "encode",
-        "choose",
-        "merge",
-        "local",
-        "pipeline",
-    )
-    modules = ("bootstrap.agent.stage", *(f"jobs.{step}" for step in steps))
-    packages = {"bootstrap", "common", "corpus", "jobs", "trainer"}
-    assert "torch" not in imported(modules, libraries=libraries, packages=packages)
-
-
-def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
-    modules = ("jobs.deduplicate", "jobs.vocabulary", "jobs.encode", "jobs.choose", "jobs.merge")
-    steps = ("bootstrap.agent.step", "bootstrap.agent.cancellation")
-    found = imported((*modules, *steps), libraries=listed("emr"), packages={"bootstrap", "common", "corpus", "jobs"})
-    assert "h5py" in found
-    assert "torch" not in found
+@pytest.mark.parametrize("node", NODES)
+def test_a_node_needs_only_what_it_downloads_and_what_its_image_has_and_torch_only_to_train(node: str) -> None:
+    modules, lists, packages = NODES[node]
+    image = {"torch", "numpy"} if node == "a GPU node" else {"numpy"} if lists[0] == "gpu" else set()
+    libraries = image.union(*(listed(*each.split()) for each in lists))
+    found = imported(modules.split(), libraries=libraries, packages=set(packages.split()))
+    assert ("torch" in found) is (node == "a GPU node")
+    assert ("h5py" in found) is (node != "its agent")
+    if lists == READING:
+        assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
 
 
 @pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])

@@ -12,20 +12,8 @@ import pytest
 import torch
 
 from benchmarks import record
-from benchmarks.gpu import (
-    checks,
-    goal,
-    ideas,
-    kernels,
-    nccl,
-    pair,
-    rates,
-    run,
-    texts,
-    words,
-    yelp,
-)
-from benchmarks.gpu.part import SETTINGS, Outcome, OutcomeFile, keep
+from benchmarks.gpu import checks, goal, ideas, kernels, nccl, pair, rates, run, texts, words, yelp
+from benchmarks.gpu.part import SETTINGS, Outcome, OutcomeFile
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from trainer import loop
 
@@ -140,11 +128,6 @@ def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.Mo
     assert stretch["projected"] > goal.EPOCHS * 5000 / stretch["rate"]
 
 
-def test_a_check_that_finds_no_number_does_not_hold() -> None:
-    assert checks.Check("some", 1e-5, 1e-4).holds
-    assert not checks.Check("some", float("nan"), 1e-4).holds
-
-
 def test_rows_are_those_of_reviews_and_tell_their_label() -> None:
     rows = make_rows(5000, CPU)
     real = np.arange(ROW_LENGTH) < rows.lengths[:, None]
@@ -201,15 +184,6 @@ def test_a_part_that_fails_does_not_stop_the_others(parts: Path, capsys: pytest.
     assert json.loads((parts / "gpu-endless.json").read_text())["failed"]
     partly = json.loads((parts / "gpu-partly.json").read_text())
     assert (partly["failed"], partly["said"], partly["figures"]) == (True, "its memory was full", {"ms": 2})
-
-
-def test_figures_that_are_known_so_far_stand_in_an_outcome_that_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(OutcomeFile, "path", tmp_path / "told.json")
-    keep({"ms": 2})
-    kept = json.loads((tmp_path / "told.json").read_text())
-    assert kept == {"said": "", "failed": True, "figures": {"ms": 2}}
 
 
 def test_parts_for_which_no_time_is_left_are_left_out(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:

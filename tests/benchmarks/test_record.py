@@ -31,37 +31,26 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_run_leaves_the_kept_records_alone(kept: Path) -> None:
-    command.main(["none", "--runs", "2"])
-    assert not kept.exists()
-    assert json.loads(Path("results/benchmarks/none.json").read_text())["arguments"] == ["--runs", "2"]
-    assert "| case" in Path("results/benchmarks/none.log").read_text()
-
-
 def test_a_run_that_is_to_be_kept_replaces_them(kept: Path) -> None:
     command.main(["none", "--keep"])
     assert {path.name for path in kept.iterdir()} == {"none.json", "none.log"}
     assert not Path("results").exists()
 
 
-def test_a_table_is_one_that_markdown_reads() -> None:
-    assert record.table(["case", "ms"], [["a", "12.5"], ["another", ""]]).splitlines() == [
-        "| case    | ms   |",
-        "| ------- | ---- |",
-        "| a       | 12.5 |",
-        "| another |      |",
-    ]
-
-
-def test_a_record_names_the_versions_of_those_packages_that_are_there(kept: Path, monkeypatch) -> None:
+def test_a_run_leaves_the_kept_records_alone_and_names_the_packages_that_are_there(kept: Path, monkeypatch) -> None:
     monkeypatch.setattr(record, "_PACKAGES", ("numpy", "no-such-package"))
-    command.main(["none"])
-    assert list(json.loads(Path("results/benchmarks/none.json").read_text())["packages"]) == ["numpy"]
+    command.main(["none", "--runs", "2"])
+    assert not kept.exists()
+    found = json.loads(Path("results/benchmarks/none.json").read_text())
+    assert (found["arguments"], list(found["packages"])) == (["--runs", "2"], ["numpy"])
+    assert "| case   |" in Path("results/benchmarks/none.log").read_text()
 
 
-@pytest.fixture
-def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A torch that finds a GPU; returns the folder in which programs are found."""
+def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert "gpus" not in record.machine()
     torch = SimpleNamespace(
         cuda=SimpleNamespace(is_available=lambda: True, nccl=SimpleNamespace(version=lambda: (2, 28, 9))),
         version=SimpleNamespace(cuda="13.0"),
@@ -69,21 +58,9 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setenv("PATH", str(tmp_path))
-    return tmp_path
-
-
-def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(gpu: Path) -> None:
-    (gpu / "nvidia-smi").write_text("#!/bin/sh\necho 'Some GPU, 81559 MiB, 580.1'\n")
-    (gpu / "nvidia-smi").chmod(0o755)
+    assert record.machine()["gpus"] == ["unknown, as nvidia-smi does not answer"]
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'Some GPU, 81559 MiB, 580.1'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
     told = record.machine()
     assert told["gpus"] == ["Some GPU, 81559 MiB, 580.1"]
     assert (told["cuda"], told["cudnn"], told["nccl"]) == ("13.0", 91002, "2.28.9")
-
-
-def test_a_driver_that_does_not_answer_keeps_no_record_back(gpu: Path) -> None:
-    assert record.machine()["gpus"] == ["unknown, as nvidia-smi does not answer"]
-
-
-def test_a_record_names_no_gpu_of_a_benchmark_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    assert "gpus" not in record.machine()

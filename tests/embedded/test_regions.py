@@ -8,6 +8,7 @@ import boto3
 import pytest
 
 from tests.aws import keys_of
+from tests.embedded.conftest import Stacks
 from tests.embedded.resources import SUBNET, VPC, cluster
 from tests.slow import ROLE
 from tests.waiting import until
@@ -90,49 +91,20 @@ def there(aws):
     return lambda service: session.client(service, endpoint_url=aws.endpoint)
 
 
-@pytest.fixture(scope="module")
-def stack(there):
-    cloudformation = there("cloudformation")
-    cloudformation.create_stack(
-        StackName="there",
-        TemplateBody=json.dumps({"Resources": RESOURCES, "Outputs": OUTPUTS}),
-        Capabilities=["CAPABILITY_IAM"],
-    )
-
-    def settled() -> Any:
-        found = cloudformation.describe_stacks(StackName="there")["Stacks"][0]
-        return not found["StackStatus"].endswith("IN_PROGRESS") and found
-
-    return until(settled)
-
-
-def test_a_stack_of_another_region_comes_up_there(stack, there, client):
-    assert stack["StackStatus"] == "CREATE_COMPLETE"
+def test_a_stack_of_another_region_comes_up_there_with_functions_and_nodes_that_speak_to_it(there, client, aws):
+    stacks = Stacks(there)
+    assert stacks.create("there", RESOURCES, outputs=OUTPUTS) == "CREATE_COMPLETE", stacks.reasons("there")
+    (stack,) = there("cloudformation").describe_stacks(StackName="there")["Stacks"]
     assert f":{REGION}:" in stack["StackId"]
     assert client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"] == []
     assert client("emr").list_clusters()["Clusters"] == []
     assert there("emr").list_clusters()["Clusters"][0]["Status"]["State"] == "WAITING"
-
-
-def test_its_functions_speak_to_their_own_region(stack):
     values = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     assert values == {"Region": REGION, "Zone": f"{REGION}b"}
-
-
-def test_its_nodes_speak_to_their_own_region(stack, there, aws):
     (group,) = there("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     root = aws.folder / "nodes" / group["Instances"][0]["InstanceId"]
     until(lambda: (root / "ready").exists())
     assert json.loads((root / "place").read_text())["AvailabilityZone"] == f"{REGION}b"
     assert (root / "region").read_text().strip() == REGION
-
-
-def test_it_is_deleted_there(stack, there):
-    there("cloudformation").delete_stack(StackName="there")
-    until(
-        lambda: (
-            there("cloudformation").describe_stacks(StackName=stack["StackId"])["Stacks"][0]["StackStatus"]
-            == "DELETE_COMPLETE"
-        )
-    )
+    assert stacks.delete("there") == "DELETE_COMPLETE"
     assert there("emr").list_clusters(ClusterStates=["WAITING"])["Clusters"] == []

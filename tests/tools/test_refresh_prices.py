@@ -61,14 +61,6 @@ def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
     assert list(folder.iterdir()) == [path]
 
 
-def test_a_second_list_of_a_day_replaces_the_first(folder: Path) -> None:
-    for price in (0.9, 0.8):
-        refresh_prices.append(answered("us-east-1", same(g5_xlarge=price), {}, folder=folder).today, folder=folder)
-    lists = catalog.price_lists("us-east-1", folder)
-    assert [each.date for each in lists].count(TODAY) == 1
-    assert lists[-1].hourly("g5.xlarge") == 0.8
-
-
 def test_a_region_that_had_no_list_gets_a_file_of_its_own(folder: Path) -> None:
     found = answered("eu-west-1", {"m5.xlarge": 0.214}, {"m5.xlarge": 0.0535}, folder=folder)
     assert found.before is None
@@ -111,34 +103,47 @@ def test_a_type_that_is_priced_but_not_offered_is_dropped_and_a_retired_one_keep
     assert refresh_prices.PriceChange(item="EMR on m4.xlarge", before=0.06, after=None) in found.changes
 
 
-def test_a_price_that_is_not_found_stays_and_the_list_says_so(folder: Path) -> None:
-    found = answered("us-east-1", {"m5.xlarge": 0.2}, {}, folder=folder, without="NatGateway-Hours")
-    assert found.kept == ["nat_gateway_hour"]
-    assert found.today.other.nat_gateway_hour == NEWEST.other.nat_gateway_hour
-    assert found.today.source.endswith(f"kept from {NEWEST.date}: nat_gateway_hour")
+def test_a_second_list_of_a_day_replaces_the_first(folder: Path) -> None:
+    for price in (0.9, 0.8):
+        refresh_prices.append(answered("us-east-1", same(g5_xlarge=price), {}, folder=folder).today, folder=folder)
+    lists = catalog.price_lists("us-east-1", folder)
+    assert [each.date for each in lists].count(TODAY) == 1
+    assert lists[-1].hourly("g5.xlarge") == 0.8
 
 
-def test_a_price_that_no_list_of_the_region_has_is_not_taken_from_another(folder: Path) -> None:
-    found = answered("eu-west-1", {"m5.xlarge": 0.2}, {}, folder=folder, without="NatGateway-Hours")
-    assert found.kept == []
+@pytest.mark.parametrize(
+    ("region", "kept", "price"),
+    [("us-east-1", ["nat_gateway_hour"], NEWEST.other.nat_gateway_hour), ("eu-west-1", [], None)],
+)
+def test_a_price_that_is_not_found_stays_that_of_the_regions_last_list_which_says_so(
+    region: str, kept: list[str], price: float | None, folder: Path
+) -> None:
+    found = answered(region, {"m5.xlarge": 0.2}, {}, folder=folder, without="NatGateway-Hours")
+    assert found.kept == kept
+    assert not kept or found.today.source.endswith(f"kept from {NEWEST.date}: nat_gateway_hour")
     refresh_prices.append(found.today, folder=folder)
-    assert catalog.prices("eu-west-1", folder=folder).other.nat_gateway_hour is None
+    assert catalog.prices(region, folder=folder).other.nat_gateway_hour == price
 
 
-def test_a_region_without_any_of_the_types_is_reported(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ([], "AWS offers none of the catalogue's types in eu-west-1"),
+        *(
+            ([text], "AWS's price list of AmazonEC2 has an unknown format")
+            for text in ("no JSON", '{"product": {}}', '{"terms": {"OnDemand": {"a": {}}}}')
+        ),
+    ],
+)
+def test_an_answer_that_says_nothing_is_reported_in_one_sentence(
+    answer: list[str], sentence: str, folder: Path
+) -> None:
     with Aws("eu-west-1") as aws:
-        aws.sells("AmazonEC2", ASKED_OF_EC2, [])
-        aws.offers([])
-        with pytest.raises(ShoalError, match="AWS offers none of the catalogue's types in eu-west-1"):
+        aws.sells("AmazonEC2", ASKED_OF_EC2, answer)
+        if not answer:
+            aws.offers([])
+        with pytest.raises(ShoalError, match=sentence):
             refresh_prices.ask_aws(aws, "eu-west-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("text", ["no JSON", '{"product": {}}', '{"terms": {"OnDemand": {"a": {}}}}'])
-def test_an_answer_in_another_form_is_reported_in_one_sentence(folder: Path, text: str) -> None:
-    with Aws("us-east-1") as aws:
-        aws.sells("AmazonEC2", ASKED_OF_EC2, [text])
-        with pytest.raises(ShoalError, match="AWS's price list of AmazonEC2 has an unknown format"):
-            refresh_prices.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
 def test_a_file_that_cannot_be_written_is_reported_in_one_sentence(folder: Path) -> None:

@@ -20,27 +20,23 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
 
 
 @pytest.fixture(scope="module")
-def s3(aws, upload) -> Any:
-    """A client that does not retry; `pile/object` exists."""
+def clients(aws, upload) -> tuple[Any, Any]:
+    """One that does not ask again, and one that does; `pile/object` exists."""
     upload("pile", "object", BODY)
-    return boto3.client(
-        "s3",
-        endpoint_url=aws.endpoint,
-        region_name="us-east-1",
-        **keys_of(aws),
-        config=Config(retries={"total_max_attempts": 1}),
+    place = {"endpoint_url": aws.endpoint, "region_name": "us-east-1", **keys_of(aws)}
+    return boto3.client("s3", **place, config=Config(retries={"total_max_attempts": 1})), boto3.client(
+        "s3", **place, config=PATIENT
     )
 
 
 @pytest.fixture
-def patient(aws) -> Any:
-    return boto3.client(
-        "s3",
-        endpoint_url=aws.endpoint,
-        region_name="us-east-1",
-        **keys_of(aws),
-        config=PATIENT,
-    )
+def s3(clients) -> Any:
+    return clients[0]
+
+
+@pytest.fixture
+def patient(clients) -> Any:
+    return clients[1]
 
 
 @contextmanager
@@ -74,21 +70,15 @@ def test_a_share_of_the_requests_is_throttled_and_asked_again(aws, s3, patient):
         assert 503 in seen
 
 
-def test_a_connection_is_cut_in_the_middle_of_an_object(aws, s3):
+def test_a_connection_is_cut_in_the_middle_of_a_large_object(aws, s3, patient, tmp_path):
     with aws.faults.during(CutConnection(times=1)):
         body = s3.get_object(Bucket="pile", Key="object")["Body"]
         assert body.read(1 << 16) == BODY[: 1 << 16]
         with pytest.raises(ResponseStreamingError):
             body.read()
         assert s3.get_object(Bucket="pile", Key="object")["Body"].read() == BODY
-
-
-def test_small_objects_pass_where_connections_are_cut(aws, s3):
     with aws.faults.during(CutConnection()):
         assert s3.get_object(Bucket="pile", Key="object", Range="bytes=5-104")["Body"].read() == BODY[5:105]
-
-
-def test_a_client_that_asks_again_gets_everything_over_cut_connections(aws, s3, patient, tmp_path):
     with aws.faults.during(CutConnection(share=0.5)):
         patient.download_file("pile", "object", str(tmp_path / "copy"))
     assert (tmp_path / "copy").read_bytes() == BODY

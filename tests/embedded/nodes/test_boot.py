@@ -67,23 +67,21 @@ def reports(client):
     return found
 
 
-def test_a_failure_is_reported_with_its_last_line(boot, reports):
-    identifier, console = boot(CODE_URL=MISSING, WHEELS_URL=MISSING)
-    (said,) = (report for name, report in reports().items() if name == identifier)
-    assert said["state"] == "failed"
-    assert "404" in said["log"].splitlines()[-1]
-    assert said["log"] in console
-    assert "user data ended with exit code 1" in console
-
-
-def test_a_share_that_cannot_be_mounted_is_reported(boot, reports):
-    identifier, _ = boot(SHARE_KIND="efs", SHARE_ID="fs-never_owned", CODE_URL=MISSING, WHEELS_URL=MISSING)
-    assert "fs-never_owned" in reports()[identifier]["log"]
-
-
-def test_a_variable_that_nobody_set_is_reported(boot, reports):
-    identifier, _ = boot(CODE_URL=MISSING.replace("missing", "boot"))
-    assert reports()[identifier]["state"] == "failed"
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, "404"),
+        ({"SHARE_KIND": "efs", "SHARE_ID": "fs-nobodys"}, "fs-nobodys"),
+        ({"SHARE_KIND": "nsf"}, "SHARE_KIND is 'nsf', but must be efs, nfs or none"),
+    ],
+)
+def test_a_failure_is_reported_with_its_last_lines(variables, said, boot, reports):
+    identifier, console = boot(CODE_URL=MISSING, WHEELS_URL=MISSING, **variables)
+    (found,) = (report for name, report in reports().items() if name == identifier)
+    assert found["state"] == "failed"
+    assert said in found["log"]
+    assert found["log"] in console
+    assert re.search(r"user data ended with exit code [1-9]", console)
 
 
 def test_a_node_that_cannot_ask_who_it_is_is_reported_under_its_hosts_name(boot, reports):
@@ -91,11 +89,6 @@ def test_a_node_that_cannot_ask_who_it_is_is_reported_under_its_hosts_name(boot,
     ((name, said),) = reports().items()
     assert not name.startswith("i-")
     assert said["log"].splitlines()[-1] == "ec2-metadata: this machine is no EC2 instance"
-
-
-def test_a_share_of_an_unknown_kind_is_reported(boot, reports):
-    identifier, _ = boot(SHARE_KIND="nsf", CODE_URL=MISSING, WHEELS_URL=MISSING)
-    assert reports()[identifier]["log"].splitlines() == ["SHARE_KIND is 'nsf', but must be efs, nfs or none"]
 
 
 def test_packages_come_from_the_repository_that_the_closed_network_reaches():

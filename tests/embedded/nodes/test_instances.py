@@ -82,13 +82,24 @@ def test_groups_are_found_by_their_tags(group):
     assert found(("tag-key", "kept")) == ["workers"]
 
 
-def test_a_node_has_the_images_interpreter_and_not_the_users_environment(group, two):
-    said = said_on(group, two[0], "$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV")
-    assert said == "1\n\n"
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV", "1\n\n"),
+        ('echo "${CUDA_VISIBLE_DEVICES-unset}"', "\n"),
+    ],
+)
+def test_a_node_has_its_images_interpreter_and_neither_environment_nor_gpu_of_this_computer(script, said, group, two):
+    assert said_on(group, two[0], script) == said
 
 
-def test_a_node_sees_no_gpu_of_this_computer(group, two):
-    assert said_on(group, two[0], 'echo "${CUDA_VISIBLE_DEVICES-unset}"') == "\n"
+def test_what_aws_would_refuse_or_nobody_plays_is_refused(group, two, client):
+    with pytest.raises(ClientError, match="InvalidInstanceId"):
+        client("ssm").send_command(InstanceIds=two, DocumentName="AWS-RunShellScript")
+    with pytest.raises(ClientError, match="ResourceInUse"):
+        group.asg.delete_auto_scaling_group(AutoScalingGroupName=group.name)
+    with pytest.raises(ClientError, match="does not support StopInstances"):
+        group.ec2.stop_instances(InstanceIds=two)
 
 
 def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
@@ -96,11 +107,6 @@ def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
     cores = [line.split()[-1] for line in said]
     assert all(core.isdigit() for core in cores)
     assert len(set(cores)) == min(2, len(os.sched_getaffinity(0)))
-
-
-def test_no_node_is_online_in_systems_manager(client, two):
-    with pytest.raises(ClientError, match="InvalidInstanceId"):
-        client("ssm").send_command(InstanceIds=two, DocumentName="AWS-RunShellScript")
 
 
 def test_a_terminated_node_is_replaced(group, two):
@@ -130,11 +136,6 @@ def test_the_share_is_one_folder_for_all_nodes(group, two, client, aws):
     assert not (aws.folder / "efs" / share).exists()
 
 
-def test_a_group_with_nodes_is_deleted_only_by_force(group, two):
-    with pytest.raises(ClientError, match="ResourceInUse"):
-        group.asg.delete_auto_scaling_group(AutoScalingGroupName=group.name)
-
-
 def test_lowering_the_capacity_ends_processes_and_leaves_no_volume(group, two):
     roots = [str(group.root(identifier)) for identifier in two]
     assert all(marked_processes("NODE_ROOT", root) for root in roots)
@@ -145,8 +146,3 @@ def test_lowering_the_capacity_ends_processes_and_leaves_no_volume(group, two):
         assert not Path(root).exists()
         assert group.instance(identifier)["State"]["Name"] == "terminated"
     assert group.ec2.describe_volumes()["Volumes"] == []
-
-
-def test_what_is_not_played_is_refused(group, two):
-    with pytest.raises(ClientError, match="does not support StopInstances"):
-        group.ec2.stop_instances(InstanceIds=two)

@@ -1,12 +1,11 @@
 """A group whose template, version or image is missing is refused, by the services' interfaces and in a stack."""
 
-import json
+import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-
-from tests.waiting import until
 
 IMAGE = "resolve:ssm:/aws/service/deeplearning/ami"
 
@@ -39,30 +38,35 @@ def image_of_the_first(client, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("more", "reason"),
+    ("reference", "reason"),
     [
-        ({}, "must contain a LaunchTemplate"),
-        ({"LaunchTemplate": {"LaunchTemplateId": "lt-0123"}}, "launch template, lt-0123, does not exist"),
-        ({"LaunchTemplate": {"LaunchTemplateName": "nobodys"}}, "launch template, nobodys, does not exist"),
+        (None, "must contain a LaunchTemplate"),
+        ({"LaunchTemplateId": "lt-0123"}, "launch template, lt-0123, does not exist"),
+        ({"LaunchTemplateName": "nobodys"}, "launch template, nobodys, does not exist"),
+        ({"LaunchTemplateName": "versions", "Version": "7"}, "has no version 7"),
+        (
+            {"LaunchTemplateName": "no-parameter"},
+            r"parameter /mine/image of the image .* does not exist",
+        ),
     ],
 )
-def test_a_group_without_a_launch_template_that_is_there_is_refused(client, more, reason):
+def test_a_group_that_could_not_start_is_refused_and_fails_its_stack(reference, reason, client, stacks):
+    for name, image in (("versions", IMAGE), ("no-parameter", "resolve:ssm:/mine/image")):
+        with suppress(ClientError):  # it is there from the case before
+            client("ec2").create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"ImageId": image})
+    named = {"LaunchTemplate": reference} if reference else {}
     with pytest.raises(ClientError, match=reason):
-        create(client, "refused", **more)
+        create(client, "refused", **named)
     asg = client("autoscaling")
     assert not asg.describe_auto_scaling_groups(AutoScalingGroupNames=["refused"])["AutoScalingGroups"]
+    properties = {"MinSize": "0", "MaxSize": "1", "AvailabilityZones": ["us-east-1a"], **named}
+    group = {"Type": "AWS::AutoScaling::AutoScalingGroup", "Properties": properties}
+    assert stacks.create("refused", {"Group": group}) == "ROLLBACK_COMPLETE"
+    assert re.search(reason, stacks.reasons("refused"))
+    stacks.delete("refused")
 
 
-def test_a_version_that_a_template_lacks_is_refused(client, template):
-    reference = {"LaunchTemplateId": template("versions", IMAGE), "Version": "7"}
-    with pytest.raises(ClientError, match="has no version 7"):
-        create(client, "refused", LaunchTemplate=reference)
-
-
-def test_an_image_of_a_parameter_that_nobody_stored_is_refused(client, template):
-    reference = {"LaunchTemplateId": template("no-parameter", "resolve:ssm:/mine/image")}
-    with pytest.raises(ClientError, match=r"parameter /mine/image of the image .* does not exist"):
-        create(client, "refused", LaunchTemplate=reference)
+def test_an_instance_of_an_image_of_a_parameter_that_nobody_stored_is_refused(client):
     with pytest.raises(ClientError, match=r"parameter /mine/image of the image .* does not exist"):
         client("ec2").run_instances(ImageId="resolve:ssm:/mine/image", MinCount=1, MaxCount=1)
 
@@ -74,16 +78,14 @@ def test_a_group_starts_from_the_image_that_a_stored_parameter_names(client, tem
     assert image_of_the_first(client, "stored") == "ami-0a1b2c3d4e5f60718"
 
 
-def test_a_stack_may_name_an_image_by_awss_own_parameter(client):
+def test_a_stack_may_name_an_image_by_awss_own_parameter(client, stacks):
     name = "/aws/service/deeplearning/ami/x86_64/an-image/latest/ami-id"
     image = client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
     assert image.startswith("ami-")
     data = {"ImageId": "{{resolve:ssm:" + name + "}}", "InstanceType": "g5.xlarge"}
     properties = {"LaunchTemplateName": "by-reference", "LaunchTemplateData": data}
     template = {"Type": "AWS::EC2::LaunchTemplate", "Properties": properties}
-    body = json.dumps({"Resources": {"Template": template}})
-    client("cloudformation").create_stack(StackName="by-reference", TemplateBody=body)
-    client("cloudformation").get_waiter("stack_create_complete").wait(StackName="by-reference")
+    assert stacks.create("by-reference", {"Template": template}) == "CREATE_COMPLETE"
     create(client, "by-reference", LaunchTemplate={"LaunchTemplateName": "by-reference"})
     assert image_of_the_first(client, "by-reference") == image
 
@@ -95,19 +97,3 @@ def test_a_group_whose_template_has_gone_starts_nothing(client, template):
     asg.set_desired_capacity(AutoScalingGroupName="gone", DesiredCapacity=1)
     (group,) = asg.describe_auto_scaling_groups(AutoScalingGroupNames=["gone"])["AutoScalingGroups"]
     assert (group["DesiredCapacity"], group["Instances"]) == (1, [])
-
-
-def test_a_stack_whose_group_could_not_start_fails(client):
-    reference = {"LaunchTemplateId": "lt-0123", "Version": "1"}
-    properties = {"MinSize": "0", "MaxSize": "1", "AvailabilityZones": ["us-east-1a"], "LaunchTemplate": reference}
-    group = {"Type": "AWS::AutoScaling::AutoScalingGroup", "Properties": properties}
-    cloudformation = client("cloudformation")
-    cloudformation.create_stack(StackName="unstartable", TemplateBody=json.dumps({"Resources": {"Group": group}}))
-
-    def status() -> str:
-        return str(cloudformation.describe_stacks(StackName="unstartable")["Stacks"][0]["StackStatus"])
-
-    until(lambda: not status().endswith("IN_PROGRESS"))
-    assert status() == "ROLLBACK_COMPLETE"
-    events = cloudformation.describe_stack_events(StackName="unstartable")["StackEvents"]
-    assert any("lt-0123, does not exist" in event.get("ResourceStatusReason", "") for event in events)

@@ -40,29 +40,18 @@ def listed(client, **arguments) -> list[str]:
     ]
 
 
-def test_a_tag_finds_what_bears_it_and_nothing_else(client, made):
+def test_a_filter_finds_what_it_names_and_nothing_else(client, made):
     assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["mine"]}]) == made["mine"]["ids"]
     assert listed(client, Filters=[{"Name": "tag:owner", "Values": ["nobody"]}]) == []
-
-
-def test_a_vpc_finds_what_is_in_it(client, made):
     ec2 = client("ec2")
     filters = [{"Name": "vpc-id", "Values": [made["other"]["vpc"]]}]
     found = ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
     assert [entry["NetworkInterfaceId"] for entry in found] == made["other"]["ids"][:1]
-
-
-def test_a_state_still_filters_beside_a_tag(client, made):
-    filters = [
-        {"Name": "tag:owner", "Values": ["mine"]},
-        {"Name": "instance-state-name", "Values": ["stopped"]},
-    ]
-    assert client("ec2").describe_instances(Filters=filters)["Reservations"] == []
-
-
-def test_a_filter_that_nobody_plays_is_refused(client, made):
+    stopped = {"Name": "instance-state-name", "Values": ["stopped"]}
+    mine = {"Name": "tag:owner", "Values": ["mine"]}
+    assert ec2.describe_instances(Filters=[mine, stopped])["Reservations"] == []
     with pytest.raises(ClientError, match="does not support filter 'colour'"):
-        client("ec2").describe_addresses(Filters=[{"Name": "colour", "Values": ["red"]}])
+        ec2.describe_addresses(Filters=[{"Name": "colour", "Values": ["red"]}])
 
 
 def test_a_rule_with_two_sources_is_two_rules_that_can_be_revoked_apart(client):
@@ -102,39 +91,25 @@ def service_group(*, reported: str = "Primary", managed: tuple[str, ...] = ("Pri
     return {**GROUP, "Properties": properties}
 
 
+SERVICE = {"ServiceAccessSecurityGroup": {"Ref": "Service"}}
+UNREACHABLE = [
+    ({**in_groups(**SERVICE), "Service": service_group(**given)}, f"ServiceAccessSecurityGroup is missing {said}")
+    for given, said in (
+        ({"reported": "Core"}, "ingress rule from EmrManagedMasterSecurityGroup on port 9443"),
+        ({"managed": ("Core",)}, "egress rule to EmrManagedMasterSecurityGroup on port 8443"),
+        ({"managed": ("Primary",)}, "egress rule to EmrManagedSlaveSecurityGroup on port 8443"),
+        ({"managed": ()}, "egress rule to EmrManagedMasterSecurityGroup on port 8443"),
+    )
+]
+IN_SUBNET = {**in_groups(Ec2SubnetId={"Ref": "Subnet"}), "Subnet": SUBNET}
+
+
 @pytest.mark.parametrize(
-    ("group", "said"),
-    [
-        (
-            service_group(reported="Core"),
-            "ServiceAccessSecurityGroup is missing ingress rule from EmrManagedMasterSecurityGroup on port 9443",
-        ),
-        (
-            service_group(managed=("Core",)),
-            "ServiceAccessSecurityGroup is missing egress rule to EmrManagedMasterSecurityGroup on port 8443",
-        ),
-        (
-            service_group(managed=("Primary",)),
-            "ServiceAccessSecurityGroup is missing egress rule to EmrManagedSlaveSecurityGroup on port 8443",
-        ),
-        (
-            service_group(managed=()),
-            "ServiceAccessSecurityGroup is missing egress rule to EmrManagedMasterSecurityGroup on port 8443",
-        ),
-    ],
-    ids=["nobody reports", "primary unmanaged", "core unmanaged", "nobody managed"],
+    ("resources", "said"), [*UNREACHABLE, (IN_SUBNET, "You must also specify a ServiceAccessSecurityGroup")]
 )
-def test_a_cluster_without_a_rule_that_emr_demands_does_not_start(group, said, stacks):
-    resources = {**in_groups(ServiceAccessSecurityGroup={"Ref": "Service"}), "Service": group}
+def test_a_cluster_without_a_group_or_a_rule_that_emr_demands_does_not_start(resources, said, stacks):
     assert stacks.create("unreachable", resources) == "ROLLBACK_COMPLETE"
     assert said in stacks.reasons("unreachable")
-    stacks.delete("unreachable")
-
-
-def test_a_cluster_with_groups_of_its_own_in_a_private_subnet_needs_one_for_the_service(stacks):
-    resources = {**in_groups(Ec2SubnetId={"Ref": "Subnet"}), "Subnet": SUBNET}
-    assert stacks.create("unreachable", resources) == "ROLLBACK_COMPLETE"
-    assert "You must also specify a ServiceAccessSecurityGroup" in stacks.reasons("unreachable")
     stacks.delete("unreachable")
 
 

@@ -55,24 +55,11 @@ RESOURCES: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def function(client):
+def function(client, stacks):
     client("s3").create_bucket(Bucket="functions")
-    cloudformation = client("cloudformation")
-    cloudformation.create_stack(
-        StackName="functions",
-        TemplateBody=json.dumps({"Resources": RESOURCES}),
-        Capabilities=["CAPABILITY_IAM"],
-        RoleARN=f"arn:aws:iam::{ACCOUNT}:role/execution",
-    )
-
-    def ready() -> bool:
-        status = cloudformation.describe_stacks(StackName="functions")["Stacks"][0]["StackStatus"]
-        assert status in ("CREATE_IN_PROGRESS", "CREATE_COMPLETE")
-        return bool(status == "CREATE_COMPLETE")
-
-    until(ready)
-    detail = cloudformation.describe_stack_resource(StackName="functions", LogicalResourceId="Function")
-    return detail["StackResourceDetail"]["PhysicalResourceId"]
+    execution = f"arn:aws:iam::{ACCOUNT}:role/execution"
+    assert stacks.create("functions", RESOURCES, RoleARN=execution) == "CREATE_COMPLETE", stacks.reasons("functions")
+    return stacks.physical("functions", "Function")
 
 
 def test_a_function_gets_its_event_its_environment_and_a_way_to_the_services(function, client):
@@ -84,15 +71,11 @@ def test_a_function_gets_its_event_its_environment_and_a_way_to_the_services(fun
     assert json.load(client("s3").get_object(Bucket="functions", Key="seen")["Body"]) == seen
 
 
-def test_a_stacks_rule_has_its_target_and_its_clock(function, client):
+def test_a_function_that_a_rule_has_as_its_target_ends_its_own_stack(function, client):
     events = client("events")
-    rules = [rule for rule in events.list_rules()["Rules"] if rule.get("ScheduleExpression") == "rate(5 minutes)"]
-    (rule,) = rules
+    (rule,) = (each for each in events.list_rules()["Rules"] if each.get("ScheduleExpression") == "rate(5 minutes)")
     (target,) = events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
     assert target["Arn"].endswith(function)
-
-
-def test_a_function_ends_its_own_stack(function, client):
     identifier = client("cloudformation").describe_stacks(StackName="functions")["Stacks"][0]["StackId"]
     client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps({"delete": "functions"}))
 
