@@ -146,7 +146,9 @@ class Dictionary:
             self._word_ends = np.concatenate((self._word_ends, np.zeros(len(self._word_ends), np.int64)))
         if 2 * self._known > len(self._table) - 1:
             self._bits += 1
-            self._table = _doubled(self._table, np.uint64(64 - self._bits))
+            doubled = np.zeros((2 * len(self._table), 3), np.uint64)
+            _fill(doubled, self._table, np.uint64(64 - self._bits))
+            self._table = doubled
 
 
 def padded(texts: bytes) -> npt.NDArray[np.uint8]:
@@ -242,14 +244,14 @@ def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type
 
 
 @compiled
-def _doubled(table, to_slot):  # type: ignore[no-untyped-def]
-    """A table of twice the slots with the same words."""
-    doubled = np.zeros((2 * len(table), 3), np.uint64)
+def _fill(doubled, table, to_slot):  # type: ignore[no-untyped-def]
+    """Put the words of a table into an empty one of twice the slots. Making an array here, or assigning a row, would
+    take numba three seconds to compile."""
     mask = uint64(len(doubled) - 1)
     for old in range(len(table)):
         if table[old, 0] != 0:
             slot = ((table[old, 0] * _SPREAD_FIRST) ^ (table[old, 1] * _SPREAD_SECOND)) >> to_slot
             while doubled[slot, 0] != 0:
                 slot = (slot + _ONE) & mask
-            doubled[slot] = table[old]
-    return doubled
+            for part in range(3):
+                doubled[slot, part] = table[old, part]

@@ -80,8 +80,9 @@ own_disks() {
 }
 own_disks || echo "the node's own disks cannot be used; its root volume is used instead" >&2
 
-aws s3 cp --only-show-errors "$CODE_URL" "$home/code.zip"
+aws s3 cp --only-show-errors "$CODE_URL" "$home/code.zip" &
 aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
+wait $!
 "$python" -m zipfile -e "$home/code.zip" "$home/code"
 "$python" -m zipfile -e "$home/wheels.zip" "$home/wheels"
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --upgrade \

@@ -32,8 +32,9 @@ fetch() {
     there=$(curl --silent --head --max-time 10 "https://s3.$region.amazonaws.com" | sed -n 's/^date: //Ip' | tr -d '\r')
     fail "$1 cannot be downloaded; it is $(date --utc) by this node's clock, and ${there:-unknown} by S3's"
 }
-fetch "$code" code.zip
+fetch "$code" code.zip &
 fetch "$wheels" wheels.zip
+wait $!
 python3.11 -m zipfile -e "$download/code.zip" "$home/code"
 python3.11 -m zipfile -e "$download/wheels.zip" "$download/wheels"
 # Python's own pip would first have to be unpacked and installed; the uploaded one runs from its wheel.
