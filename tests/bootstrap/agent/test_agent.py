@@ -14,21 +14,6 @@ from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
 from trainer.output.run_files import RECORD
 
 
-def test_ranks_begin_when_every_node_has_its_data(world: World) -> None:
-    world.pass_by(15)
-    assert (world.started("stage"), world.phases()) == (
-        [True, False],
-        ["stage", "stage"],
-    )  # the first one fills a share
-    world.finish(FIRST, "stage")
-    for _ in range(3):
-        world.tick(FIRST)
-        world.tick(SECOND)
-    assert (world.started("stage"), world.started("train")) == ([True, True], [False, False])
-    world.settle()
-    assert (world.started("train"), world.phases()) == ([True, True], ["done", "done"])
-
-
 def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_its_agent_died(world: World) -> None:
     world.train()
     record = Machine(root=world.root / FIRST).run(world.wanted) / RECORD
@@ -52,12 +37,6 @@ def test_a_node_tells_the_step_and_the_attempt_that_the_record_has_also_after_it
     assert told() == (None, 1)
 
 
-def test_nodes_that_share_nothing_bring_their_data_at_once(tmp_path: Path) -> None:
-    world = World(tmp_path, request(share=None))
-    world.pass_by(5)
-    assert world.started("stage") == [True, True]
-
-
 def test_a_node_that_cannot_bring_its_data_ends_the_run_with_its_sentence(world: World) -> None:
     world.pass_by(15)
     (world.root / FIRST / "var/lib/shoal/programs" / f"{world.wanted.token}-1" / "stage.log").write_text(
@@ -68,17 +47,6 @@ def test_a_node_that_cannot_bring_its_data_ends_the_run_with_its_sentence(world:
     assert world.phases() == ["failed", "done"]
     assert world.status(FIRST).error == "the disk is full"  # type: ignore[union-attr]
     assert world.started("train") == [False, False]
-
-
-def test_a_node_whose_ranks_fail_has_all_others_stop(world: World) -> None:
-    world.train()
-    world.finish(SECOND, "train", 1)
-    world.tick(SECOND)
-    for _ in range(7):
-        world.tick(FIRST)
-    assert world.programs[FIRST].stopped == {f"{world.wanted.token}-1/train"}
-    world.settle()
-    assert world.phases() == ["done", "failed"]
 
 
 def test_readers_go_on_until_all_ranks_have_ended_and_the_stream_is_forgotten_after_them(tmp_path: Path) -> None:

@@ -1,56 +1,108 @@
 """Nodes that come, go and return: attempts follow each other, and the run ends whole."""
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue
-from bootstrap.agent.node_documents import RunEnd
-from tests.bootstrap.agent.world import (
-    FIRST,
-    KEY,
-    RUN,
-    SECOND,
-    World,
-    request,
-)
+from bootstrap.agent.node_documents import Attempt
+from tests.bootstrap.agent.world import FIRST, KEY, RUN, SECOND, World, request
+
+TABLE = yaml.safe_load(Path(__file__).with_name("attempts.yaml").read_text())
 
 
-def test_all_nodes_are_waited_for_but_not_for_ever(tmp_path: Path) -> None:
-    world = World(tmp_path, request(min_nodes=1))
-    world.gone.add(SECOND)
-    world.pass_by(500)
-    assert world.latest is None
-    world.pass_by(900)
-    assert world.latest is not None
-    assert world.latest.instances == (FIRST,)
+def flat(events: list[Any]) -> Iterator[Any]:
+    for each in events:
+        yield from flat(each) if isinstance(each, list) else [each]
 
 
-def test_too_few_nodes_end_the_run_in_a_sentence(tmp_path: Path) -> None:
-    world = World(tmp_path, request(min_nodes=2))
-    world.gone.add(SECOND)
-    world.pass_by(1400)
+def play(world: World, event: str | dict[str, dict[str, Any]]) -> None:
+    """Let an event of the table happen."""
+    if isinstance(event, dict):
+        world.ask(**event["ask"])
+        return
+    verb, *words = event.split()
+    match verb:
+        case "pass":
+            world.pass_by(int(words[0]))
+        case "clock":
+            world.now = float(words[0])
+        case "add":
+            world.add(f"i-0000000{len(world.programs)}")
+        case "train":
+            world.train()
+        case "settle":
+            world.settle()
+        case _:
+            play_on_node(world, verb, f"i-0000000{words[0]}", *words[1:])
+
+
+def play_on_node(world: World, verb: str, instance: str, *words: str) -> None:
+    programs, machine = world.programs[instance], world.agents[instance]._node.machine
+    match verb:
+        case "exit" if (name := f"{world.wanted.token}-{words[0]}") in programs.running():
+            programs.states[name] = int(words[1])
+        case "slow" if world.latest:
+            (machine.programs / world.latest.name / "slow").touch()
+        case "data":
+            machine.data(world.wanted).parent.mkdir(parents=True)
+            machine.data(world.wanted).touch()
+        case "notice":
+            world.notices[instance] = words[0]
+        case "lose":
+            world.lose(instance)
+        case "reboot":
+            world.lose(instance)
+            world.crash(instance)
+            world.gone.discard(instance)
+        case "wipe":
+            programs.states.clear()
+
+
+def outcome(world: World) -> dict[str, Any]:
+    """What has come of a run; without what is empty."""
+    keys = world.channel.list(documents.attempts_prefix(RUN))
+    attempts = [Attempt.from_json(found.text) for key in keys if (found := world.channel.read(key))]
+    numbers = {instance: int(instance[-1]) for instance in world.programs}
     end = world.end()
-    assert end is not None
-    assert end.error == "not all nodes came, and in 10 minutes no more than 1 of at least 2 could train"
+    statuses = {numbers[each]: found for each in numbers if (found := world.status(each))}
+    found = {
+        "attempts": [
+            f"{' '.join(str(numbers[each]) for each in made.instances)}: {made.why}".removesuffix(": ")
+            for made in attempts
+        ],
+        "phases": world.phases(),
+        "run": {numbers[each]: named(programs.running()) for each, programs in world.programs.items()},
+        "asked to stop": {numbers[each]: named(programs.stopped) for each, programs in world.programs.items()},
+        "wrong": {number: status.trouble for number, status in statuses.items()},
+        "off": [numbers[each] for each in sorted(world.gone)],
+        "end": f"{end.outcome}: {end.error}".removesuffix(": ") if end else "",
+    }
+    filled = {
+        name: {number: what for number, what in value.items() if what} if isinstance(value, dict) else value
+        for name, value in found.items()
+    }
+    return {name: value for name, value in filled.items() if value}
 
 
-def test_a_node_that_is_lost_ends_an_attempt_and_no_run(world: World) -> None:
-    world.train()
-    world.lose(FIRST)  # which serves the others, and copies the results
-    world.pass_by(60)
-    assert world.latest is not None
-    assert (world.latest.number, world.latest.instances) == (2, (SECOND,))
-    assert world.latest.why == f"the node {FIRST} is gone"
-    assert world.programs[SECOND].stopped == {"0a1b2c3d-1/train"}
-    world.programs[SECOND].states["0a1b2c3d-1/train"] = 143
-    world.train()
-    assert world.programs[SECOND].running() == ["0a1b2c3d-2/train"]
-    world.settle()
-    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
+def named(programs: Any) -> list[str]:
+    return sorted(name.partition("-")[2] for name in programs)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=group["about"]) for group in TABLE for row in group["rows"]])
+def test_what_comes_of_a_run(row: dict[str, Any], tmp_path: Path) -> None:
+    world = World(tmp_path, request(**row.get("request", {})))
+    for event in flat(row["events"]):
+        play(world, event)
+    assert outcome(world) == row["comes"]
 
 
 def test_a_node_in_the_place_of_another_leaves_the_log_of_that_one(world: World) -> None:
@@ -70,117 +122,6 @@ def test_a_node_in_the_place_of_another_leaves_the_log_of_that_one(world: World)
     world.settle()
     found = {name: world.channel.read(f"runs/{RUN}/{name}") for name in ("node-0.log", "node-0-attempt-2.log")}
     assert [each and each.text for each in found.values()] == ["of the first", "of the second"]
-
-
-def test_ranks_that_fail_with_a_lost_node_go_on_without_it(world: World) -> None:
-    world.train()
-    world.lose(SECOND)
-    world.finish(FIRST, "train", 1)
-    world.pass_by(100)
-    assert world.end() is None
-    assert world.latest is not None
-    assert world.latest.instances == (FIRST,)
-    world.settle()
-    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
-
-
-def test_a_node_that_comes_in_the_place_of_a_lost_one_joins(world: World) -> None:
-    world.train()
-    world.lose(SECOND)
-    world.pass_by(60)
-    world.programs[FIRST].states["0a1b2c3d-1/train"] = 143
-    world.train()
-    world.add(third := "i-00000003")
-    world.pass_by(200)
-    assert world.latest is not None
-    assert (world.latest.instances, world.latest.why) == ((FIRST, third), f"the node {third} has come")
-    world.programs[FIRST].states["0a1b2c3d-2/train"] = 143
-    world.train()
-    world.settle()
-    assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
-
-
-def joined(folder: Path) -> tuple[World, str]:
-    """Nodes with disks of their own, one of which was lost, and the node that has come in its place."""
-    world = World(folder, request(share=None))
-    world.train()
-    world.lose(SECOND)
-    world.pass_by(60)
-    world.programs[FIRST].states["0a1b2c3d-1/train"] = 143
-    world.pass_by(4)
-    world.finish(FIRST, "stage")
-    world.add(third := "i-00000003")
-    return world, third
-
-
-def test_a_node_that_joins_brings_the_dataset_before_the_others_stop_for_it(tmp_path: Path) -> None:
-    world, third = joined(tmp_path)
-    world.pass_by(200)
-    assert world.latest is not None
-    assert (world.latest.number, world.programs[third].running()) == (2, ["0a1b2c3d-0/stage"])
-    status = world.status(third)
-    assert status is not None
-    assert (status.phase, status.attempt) == ("stage", 0)
-    world.programs[third].states["0a1b2c3d-0/stage"] = 1  # it is tried again
-    world.pass_by(20)
-    assert world.programs[third].running() == ["0a1b2c3d-0/stage"]
-    machine = world.agents[third]._node.machine
-    machine.data(world.wanted).parent.mkdir(parents=True)
-    machine.data(world.wanted).touch()
-    world.programs[third].states["0a1b2c3d-0/stage"] = 0
-    world.pass_by(20)
-    assert world.latest.instances == (FIRST, third)
-
-
-def test_a_node_that_cannot_bring_the_dataset_does_not_end_the_run(tmp_path: Path) -> None:
-    world, third = joined(tmp_path)
-    for _ in range(8):
-        world.pass_by(40)
-        if world.programs[third].running():
-            world.programs[third].states["0a1b2c3d-0/stage"] = 1
-    assert world.latest is not None
-    assert (world.latest.number, world.end()) == (2, None)
-    status = world.status(third)
-    assert status is not None
-    assert status.trouble == "it cannot bring the dataset: 0a1b2c3d-0/stage.log on it says why"
-
-
-def test_attempts_that_come_no_further_end_the_run(world: World) -> None:
-    for number in range(4):
-        world.train()
-        attempt = world.latest
-        assert attempt is not None
-        assert (attempt.number, attempt.fruitless) == (number + 1, number)
-        world.lose(attempt.instances[1])
-        world.programs[attempt.instances[0]].states[f"{attempt.name}/train"] = 143
-        world.add(f"i-0000000{number + 2}")
-        world.pass_by(300)
-        if world.end() is not None:
-            break
-    end = world.end()
-    assert end is not None
-    assert end.error.endswith("is gone, and 3 attempts in turn have come no further than step 0")
-
-
-def test_only_the_nodes_that_are_named_take_part(tmp_path: Path) -> None:
-    world = World(tmp_path, request(trainers=2))
-    world.ask(trainers=1, nodes=(SECOND,))
-    world.pass_by(10)
-    assert world.latest is not None
-    assert world.latest.instances == (SECOND,)
-
-
-def test_nodes_that_come_back_with_nothing_begin_another_attempt(world: World) -> None:
-    world.train()
-    for instance in (FIRST, SECOND):
-        world.lose(instance)
-        world.programs[instance].states.clear()
-        world.crash(instance)
-        world.gone.clear()
-    world.pass_by(60)
-    assert world.latest is not None
-    assert (world.latest.number, world.end()) == (2, None)
-    assert sorted(world.latest.instances) == [FIRST, SECOND]
 
 
 def test_a_run_waits_behind_the_one_before_it(world: World) -> None:
@@ -261,16 +202,3 @@ def test_in_every_order_of_stops_crashes_losses_arrivals_and_ends_an_attempt_beg
         assert not any(each.running() for each in world.programs.values())
         if not failed:
             assert end.outcome == ("stopped" if stopped else "finished"), end
-
-
-def test_ranks_stop_with_a_checkpoint_when_their_time_is_over(tmp_path: Path) -> None:
-    world = World(tmp_path, request(until=100.0))
-    world.train()
-    world.pass_by(10)
-    assert not any(programs.stopped for programs in world.programs.values())
-    world.now = 100.0
-    world.pass_by(10)
-    assert [any("train" in each for each in programs.stopped) for programs in world.programs.values()] == [True, True]
-    world.settle()
-    assert (end := world.end()) is not None
-    assert end.outcome == "stopped"

@@ -1,10 +1,12 @@
 """What other programs' stacks leave is found, priced and deleted; nothing of a neighbour is named."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+import yaml
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import NameOnlyError, OwnershipUnknownError
@@ -18,62 +20,7 @@ from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
-RETAIN, SNAPSHOT = {"DeletionPolicy": "Retain"}, {"DeletionPolicy": "Snapshot"}
-DATABASE = {
-    "Engine": "postgres",
-    "DBInstanceClass": "db.t3.micro",
-    "AllocatedStorage": "20",
-    "MasterUsername": "master",
-    "MasterUserPassword": "not-a-secret",
-}
-STACK: dict[str, Any] = {
-    "Log": {"Type": "AWS::Logs::LogGroup", **RETAIN},
-    "Uploads": {"Type": "AWS::S3::Bucket", **RETAIN, "Properties": {"VersioningConfiguration": {"Status": "Enabled"}}},
-    "Address": {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}, **RETAIN},
-    "Orders": {"Type": "AWS::RDS::DBInstance", **RETAIN, "Properties": DATABASE},
-    "Carts": {"Type": "AWS::RDS::DBInstance", **SNAPSHOT, "Properties": DATABASE},
-    "Disk": {
-        "Type": "AWS::EC2::Volume",
-        **RETAIN,
-        "Properties": {"Size": 8, "VolumeType": "gp2", "AvailabilityZone": "us-east-1a"},
-    },
-    "Archive": {
-        "Type": "AWS::EC2::Volume",
-        "Properties": {"Size": 50, "VolumeType": "gp2", "AvailabilityZone": "us-east-1a"},
-    },
-    "Table": {
-        "Type": "AWS::DynamoDB::Table",
-        **RETAIN,
-        "Properties": {
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        },
-    },
-    "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.9.0.0/16"}, **RETAIN},
-    "Subnet": {
-        "Type": "AWS::EC2::Subnet",
-        **RETAIN,
-        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.9.0.0/24"},
-    },
-    "Interface": {"Type": "AWS::EC2::NetworkInterface", **RETAIN, "Properties": {"SubnetId": {"Ref": "Subnet"}}},
-    "Secret": {"Type": "AWS::SecretsManager::Secret", "Properties": {"SecretString": "x"}, **RETAIN},
-    "Images": {"Type": "AWS::ECR::Repository", **RETAIN},
-    "Alarm": {
-        "Type": "AWS::CloudWatch::Alarm",
-        **RETAIN,
-        "Properties": {
-            "MetricName": "x",
-            "Namespace": "x",
-            "ComparisonOperator": "GreaterThanThreshold",
-            "EvaluationPeriods": 1,
-            "Period": 60,
-            "Statistic": "Sum",
-            "Threshold": 1,
-        },
-    },
-    "Gone": {"Type": "AWS::SNS::Topic"},
-}
+STACK: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("left_stack.yaml").read_text())
 COMES_WITH_A_VPC = ("security group", "network acl", "route table")
 EXPECTED = {
     *("log group", "s3 bucket", "elastic ip", "rds instance", "rds snapshot", "volume", "snapshot", "dynamodb table"),
@@ -237,7 +184,7 @@ def test_kinds_that_are_listed_elsewhere_are_named_as_others() -> None:
 def test_a_neighbours_things_are_left_although_they_are_near(account: Account, aws: EmbeddedAws) -> None:
     """In a VPC that the stack left, under names like its own, imported from it, and in another region."""
     lambdas = "AWS::Lambda::Function"
-    left = {"Vpc": STACK["Vpc"], "Uploads": {"Type": "AWS::S3::Bucket", **RETAIN}}
+    left = {"Vpc": STACK["Vpc"], "Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}}
     create("near", left)
     cloudformation, ec2, s3 = boto3.client("cloudformation"), boto3.client("ec2"), boto3.client("s3")
     resources = cloudformation.describe_stack_resources(StackName="near")["StackResources"]
@@ -269,7 +216,7 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
 def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not_certain(
     account: Account, aws: EmbeddedAws
 ) -> None:
-    create("kept", {"Uploads": {"Type": "AWS::S3::Bucket", **RETAIN}})
+    create("kept", {"Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}})
     with aws.faults.during(Denied(service="tagging", operation="GetResources")):
         claim = Claim(account, stack="kept")
         (bucket,) = (identifier for kind, identifier in claim.stack_resources if kind == "AWS::S3::Bucket")

@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import boto3
 import pytest
+import yaml
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
@@ -22,49 +24,7 @@ from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter
 
 SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem", "resourcegroupstaggingapi": "tagging"}
 """What IAM calls a service that botocore calls otherwise."""
-ASKED = {
-    "autoscaling": ["DescribeAutoScalingGroups"],
-    "budgets": ["DescribeBudgets"],
-    "cloudformation": ["ListStackResources", "ListStacks"],
-    "cloudwatch": ["DescribeAlarms", "ListDashboards", "ListTagsForResource"],
-    "dynamodb": ["ListTables"],
-    "ec2": [
-        "DescribeAddresses",
-        "DescribeFlowLogs",
-        "DescribeInstances",
-        "DescribeInternetGateways",
-        "DescribeKeyPairs",
-        "DescribeLaunchTemplates",
-        "DescribeNatGateways",
-        "DescribeNetworkAcls",
-        "DescribeNetworkInterfaces",
-        "DescribePlacementGroups",
-        "DescribeRegions",
-        "DescribeRouteTables",
-        "DescribeSecurityGroups",
-        "DescribeSubnets",
-        "DescribeVolumes",
-        "DescribeVpcEndpoints",
-        "DescribeVpcs",
-    ],
-    "efs": ["DescribeAccessPoints", "DescribeFileSystems", "DescribeMountTargets"],
-    "emr": ["DescribeCluster", "ListClusters", "ListSecurityConfigurations"],
-    "events": ["ListRules", "ListTagsForResource"],
-    "iam": ["ListInstanceProfiles", "ListPolicies", "ListPolicyTags", "ListRoleTags", "ListRoles"],
-    "kms": ["DescribeKey", "ListKeys"],
-    "lambda": ["ListFunctions", "ListLayers", "ListTags"],
-    "logs": ["DescribeLogGroups", "ListTagsForResource"],
-    "resourcegroupstaggingapi": ["GetResources"],
-    "s3": ["GetBucketTagging", "ListBuckets", "ListObjectVersions"],
-    "sagemaker": ["ListTags", "ListTrainingJobs"],
-    "scheduler": ["ListScheduleGroups", "ListSchedules", "ListTagsForResource"],
-    "secretsmanager": ["ListSecrets"],
-    "sns": ["ListSubscriptions", "ListTagsForResource", "ListTopics"],
-    "sqs": ["ListQueueTags", "ListQueues"],
-    "ssm": ["DescribeParameters", "ListTagsForResource"],
-    "sts": ["GetCallerIdentity"],
-}
-"""Every operation by which it is told what exists, and whose it is."""
+ASKED: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("asked.yaml").read_text())
 OPERATIONS = [f"{service} {operation}" for service, operations in ASKED.items() for operation in operations]
 _OF_THINGS = re.compile(
     r".*Tag|.*(DescribeCluster|DescribeKey|Regions|Versions|StackResources|Targets|AccessPoints|GetResources|Identity)$"
