@@ -241,8 +241,9 @@ def _tests_by_line(jobs: int) -> dict[str, dict[int, list[str]]]:
         os.environ["COVERAGE_FILE"] = f"{folder}/coverage"
         rooms = [f"--cov={room}" for room in ROOMS]
         command = [sys.executable, "-m", "pytest", *_PYTEST, f"-n{jobs}", "--cov-context=test", "--cov-report=", *rooms]
-        if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode:
-            raise ShoalError("the fast tests fail as they are: run `make test`")
+        if (run := subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)).returncode:
+            failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+            raise ShoalError("\n".join(["the fast tests fail as they are:", *failed]))
         data = CoverageData(f"{folder}/coverage")
         data.read()
         del os.environ["COVERAGE_FILE"]
