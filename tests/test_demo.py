@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -135,28 +134,13 @@ def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
     assert left_behind(mark) == []
 
 
-def wordless(path: Path) -> None:
-    path.write_text("".join(f'{{"reviewText": "; {": " * n}", "overall": {1 + n % 5}}}\n' for n in range(300)))
-
-
-def one_class(path: Path) -> None:
-    path.write_text("".join(f'{{"reviewText": "fine lamp {"x" * n}", "overall": 5}}\n' for n in range(1, 300)))
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        pytest.param(wordless, r"none of the 300 lines holds a text with a word", marks=pytest.mark.soak),
-        pytest.param(one_class, r"s3://\S*dataset\.h5: there is no negative training row", marks=pytest.mark.soak),
-    ],
-)
-def test_a_failure_in_the_middle_ends_everything_with_its_reason(
-    tmp_path: Path, mark: str, make: Callable[[Path], None], sentence: str
-) -> None:
-    make(tmp_path / "reviews.json")
+@pytest.mark.soak
+def test_a_failure_in_the_middle_ends_everything_with_its_reason(tmp_path: Path, mark: str) -> None:
+    lines = (f'{{"reviewText": "fine lamp {"x" * n}", "overall": 5}}\n' for n in range(1, 300))
+    (tmp_path / "reviews.json").write_text("".join(lines))
     running = start("--input", tmp_path / "reviews.json", "--output", tmp_path / "out")
     _, announced = running.communicate(timeout=PATIENCE)
     assert running.returncode == 1
-    assert re.search(sentence, announced.splitlines()[-1]), announced
+    assert re.search(r"s3://\S*dataset\.h5: there is no negative training row", announced.splitlines()[-1]), announced
     assert "Traceback" not in announced
     assert left_behind(mark) == []

@@ -236,29 +236,8 @@ def test_a_document_is_read_as_it_was_written(stored: Stored, tmp_path: Path) ->
         assert stored.again(found) == stored.text
 
 
-VALUES: st.SearchStrategy[Any] = st.sampled_from(
-    [
-        None,
-        True,
-        -1,
-        0,
-        1,
-        1.5,
-        10**400,
-        float("nan"),
-        float("inf"),
-        1e308,
-        "",
-        "x",
-        "../x",
-        "\ud800",
-        [],
-        [1],
-        ["x"],
-        [[]],
-        {},
-    ]
-) | st.just({"x": {}})
+WRONG = [None, True, -1, 0, 1, 1.5, 10**400, float("nan"), float("inf"), 1e308, "", "x", "../x", "\ud800"]
+VALUES: st.SearchStrategy[Any] = st.sampled_from([*WRONG, [], [1], ["x"], [[]], {}]) | st.just({"x": {}})
 
 
 @st.composite

@@ -1,7 +1,7 @@
 """Rules for every stack, whatever its topology. Each returns the resources of a template that break it.
 
 The one thing that is easy to get wrong: a rule must not pass because it found nothing to look at. What a stack always
-has is asked for by type, and its absence is a fault too.
+has is asked for by type, and its absence is a fault too. Encryption and the metadata service are left to `make lint`.
 """
 
 import json
@@ -44,11 +44,8 @@ def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
     """Every fault of a template's resources; `tags` are those that everything must carry."""
     return [
         *open_doors(resources),
-        *unencrypted(resources),
-        *connections_without_tls(resources),
         *too_much_allowed(resources),
         *untagged(resources, tags),
-        *metadata_without_token(resources),
         *unguarded(resources),
         *left_behind(resources),
         *clusters_out_of_reach(resources),
@@ -72,40 +69,6 @@ def open_doors(resources: Resources) -> list[str]:
         if "AssociatePublicIpAddress" in json.dumps(each):
             found.append(f"{name} gives public addresses")
     return found
-
-
-def unencrypted(resources: Resources) -> list[str]:
-    """Stores and disks without encryption, and buckets that could be made public."""
-    found = [name for name, each in of_type(resources, "AWS::EFS::FileSystem").items() if each["Encrypted"] is not True]
-    for name, each in of_type(resources, "AWS::S3::Bucket").items():
-        block = each.get("PublicAccessBlockConfiguration", {})
-        if "BucketEncryption" not in each or len(block) != 4 or not all(value is True for value in block.values()):
-            found.append(name)
-    for name, each in of_type(resources, "AWS::EC2::LaunchTemplate").items():
-        disks = each["LaunchTemplateData"].get("BlockDeviceMappings", [])
-        if not disks or any(disk["Ebs"].get("Encrypted") is not True for disk in disks):
-            found.append(name)
-    found += [name for name, each in of_type(resources, "AWS::SNS::Topic").items() if not each.get("KmsMasterKeyId")]
-    return [f"{name} is not encrypted" for name in found]
-
-
-def connections_without_tls(resources: Resources) -> list[str]:
-    """Stores and topics whose policy does not refuse connections without TLS."""
-    refusing = {
-        target
-        for kind, of in (("AWS::S3::BucketPolicy", "Bucket"), ("AWS::SNS::TopicPolicy", "Topics"))
-        for policy in of_type(resources, kind).values()
-        if _refuses_plain(policy["PolicyDocument"])
-        for target in references(policy[of])
-    }
-    refusing |= {
-        name
-        for name, each in of_type(resources, "AWS::EFS::FileSystem").items()
-        if _refuses_plain(each.get("FileSystemPolicy", {}))
-    }
-    stores = ("AWS::S3::Bucket", "AWS::SNS::Topic", "AWS::EFS::FileSystem")
-    held = {name for kind in stores for name in of_type(resources, kind)}
-    return [f"{name} takes connections without TLS" for name in sorted(held - refusing)]
 
 
 def too_much_allowed(resources: Resources) -> list[str]:
@@ -141,21 +104,6 @@ def untagged(resources: Resources, tags: Mapping[str, str]) -> list[str]:
             if missing:
                 found.append(f"{name} lacks the tags {dict(sorted(missing))}")
     return found
-
-
-def metadata_without_token(resources: Resources) -> list[str]:
-    """Machines whose metadata service answers without a token, or answers beyond the machine."""
-    found = []
-    for name, each in of_type(resources, "AWS::EC2::LaunchTemplate").items():
-        options = each["LaunchTemplateData"].get("MetadataOptions", {})
-        if (options.get("HttpTokens"), options.get("HttpPutResponseHopLimit")) != ("required", 1):
-            found.append(name)
-    for name, each in of_type(resources, "AWS::EMR::Cluster").items():
-        (configuration,) = (resources[each]["Properties"] for each in references(each["SecurityConfiguration"]))
-        options = configuration["SecurityConfiguration"].get("InstanceMetadataServiceConfiguration", {})
-        if (options.get("MinimumInstanceMetadataServiceVersion"), options.get("HttpPutResponseHopLimit")) != (2, 1):
-            found.append(name)
-    return [f"{name} tells metadata without a token" for name in found]
 
 
 def unguarded(resources: Resources) -> list[str]:
@@ -277,13 +225,6 @@ def _passes(rule: Mapping[str, Any], group: str, port: int, other: str) -> bool:
     others = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
     ports = rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")
     return (*references(rule["GroupId"]), *references(others), ports) == (group, other, ("tcp", port, port))
-
-
-def _refuses_plain(policy: Mapping[str, Any]) -> bool:
-    return any(
-        statement["Effect"] == "Deny" and statement.get("Condition") == {"Bool": {"aws:SecureTransport": "false"}}
-        for statement in policy.get("Statement", ())
-    )
 
 
 def _tags(properties: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -4,14 +4,19 @@ The one thing that is easy to get wrong: a gateway without a policy lets through
 told from one whose policy allows nothing.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from tests.infra.invariants import Resources, as_list, of_type
 
 OURS, THEIRS, AWS = "111111111111", "222222222222", "333333333333"
+_ACCOUNTS = {"us": OURS, "them": THEIRS, "AWS": AWS, "nobody": ""}
 _PSEUDO = {"AWS::AccountId": OURS, "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com"}
 
 
@@ -44,59 +49,18 @@ def wrong(resources: Resources, region: str) -> list[Request]:
     """The requests that the gateway lets through and should not, or the other way around."""
     with_shell = not all(map(_is_gateway, of_type(resources, "AWS::EC2::VPCEndpoint").values()))
     with_emr = bool(of_type(resources, "AWS::EMR::Cluster"))
-    expected = {
-        **dict.fromkeys(of_our_work(), True),
-        **dict.fromkeys(that_machines_need(region), True),
-        **dict.fromkeys(that_a_shell_needs(region), with_shell),
-        **dict.fromkeys(that_emr_needs(region), with_emr),
-        **dict.fromkeys(that_carry_data_away(region), False),
-    }
-    return [request for request, right in expected.items() if passes(resources, request) is not right]
+    right = {"always": True, "with a shell": with_shell, "with EMR": with_emr, "never": False}
+    expected = {request: right[when] for when, request in requests(region)}
+    return [request for request, passing in expected.items() if passes(resources, request) is not passing]
 
 
-def of_our_work() -> Iterator[Request]:
-    """By the nodes' roles: anything in buckets of the account, and reading where somebody else has let them in."""
-    for action in ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListBucket", "GetBucketLocation"):
-        yield Request(action=action, bucket="shoal-data", of=OURS)
-    for action in ("GetObject", "ListBucket", "GetBucketLocation", "GetObjectVersion"):
-        yield Request(action=action, bucket="their-reviews", of=THEIRS)
-
-
-def that_machines_need(region: str) -> Iterator[Request]:
-    """Without credentials, or with a role's: Amazon Linux's packages."""
-    for by in ("", OURS):
-        yield Request(action="GetObject", bucket=f"al2023-repos-{region}-de612dc2", of=AWS, by=by)
-
-
-def that_a_shell_needs(region: str) -> Iterator[Request]:
-    """Without credentials: what Systems Manager's agent fetches."""
-    for bucket in (f"amazon-ssm-{region}", f"aws-ssm-document-attachments-{region}"):
-        yield Request(action="GetObject", bucket=bucket, of=AWS, by="")
-
-
-def that_emr_needs(region: str) -> Iterator[Request]:
-    """By EMR's own credentials on its nodes."""
+def requests(region: str) -> Iterator[tuple[str, Request]]:
+    """Requests, and when they should pass."""
     log = "aws157-logs-prod" if region == "us-east-1" else f"aws157-logs-prod-{region}"
-    yield Request(action="GetObject", bucket=f"repo.{region}.emr.amazonaws.com", of=AWS, by="")
-    yield Request(action="PutObject", bucket=log, of=AWS, by=AWS)
-    yield Request(action="PutObject", bucket=f"prod.{region}.appinfo.src", of=AWS, by=AWS)
-
-
-def that_carry_data_away(region: str) -> Iterator[Request]:
-    """Into a bucket of another account, by the nodes' own roles or by other credentials."""
-    for by in (OURS, THEIRS, ""):
-        for action in ("PutObject", "PutObjectAcl", "DeleteObject", "AbortMultipartUpload"):
-            yield Request(action=action, bucket="theirs", of=THEIRS, by=by)
-    for by in (THEIRS, ""):
-        for action in ("GetObject", "ListBucket"):
-            yield Request(action=action, bucket="theirs", of=THEIRS, by=by)
-    yield Request(action="CreateBucket", bucket="theirs", of=THEIRS, by=THEIRS)
-    for bucket in (f"al2023-repos-{region}-de612dc2", f"amazon-ssm-{region}", f"repo.{region}.emr.amazonaws.com"):
-        yield Request(action="PutObject", bucket=bucket, of=AWS)
-    # Names that are merely like AWS's.
-    for bucket in (f"x-al2023-repos-{region}-de612dc2", "aws157-logs-prod-x", f"xrepo.{region}.emr.amazonaws.com"):
-        yield Request(action="GetObject", bucket=bucket, of=THEIRS, by="")
-        yield Request(action="PutObject", bucket=bucket, of=THEIRS, by=THEIRS)
+    for row in yaml.safe_load(Path(__file__).with_name("reach.yaml").read_text("utf-8")):
+        for action, bucket, by in itertools.product(row["actions"], row["buckets"], row["by"]):
+            name = bucket.format(region=region, log=log)
+            yield row["passes"], Request(action=action, bucket=name, of=_ACCOUNTS[row["of"]], by=_ACCOUNTS[by])
 
 
 def _is_gateway(endpoint: Mapping[str, Any]) -> bool:

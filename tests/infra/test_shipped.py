@@ -146,7 +146,7 @@ def test_each_has_resources_like_those_of_one_that_is_deployed(stacks: dict[str,
 
 
 @pytest.mark.parametrize("name", [*NAMES, "with-inputs", "with-all", "in-network", "without-nat"])
-def test_nothing_is_open_unencrypted_untagged_unguarded_or_allowed_too_much(
+def test_nothing_is_open_untagged_unguarded_left_behind_or_allowed_too_much(
     name: str, handled: dict[str, Handled]
 ) -> None:
     tags = {topology.TAG_DEPLOYMENT: name, topology.TAG_TOPOLOGY: name, topology.TAG_OWNER: "ada"}

@@ -16,41 +16,7 @@ from tests.infra.variants import SHIPPED
 
 WRONG: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_topologies.yaml").read_text("utf-8"))
 
-RIGHT = """\
-description: A mixed cluster
-region: us-east-1
-zone: us-east-1b
-owner: ada
-tags: {project: reviews}
-preprocessing:
-  release: emr-7.13.0
-  primary: {instance_type: m5.xlarge}
-  core:
-    instance_type: m5.xlarge
-    count: 2
-  task: {instance_type: m5.xlarge, count: 2, market: spot}
-  scaling: {maximum: 8}
-training:
-  - instance_type: g5.xlarge
-    count: 1
-  - name: slow
-    instance_type: g4dn.12xlarge
-    count: 2
-    gpus: 3
-    start: deploy
-share: efs
-data:
-  keep: true
-guard:
-  max_hours: 12
-  idle_minutes: 30
-  budget: 100
-  mail: me@example.org
-network:
-  egress: none
-inputs: [s3://my-reviews/2024/, s3://theirs]
-max_dollars: 20
-"""
+RIGHT = Path(__file__).with_name("right_topology.yaml").read_text("utf-8")
 
 
 def write(folder: Path, text: str) -> Path:

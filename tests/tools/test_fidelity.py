@@ -9,6 +9,7 @@ from typing import Any, get_args
 import boto3
 import botocore.session
 import pytest
+import yaml
 
 from common.errors import ShoalError
 from embedded.faults.kinds import Fault
@@ -20,8 +21,6 @@ from tools.fidelity import document
 from tools.fidelity.__main__ import main as fidelity
 from tools.fidelity.answers import compared, differences
 from tools.fidelity.calls import calls_of, find_calls
-
-PLAN = {"accountId": "111122223333", "accountPlanStatus": "ACTIVE"}
 
 
 def test_the_page_is_what_the_program_writes() -> None:
@@ -37,64 +36,20 @@ def test_every_kind_of_fault_is_on_the_page() -> None:
     assert sorted(kind.__name__ for kind in get_args(Fault) if kind.__name__ not in page) == []
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        pytest.param('account.client("ec2").describe_vpcs()', {"ec2 DescribeVpcs"}, id="a client's method"),
-        pytest.param('x = boto3.client("s3")\nx.head_bucket(Bucket="b")', {"s3 HeadBucket"}, id="a name of a client"),
-        pytest.param('self._a = made.client("emr")\nself._a.list_steps()', {"emr ListSteps"}, id="an attribute"),
-        pytest.param('s, t = a.client("sns"), 1\ns.publish()', {"sns Publish"}, id="several names"),
-        pytest.param("def f(ec2): ec2.run_instances()", {"ec2 RunInstances"}, id="a parameter"),
-        pytest.param("def f(ec2): g(partial(ec2.run_instances, A=1))", {"ec2 RunInstances"}, id="a method as a value"),
-        pytest.param('account.items("iam", "list_roles", "Roles")', {"iam ListRoles"}, id="a list"),
-        pytest.param('_client("logs").get_paginator("describe_log_groups")', {"logs DescribeLogGroups"}, id="pages"),
-        pytest.param("s3.download_file()", {"s3 HeadObject", "s3 GetObject"}, id="a transfer"),
-        pytest.param('f("efs", name)\ng("describe_mount_targets")', {"efs DescribeMountTargets"}, id="a name apart"),
-        pytest.param('ec2_kind("Vpcs", "VpcId", "VPC", "vpc")', {"ec2 DescribeVpcs", "ec2 DeleteVpc"}, id="a kind"),
-        pytest.param("from ours import s3\ns3.list_objects(place)", set(), id="a module of that name"),
-        pytest.param("items.publish()", set(), id="another object"),
-    ],
-)
-def test_operations_are_found_in_the_code(source: str, found: set[str]) -> None:
-    assert {f"{service} {operation}" for service, operation in calls_of(source)} == found
+TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("fidelity.yaml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("service", "operation", "body", "found"),
-    [
-        ("freetier", "GetAccountPlanState", {**PLAN, "accountPlanType": "FREE"}, set()),
-        (
-            *("freetier", "GetAccountPlanState", {**PLAN, "accountPlanType": 1, "kind": "FREE"}),
-            {
-                "Invalid type for parameter accountPlanType, value: 1, type: <class 'int'>, valid types: <class 'str'>",
-                'Unknown parameter in input: "kind"',
-            },
-        ),
-        (
-            "ec2",
-            "DescribeVpcs",
-            "<DescribeVpcsResponse><requestId>1</requestId><vpcSet><item><isDefault>no</isDefault><owner>me</owner></item>"
-            "</vpcSet></DescribeVpcsResponse>",
-            {"Unknown element in Vpcs: owner", "Not true or false at Vpcs.IsDefault"},
-        ),
-        (
-            "iam",
-            "ListRoles",
-            "<ListRolesResponse><ListRolesResult><IsTruncated>false</IsTruncated></ListRolesResult></ListRolesResponse>",
-            {"Missing required parameter in answer: Roles"},
-        ),
-        (
-            "s3",
-            "ListObjectsV2",
-            "<ListBucketResult><KeyCount>1</KeyCount><Contents><Key>a</Key><Size>big</Size></Contents></ListBucketResult>",
-            {"Not a number at Contents.Size"},
-        ),
-    ],
-)
-def test_answers_are_compared_with_botocores_shapes(service: str, operation: str, body: Any, found: set[str]) -> None:
+@pytest.mark.parametrize("row", TABLES["sources"], ids=lambda row: row["case"])
+def test_operations_are_found_in_the_code(row: dict[str, Any]) -> None:
+    assert sorted(f"{service} {operation}" for service, operation in calls_of(row["source"])) == row["found"]
+
+
+@pytest.mark.parametrize("row", TABLES["answers"])
+def test_answers_are_compared_with_botocores_shapes(row: dict[str, Any]) -> None:
+    service, operation = row["operation"].split()
     model = botocore.session.get_session().get_service_model(service).operation_model(operation)
-    sent = body if isinstance(body, str) else json.dumps(body)
-    assert differences(model, sent.encode()) == found
+    sent = row["body"] if isinstance(row["body"], str) else json.dumps(row["body"])
+    assert sorted(differences(model, sent.encode())) == row["found"]
 
 
 @pytest.mark.usefixtures("aws")
