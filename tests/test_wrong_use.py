@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from bootstrap.cli.main import main
+from tests.bootstrap.cli.command import content_of
 from tests.bootstrap.cli.known_model import save, save_topics
 from trainer.command_line import parse_arguments
 
@@ -24,18 +25,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     save(made["known"])
     save_topics(made["topics"])
     return made
-
-
-def content_of(file: str | bytes | list[Any]) -> bytes:
-    if isinstance(file, bytes):
-        return file
-    parts = (
-        part
-        if isinstance(part, str)
-        else "".join(f"{line}\n".replace("#", str(n)) for n in range(part["times"]) for line in part["lines"])
-        for part in file
-    )
-    return "".join(parts).encode()
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -1,11 +1,8 @@
 """The reference's tables, computed from its seconds, are those that it published."""
 
-import json
-
 import pytest
 
 from bootstrap.aws.cdk import TOPOLOGIES
-from bootstrap.cli.main import main
 from experiments import reference
 from infra import topology
 
@@ -68,21 +65,3 @@ def test_each_training_names_a_topology_of_its_nodes() -> None:
     for training in reference.TRAININGS:
         groups = topology.load(training.topology, TOPOLOGIES).training
         assert {group.instance_type: group.count for group in groups} == training.nodes
-
-
-def test_shoal_report_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "--reference"]) == 0
-    text = capsys.readouterr().out
-    assert "29.12" in text
-    assert "58.4% and 61.3%" in text
-    assert main(["report", "--reference", "--json"]) == 0
-    content = json.loads(capsys.readouterr().out)
-    assert [row["rounded_price"] for row in content["trainings"]] == [
-        float(each.published) for each in reference.TRAININGS
-    ]
-    assert content["trainings"][4]["exact_price"] == pytest.approx(40.08, abs=0.005)
-
-
-def test_a_report_of_nothing_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report"]) == 2
-    assert "--reference" in capsys.readouterr().err

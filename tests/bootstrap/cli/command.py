@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,16 +29,11 @@ def shoal(*arguments: str | Path, given: str | None = None, **environment: str) 
     )
 
 
-def shoal_here(*arguments: str | Path, **environment: str) -> Done:
+def shoal_here(*arguments: str | Path, given: bytes = b"", **environment: str) -> Done:
     """The command by its own code in this process, without a terminal: most of a process would be imports."""
     out, err = io.StringIO(), io.StringIO()
-    with (
-        Path(os.devnull).open() as nobody,
-        pytest.MonkeyPatch.context() as patch,
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        patch.setattr(sys, "stdin", nobody)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
         for name, value in environment.items():
             patch.setenv(name, value)
         try:
@@ -48,3 +44,17 @@ def shoal_here(*arguments: str | Path, **environment: str) -> Done:
 
 
 ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+
+
+def content_of(file: str | bytes | list[Any]) -> bytes:
+    """The content of a file in a table of commands: a text, or texts and lines that are written so many times, with
+    their number in place of #."""
+    if isinstance(file, bytes):
+        return file
+    parts = (
+        part
+        if isinstance(part, str)
+        else "".join(f"{line}\n".replace("#", str(n)) for n in range(part["times"]) for line in part["lines"])
+        for part in file
+    )
+    return "".join(parts).encode()

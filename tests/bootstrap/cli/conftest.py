@@ -10,7 +10,7 @@ import pytest
 from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
 from tests.bootstrap.cli.command import shoal
-from tests.bootstrap.cli.known_model import save
+from tests.bootstrap.cli.known_model import save, save_topics
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +63,12 @@ def said(
         return status, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two trained models, by the names that commands have for them."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("known", "topics")}
+    save(folders["known"])
+    save_topics(folders["topics"])
+    return folders

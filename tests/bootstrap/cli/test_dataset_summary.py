@@ -30,22 +30,6 @@ def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -
     return MergeResult(dataset="x", digest="y", counts={**COUNTS, **counts}, malformed=malformed or [])
 
 
-def test_lengths_are_shown_from_the_first_to_the_last_that_occurs() -> None:
-    said = count_figures(COUNTS)
-    assert [line.split()[:3] for line in said.splitlines() if " to " in line] == [
-        ["2", "to", "3"],
-        ["4", "to", "7"],
-        ["8", "to", "15"],
-    ]
-    assert said.endswith("most frequent words: lamp, fine")
-
-
-def test_labelled_input_shows_classes_alone() -> None:
-    said = count_figures({**COUNTS, "ratings": {"before": {}, "after": {}}})
-    assert "rating" not in said
-    assert "positive" in said
-
-
 def test_the_most_frequent_of_many_classes_are_shown_with_their_share_of_all_texts() -> None:
     texts = {str(label): label for label in range(100)}
     classes = [f"c{label}" for label in range(100)]

@@ -19,19 +19,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0
     return capsys.readouterr().out
 
 
-def test_it_predicts_each_stage_with_its_range_and_what_it_follows_from(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("mixed-g5-g4dn", "--offline", *REFERENCE)
-    text = printed(capsys, *asked)
-    for part in ("start the cluster", "preprocess", "the idle cluster", "copy the data", "A10G not measured"):
-        assert part in text
-    (plan,) = json.loads(printed(capsys, *asked, "--json"))["plans"]
-    prediction = plan["prediction"]
-    assert prediction["dollars"]["middle"] == pytest.approx(
-        sum(stage["dollars"]["middle"] for stage in prediction["stages"]) + prediction["by_use"]
-    )
-    assert plan["price"] > prediction["dollars"]["middle"]
-
-
 def test_credentials_that_end_before_the_work_does_are_told(
     capsys: pytest.CaptureFixture[str], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,35 +72,3 @@ def test_a_plan_is_made_by_the_rates_of_a_run(tmp_path: Path, capsys: pytest.Cap
     assert {each["model"] for each in by_run["topologies"]} == {"both"}
     assert main(["plan", "one-node", "--offline", *ROWS, "--rates", str(folder)]) == 1
     assert "this is a training on 1 L40S" in capsys.readouterr().err
-
-
-def test_a_topology_without_a_cluster_cannot_preprocess(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "embeddings-1gpu", "--offline", "--rows", "5", "--raw-bytes", "1GB"]) == 1
-    said = capsys.readouterr()
-    assert "has no cluster" in said.err
-    assert "everything at work" in said.out  # what can be said is said
-
-
-def test_what_has_no_price_in_a_region_is_named_and_the_rest_is_planned(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "description: x\nregion: eu-west-1\npreprocessing: {primary: {instance_type: m5.xlarge}}\n"
-        "training: [{instance_type: g5.xlarge, count: 1}]\nnetwork: {egress: nat}\n"
-    )
-    arguments = (str(tmp_path / "mine.yaml"), "--offline", *ROWS, "--raw-bytes", "1GB")
-    said = printed(capsys, *arguments)
-    for sentence in (
-        "unknown    unknown\n",
-        "everything at work, at least",
-        "12 h with everything at work: at least $13.48.",
-        "what is left still costs by the hour",
-        "What these hours cost is not known, because prices are missing",
-        "NAT gateway, what passes: unknown a GiB",
-        "warning: prices: those of primary m5.xlarge, EMR on m5.xlarge",
-        "The dollars are without primary m5.xlarge, EMR on m5.xlarge",
-    ):
-        assert sentence in said
-    told = json.loads(printed(capsys, *arguments, "--json"))["plans"][0]
-    assert told["unknown"][0] == told["prediction"]["unknown"][0] == "primary m5.xlarge"
-    assert told["hourly"] == 1.123

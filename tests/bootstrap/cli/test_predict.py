@@ -4,7 +4,6 @@ import gc
 import gzip
 import json
 import os
-import shlex
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -12,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from bootstrap.cli.main import main
 from bootstrap.prediction.standard_input import blocks, bytes_to_come
 from tests.bootstrap.cli.answered_files import (
     FIVE,
     WAYS,
-    as_folder,
     as_json,
     json_lines,
 )
@@ -43,85 +40,6 @@ def test_every_format_of_preprocessing_is_labelled_in_order_and_scored(
     }
     of_classes = {"balanced_accuracy": 7 / 12, "macro_f1": 7 / 12, "f1_positive": 2 / 3, "f1_negative": 1 / 2}
     assert scores == pytest.approx({"accuracy": 3 / 5, "majority": 3 / 5, **of_classes})
-
-
-@pytest.mark.parametrize(("threshold", "positive"), [("0", 5), ("0.52", 3), ("0.56", 2), ("1", 0)])
-def test_a_text_is_positive_above_the_threshold(
-    threshold: str, positive: int, told: Callable[..., Any], tmp_path: Path
-) -> None:
-    answers, together = told(*as_json(tmp_path), "--threshold", threshold)
-    assert sum(each["label"] == "positive" for each in answers) == positive
-    confusion = together["scores"]["confusion"]
-    assert confusion["true_positive"] + confusion["false_positive"] == positive
-
-
-def test_files_without_ratings_are_labelled_and_the_missing_scores_are_explained(
-    told: Callable[..., Any], tmp_path: Path
-) -> None:
-    (tmp_path / "a.json").write_text('{"text": "good lamp"}\n{"text": "bad lamp"}\n')
-    answers, together = told("a.json")
-    assert [each["label"] for each in answers] == ["positive", "negative"]
-    assert together["scores"] is None
-    assert "which field of" in together["not_scored"]
-    assert "--rating-field" in together["not_scored"]
-
-
-def test_labels_of_unknown_meaning_give_no_scores(told: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('{"text": "good", "label": "glad"}\n{"text": "bad", "label": "sad"}\n')
-    _, together = told("a.json")
-    assert together["scores"] is None
-    assert "--positive-label" in together["not_scored"]
-    _, together = told("a.json", "--positive-label", "glad")
-    assert together["scores"]["accuracy"] == 1.0
-
-
-def test_each_line_of_plain_text_is_a_text(told: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfgood lamp\r\n\nbad, sad\nfair"))
-    answers, together = told("a.txt.gz")
-    assert [each["text"] for each in answers] == ["good lamp", "", "bad, sad", "fair"]
-    assert [each["label"] for each in answers] == ["positive", "unknown", "negative", "positive"]
-    assert (together["scores"], together["not_scored"], together["unknown"]) == (None, None, 1)
-
-
-def test_malformed_records_have_no_line_and_are_counted(told: Callable[..., Any], tmp_path: Path) -> None:
-    records = json_lines(FIVE).splitlines()
-    (tmp_path / "a.json").write_bytes(b"\n".join([records[0], b"{", *records[1:], b'{"reviewText": "x"}', b""]))
-    answers, together = told("a.json")
-    assert [each["label"] for each in answers] == ANSWERS
-    assert (together["records"], together["malformed"]) == (7, 2)
-    assert [(each["reason"], each["line"]) for each in together["malformed_lines"]] == [
-        ("not_json", 2),
-        ("no_rating", 7),
-    ]
-
-
-def test_excluded_files_are_left_out(
-    told: Callable[..., Any], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = as_folder(tmp_path)
-    (tmp_path / "many" / "3.json.gz").write_bytes(gzip.compress(json_lines(FIVE))[:15])
-    (tmp_path / "many" / "4.csv").write_text('"fair lamp",2\n"good",4\n')
-    assert main(["predict", "--model", str(model), *files]) == 1
-    assert "leave out by --exclude" in capsys.readouterr().err
-    answers, together = told(*files, "--exclude", "3.json.gz", "*.csv")
-    assert [each["label"] for each in answers] == ANSWERS
-    assert together["records"] == 5
-
-
-def test_texts_without_a_known_word_are_not_scored(told: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_bytes(json_lines([*FIVE, ("the", 1)]))
-    answers, together = told("a.json")
-    assert answers[-1]["label"] == "unknown"
-    assert together["unknown"] == 1
-    assert sum(together["scores"]["confusion"].values()) == 5
-
-
-def test_ratings_count_as_positive_as_in_training_unless_options_change_it(
-    told: Callable[..., Any], tmp_path: Path
-) -> None:
-    (tmp_path / "a.json").write_bytes(json_lines([("good", 3), ("bad", 2)]))
-    assert told("a.json")[1]["scores"]["confusion"]["false_positive"] == 1
-    assert told("a.json", "--positive-from", "3")[1]["scores"]["confusion"]["true_positive"] == 1
 
 
 HALVES = {"rating_steps": 2, "rating_fraction": True}
@@ -162,18 +80,6 @@ def test_ratings_are_read_as_the_model_learnt_them(
     }
 
 
-def test_a_person_sees_a_line_for_each_text_and_a_table(said: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_bytes(json_lines([("good\nlamp\tit\x1b[31m", 5), *FIVE[1:]]) + b"{\n")
-    status, out, err = said("a.json")
-    assert status == 0
-    assert [len(line.split("\t")) for line in out.splitlines()] == [3] * 5
-    assert out.startswith("positive\t1.0000\tgood lamp it [31m\n")
-    assert "accuracy               60.0% (always the majority: 60.0%)" in err
-    assert "the files say  called positive  called negative" in err
-    assert "malformed, without an answer: 1 of 6 records" in err
-    assert max(len(line) for line in err.splitlines() if str(tmp_path) not in line) <= 80
-
-
 def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[..., Any], tmp_path: Path) -> None:
     noise = json_lines([(f"good {n * 7919 % 10007:x}", 5) for n in range(500)])
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(noise)[:-200])
@@ -183,29 +89,6 @@ def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[.
     read = len(out.splitlines())
     assert f"a.json.gz (lines that can be read: {read}; bytes of them: " in err
     assert ") is damaged, and nobody knows what is lost; download it again" in err
-
-
-def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
-    said: Callable[..., Any], model: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "a.json").write_bytes(json_lines([("good lamp" if n > 6 else "bad lamp", n) for n in range(1, 11)]))
-    status, out, err = said("a.json")
-    assert (status, out) == (1, "")
-    assert "5 of the first 10 ratings are not from 1 to 5" in err
-    again = shlex.split(err.rpartition("type:")[2])
-    assert again == shlex.split(f"shoal predict --model {model} a.json --rating-range 1 10 --positive-from 7")
-    status, out, err = said(*again[4:])
-    assert (status, len(out.splitlines())) == (0, 10)
-    assert "accuracy               100.0%" in err
-
-
-def test_each_line_of_standard_input_is_a_text_in_any_format(
-    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b'good\r\n\n{"text": "bad"}')))
-    status, out, err = said()
-    assert (status, err) == (0, "")
-    assert [line.split("\t")[0] for line in out.splitlines()] == ["positive", "unknown", "negative"]
 
 
 def test_all_that_waits_in_a_pipe_is_read_at_once_and_a_single_line_as_soon_as_it_arrives() -> None:

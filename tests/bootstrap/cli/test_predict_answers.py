@@ -1,7 +1,6 @@
 """What `shoal predict` gives beside a label: probabilities of all classes, fields of the input; and the file of it."""
 
 import gzip
-import json
 import signal
 import subprocess
 import sys
@@ -57,21 +56,6 @@ def test_several_fields_are_kept_in_their_order_and_dates_as_text(told: Callable
         [("tags", ["a"]), ("day", "2026-01-02"), ("raw", "\ufffd")],
         [("tags", []), ("day", None), ("raw", "a")],
     ]
-
-
-def test_the_probabilities_of_all_classes_are_told_on_request(told: Callable[..., Any], tmp_path: Path) -> None:
-    answers, _ = told(*as_json(tmp_path), "--probabilities")
-    for each in answers:
-        assert list(each["probabilities"]) == ["negative", "positive"]
-        assert each["probabilities"]["positive"] == each["probability"]
-        assert sum(each["probabilities"].values()) == pytest.approx(1, abs=2e-4)
-
-
-def test_probabilities_and_kept_fields_are_columns(said: Callable[..., Any], tmp_path: Path) -> None:
-    rows = [{"text": "good", "id": "a\tb", "n": 1}, {"text": "the", "id": None, "n": [2, {"x": "\x1b"}]}]
-    (tmp_path / "a.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    _, out, _ = said("a.json", "--probabilities", "--keep", "id", "n")
-    assert out == ('positive\t0.0000\t1.0000\ta b\t1\tgood\nunknown\t0.5000\t0.5000\t\t[2, {"x": "\\u001b"}]\tthe\n')
 
 
 def test_answers_go_into_a_file_that_appears_whole(said: Callable[..., Any], tmp_path: Path) -> None:

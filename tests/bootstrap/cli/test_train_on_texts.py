@@ -52,40 +52,6 @@ def test_more_classes_than_training_takes_are_wrong_use(train: Said) -> None:
     assert "--classes names 1,001 classes, but training takes at most 1,000; give the most frequent ones, and" in said
 
 
-def test_a_cache_that_cannot_be_written_to_is_a_sentence(train: Said) -> None:
-    Path("in.json").write_bytes(lines(100))
-    Path("file").write_text("")
-    status, _, said = train("--input", "in.json", "--cache", "file/cache")
-    assert status == 1
-    assert "cannot write to file/cache: Not a directory; choose another --cache" in said
-
-
-def test_a_finished_model_is_noticed_before_texts_are_read(train: Said) -> None:
-    Path("in.json").write_bytes(lines(100))
-    Path("model/model").mkdir(parents=True)
-    Path("model/model/config.json").write_text("")
-    status, _, said = train("--input", "in.json")
-    assert (status, "is a finished model; add --force" in said) == (1, True), said
-    Path("model/summary.json").write_text('{"stopped": false}')
-    Path("in.json").unlink()
-    status, out, _ = train("--input", "in.json", "--resume")
-    assert (status, "before this command" in out) == (0, True)
-    assert files_below("cache") == []
-
-
-def test_a_dry_run_shows_how_texts_are_read_and_writes_nothing(train: Said) -> None:
-    Path("in.json").write_bytes(lines(100))
-    status, out, _ = train("--input", "in.json", "--dry-run", "--test-share", "0.2")
-    assert status == 0
-    assert "about 100 records in 1 file" in out
-    assert "20.0% to test, stopwords: none" in out
-    Path("in.json").write_bytes(lines(10) + b"{\n" * 9)
-    status, out, said = train("--input", "in.json", "--dry-run", "--json")
-    assert (status, json.loads(out)["sample"]["malformed"]) == (1, 9)
-    assert "if all of the input is as the sample is, the run will end so: 9 of 19 lines are malformed" in said
-    assert list(Path().iterdir()) == [Path("in.json")]
-
-
 # The rest really trains.
 
 OPTIONS = ("train", "--local", "--model", "fasttext", "--buckets", "1000", "--input", "in", "--output", "in/model")

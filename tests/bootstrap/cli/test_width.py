@@ -11,26 +11,23 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.aws import cdk
-from bootstrap.cli import dataset, destroy, output, status, train
+from bootstrap.cli import dataset, output
 from bootstrap.cli.commands import COMMANDS
 from bootstrap.cli.main import main
-from bootstrap.cli.output import summary, table
+from bootstrap.cli.output import table
 from bootstrap.lifecycle.deploy import DeployRequest, _interrupted_message
-from bootstrap.lifecycle.status import GroupStatus, Status
 from bootstrap.nodes import fleet
-from bootstrap.removal.sweep import FoundResource
 from bootstrap.terminal import columns, wrapped
 from infra import topology
-from tests.bootstrap.cli.test_train import QUICK, SLOW, node
-from tests.bootstrap.cli.test_train import summary as trained
+from tests.bootstrap.cli.printing import EMPTY, GROUPS, printed, together
 
 WIDTH = 80
 WORDS = st.lists(st.text("ab-/.", min_size=1, max_size=12), max_size=12).map(" ".join)
@@ -47,6 +44,17 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     for module in (output, dataset):
         monkeypatch.setattr(module, "columns", lambda _: WIDTH)
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize(
+    "row", [together(EMPTY | group, group["rows"][0], 3) for _, group in GROUPS], ids=[name for name, _ in GROUPS]
+)
+def test_what_commands_print_fits(
+    row: dict[str, Any], models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = printed(row, {**models, "here": tmp_path}, monkeypatch)
+    assert too_long(found["out"] + found["err"]) == []
 
 
 @given(WORDS, st.integers(1, 30), st.sampled_from(["", "  "]))
@@ -141,106 +149,6 @@ def test_help_fits(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert [line for line in said.splitlines() if len(line) > WIDTH] == []
     assert [line for line in said.splitlines() if line.endswith("-")] == []
-
-
-@pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("plan",),
-        ("plan", "mixed-g6e-g6-g5", "--offline"),
-        ("catalog",),
-        ("catalog", "--gpu"),
-        ("predict", "--model", "no"),
-    ],
-)
-def test_tables_and_sentences_fit(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    main(arguments)
-    said = capsys.readouterr()
-    assert too_long(said.out + said.err) == []
-
-
-@pytest.mark.usefixtures("narrow")
-def test_a_dataset_and_how_it_is_made_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [f'{{"reviewText": "a fine lamp number {"x" * n}", "overall": {1 + n % 5}}}\n' for n in range(50)]
-    (tmp_path / "reviews.json").write_text("".join(lines) + '{"reviewText": 5}\n')
-    given = ["preprocess", "--local", "--input", str(tmp_path / "reviews.json"), "--output", str(tmp_path / "out")]
-    for arguments in ([*given, "--dry-run"], given, ["dataset", "info", str(tmp_path / "out" / "dataset.h5")]):
-        assert main(arguments) == 0
-        assert too_long(capsys.readouterr().out) == []
-
-
-@pytest.mark.usefixtures("narrow")
-def test_a_training_s_summary_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    nodes = [node("fast", 1), node("small", 1, "spot")]
-    confusion = {"classes": [f"class number {number}" for number in range(5)], "counts": [[1_234_567] * 5] * 5}
-    result = trained([QUICK, {**SLOW, "slowed": 100.0}], nodes=nodes, cost=1.5, confusion=confusion)
-    summary({}, train.rows(result, Path("results/model")), as_json=False)
-    said = capsys.readouterr().out
-    assert [line for line in said.splitlines() if len(line) > WIDTH] == []
-    head = next(line for line in said.splitlines() if line.startswith("time of the steps"))
-    assert "slowed  all-reduce  wait  rest" in head
-    assert "predicted as" in said
-
-
-@pytest.mark.usefixtures("narrow")
-def test_the_result_of_destroy_fits() -> None:
-    things = [
-        FoundResource(
-            kind="security group", identifier="sg-0123456789abcdef0", billed=False, outcome="gone", why="deleted"
-        ),
-        FoundResource(
-            kind="s3 bucket",
-            identifier="shoal-starter-databucket-0123456789abcdef0123456789abcdef01234567",
-            billed=True,
-            outcome="left",
-            why="AWS does not let you delete it: access is denied by the bucket's policy, which somebody has changed",
-        ),
-    ]
-    said = destroy._table(things)
-    assert [line for line in said.splitlines() if len(line) > WIDTH] == []
-    assert things[1].identifier in said.split()
-
-
-@pytest.mark.usefixtures("narrow")
-def test_the_state_of_a_deployment_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    reason = "The following resource(s) failed to update: [ClusterOfTheDeployment]. " * 2
-    now = Status(
-        name="mixed-g6e-g6-g5",
-        stack={
-            "StackName": "Shoal-mixed-g6e-g6-g5",
-            "StackStatus": "UPDATE_ROLLBACK_COMPLETE",
-            "StackStatusReason": reason,
-            "CreationTime": datetime.now(UTC),
-            "Tags": [{"Key": "shoal:owner", "Value": "ada"}, {"Key": "shoal:topology", "Value": "mixed-g6e-g6-g5"}],
-            "Outputs": [
-                {"OutputKey": "DataBucket", "OutputValue": "shoal-mixed-g6e-g6-g5-databucket-0123456789abcdef"}
-            ],
-        },
-        groups=[
-            GroupStatus(
-                name="g6e-xlarge",
-                role="train",
-                instance_type="g6e.xlarge",
-                size=3,
-                desired=3,
-                running=2,
-                ready=1,
-                told={},
-            ),
-            GroupStatus(
-                name="m5-xlarge", role="read", instance_type="m5.xlarge", size=2, desired=0, running=0, ready=0, told={}
-            ),
-        ],
-        cluster=None,
-        guard=None,
-    )
-    summary({}, status._rows(now, "us-east-1"), as_json=False)
-    said = capsys.readouterr().out
-    assert too_long(said) == []
-    assert "nodes g6e-xlarge" in said
-    assert "readers m5-xlarge" in said
-    assert " ".join(reason.split()) in " ".join(said.split())
 
 
 @pytest.fixture

@@ -153,24 +153,6 @@ def test_vectors_of_words_are_learnt_from_a_text_that_is_read_once(
     assert (status, "holds runs on other data" in " ".join(err.split())) == (1, True)
 
 
-def test_runs_on_clusters_are_priced_before_there_are_any(
-    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = written(tmp_path, TRAINING.format(repeats=2, epochs=2, rate=500))
-    status, out, _ = shoal(capsys, file, "--dry-run", "--data", data, "--json")
-    planned = json.loads(out)
-    assert status == 0
-    assert len(planned["runs"]) == 6
-    assert all(run["dollars"]["low"] > 0 for run in planned["runs"])
-    assert planned["dollars"]["high"] == pytest.approx(sum(run["dollars"]["high"] for run in planned["runs"]))
-    status, _, err = shoal(capsys, file, "--dry-run", "--data", data, "--max-price", "0.01")
-    assert (status, "which is more than $0.01; raise --max-price" in " ".join(err.split())) == (1, True)
-    (tmp_path / "reviews.json").write_text("x" * 10**6)
-    status, out, _ = shoal(capsys, written(tmp_path, PREPROCESSING), "--dry-run", "--input", tmp_path / "reviews.json")
-    assert status == 0
-    assert "Left out: 'half', because it names no topology." in out
-
-
 def test_folders_of_something_else_are_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = tmp_path / "out/all/1/precious"
     there.parent.mkdir(parents=True)

@@ -140,11 +140,6 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path, name: str) -> None:
         finding.find_runs([tmp_path / name])
 
 
-def test_shoal_runs_says_in_a_sentence_that_there_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["runs", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_a_record_without_a_start_is_named(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match=r"record\.jsonl has no line of kind 'start'"):
         runs.read_run(records.write(tmp_path, records.step(1, 101), "{}"))
@@ -158,13 +153,6 @@ def test_settings_are_those_in_which_runs_differ(tmp_path: Path) -> None:
     assert comparing.differing_settings(found) == [{"hidden": 32}, {"hidden": 64}]
     assert comparing.common_measures(found) == ["accuracy"]
     assert comparing.warnings(found) == []
-
-
-def test_runs_on_different_data_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records.whole(tmp_path / "a")
-    records.whole(tmp_path / "b", digest="e" * 32)
-    assert main(["runs", str(tmp_path)]) == 0
-    assert "different data" in capsys.readouterr().out
 
 
 def test_shoal_runs_sorts_by_a_column_the_best_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,3 +126,14 @@ def dataset(folder: Path, **changes: Any) -> Path:
     }
     (folder / "counts.json").write_text(json.dumps(counts))
     return folder
+
+
+def words(folder: Path) -> Path:
+    """The output of an experiment with one run that learnt word embeddings."""
+    told = {"about": "Words.", "kind": "words", "repeats": 1, "arms": [{"name": "one", "local": {"ranks": 1}}]}
+    write_kept(folder, Kept(name="words", experiment=Experiment.model_validate(told), cores=2))
+    ended = {"seconds": 8.0, "rows_seen": 1280, "epochs": 2, "words_a_row": 100.0, "bytes_a_step": 2500.0}
+    judged = records.epoch(1, 105, pip_loss=90.0, pip_mean_square=0.01)
+    lines = [records.start(world_size=1), records.step(20, 104), judged, records.tested(111), records.end(112, **ended)]
+    records.write(folder / "one/1", *lines)
+    return folder

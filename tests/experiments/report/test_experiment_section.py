@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.plans.kept import Kept, write_kept
-from experiments.plans.parts import Experiment
 from experiments.report.writing import report
-from tests.experiments import made_records as records
 from tests.experiments.report import examples
 from tests.experiments.report.outline import Outline, page_of
 
@@ -29,13 +26,7 @@ def test_an_experiment_has_its_arms_beside_the_baseline_and_the_bound(tmp_path: 
 
 
 def test_vectors_of_words_have_columns_of_their_own(tmp_path: Path) -> None:
-    told = {"about": "Words.", "kind": "words", "repeats": 1, "arms": [{"name": "one", "local": {"ranks": 1}}]}
-    write_kept(tmp_path, Kept(name="words", experiment=Experiment.model_validate(told), cores=2))
-    ended = {"seconds": 8.0, "rows_seen": 1280, "epochs": 2, "words_a_row": 100.0, "bytes_a_step": 2500.0}
-    judged = records.epoch(1, 105, pip_loss=90.0, pip_mean_square=0.01)
-    lines = [records.start(world_size=1), records.step(20, 104), judged, records.tested(111), records.end(112, **ended)]
-    records.write(tmp_path / "one/1", *lines)
-    rows = page_of(tmp_path).rows
+    rows = page_of(examples.words(tmp_path)).rows
     heads = next(row for row in rows if "best PIP loss" in row)
     (arm,) = (row for row in rows if len(row) == len(heads) and row[0] == "one")
     wanted = {"an epoch, s": "4.0", "words/s": "12,800", "best PIP loss": "90.00", "sent a step and rank, kB": "2.5"}

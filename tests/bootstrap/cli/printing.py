@@ -1,0 +1,178 @@
+"""Prepared documents for commands, and what they print then: the tables `printed/*.yaml`."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from bootstrap.aws.account import Account
+from bootstrap.cli import costs
+from bootstrap.demo.life import DemoResult
+from bootstrap.lifecycle.bill import Bill
+from bootstrap.lifecycle.destroy_preview import DestroyPreview
+from bootstrap.lifecycle.fetch import FetchResult
+from bootstrap.lifecycle.kept import KeptBucket
+from bootstrap.lifecycle.logs import LogExcerpt
+from bootstrap.lifecycle.status import Status
+from bootstrap.removal.claim import Claim
+from bootstrap.removal.kinds import KINDS
+from bootstrap.removal.monthly import Monthly
+from bootstrap.removal.sweep import FoundResource
+from bootstrap.removal.teardown import DestroyResult
+from bootstrap.training.attaching import WantedRun
+from corpus.stream import progress
+from experiments.plans.kept import Kept, write_kept
+from experiments.plans.parts import Experiment
+from tests.bootstrap.cli.command import ACCOUNT, content_of, shoal_here
+from tests.bootstrap.cli.made_datasets import make_dataset, make_texts
+from tests.experiments import made_records
+from tests.experiments.report import examples
+from trainer.embeddings.vectors import WordVectors, write_binary
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def together(one: Any, other: Any, levels: int) -> Any:
+    """`one` with what `other` has, so many levels deep."""
+    if levels and isinstance(one, dict) and isinstance(other, dict):
+        return {**one, **{key: together(one.get(key), other[key], levels - 1) for key in other}}
+    return other
+
+
+GROUPS: list[tuple[str, dict[str, Any]]] = [
+    (f"{path.stem}: {group['about']}", group)
+    for path in sorted(Path(__file__).with_name("printed").glob("*.yaml"))
+    for group in yaml.safe_load(path.read_text())
+]
+EMPTY: dict[str, Any] = {"files": {}, "made": {}, "answers": {}}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment whose runs have all been made."""
+
+    output: Path
+
+    def prices(self) -> list[object]:
+        return []
+
+
+ANSWERS: dict[str, Any] = {
+    "bootstrap.aws.account.Account.number": str,
+    "bootstrap.aws.stacks.describe": dict[str, Any] | None,
+    "bootstrap.cli.experiment._run": str | None,
+    "bootstrap.experiments.running.plan_runs": Plan,
+    "bootstrap.demo.life.run": DemoResult,
+    "bootstrap.lifecycle.bill.fetch_bill": Bill,
+    "bootstrap.lifecycle.destroy_preview.preview": DestroyPreview,
+    "bootstrap.lifecycle.fetch.fetch_runs": FetchResult,
+    "bootstrap.lifecycle.fetch.find_data_bucket": str,
+    "bootstrap.lifecycle.guard.extend": datetime,
+    "bootstrap.lifecycle.kept.find_kept": tuple[list[KeptBucket], list[str]],
+    "bootstrap.lifecycle.logs.guard": LogExcerpt | None,
+    "bootstrap.lifecycle.logs.nodes": list[LogExcerpt],
+    "bootstrap.lifecycle.logs.steps": list[LogExcerpt],
+    "bootstrap.lifecycle.status.read_status": Status,
+    "bootstrap.preprocessing.preview.cores": int,
+    "bootstrap.removal.claim.Claim.living": list[str],
+    "bootstrap.removal.monthly.price_of": dict[str, Monthly],
+    "bootstrap.removal.sweep.delete_found": list[FoundResource],
+    "bootstrap.removal.sweep.find_owned": list[FoundResource],
+    "bootstrap.removal.teardown.destroy": DestroyResult,
+    "bootstrap.training.attaching.overview": list[WantedRun],
+    "bootstrap.training.readers.reading_now": progress.Status | None,
+    "bootstrap.training.train.train": dict[str, Any],
+}
+"""Functions below commands, by the type of what they return."""
+
+
+def vectors(path: Path, words: dict[str, list[float]]) -> None:
+    write_binary(str(path), WordVectors(list(words), np.array(list(words.values()), np.float32)))
+
+
+def unfinished(path: Path, about: str) -> None:
+    """The folder of an experiment none of whose runs has finished."""
+    arms = [{"name": "one", "local": {"ranks": 1}}]
+    experiment = Experiment.model_validate({"about": about, "kind": "words", "repeats": 1, "arms": arms})
+    write_kept(path, Kept(name="words", experiment=experiment, cores=2))
+
+
+MADE: dict[str, Callable[..., object]] = {
+    "dataset": make_dataset,
+    "experiment": lambda path, more: examples.experiment(path, more=more),
+    "preprocessings": lambda path, _: examples.preprocessings(path),
+    "run": lambda path, changes: made_records.whole(path, **changes),
+    "texts": make_texts,
+    "training": lambda path, changes: examples.training(path, **changes),
+    "unfinished": unfinished,
+    "vectors": vectors,
+    "words": lambda path, _: examples.words(path),
+}
+"""What is made, by a path and what the table says of it."""
+
+
+def answering(name: str, answer: Any) -> Any:
+    """What stands in place of a function, or of a property."""
+    value = TypeAdapter(ANSWERS[name]).validate_python(answer)
+    if name.endswith(".living"):
+        return value
+    return (lambda _, thing: value[thing.identifier]) if name.endswith(".price_of") else Mock(return_value=value)
+
+
+def rounded(value: Any) -> Any:
+    """JSON with floats of nine digits: more of them differ between machines."""
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def files_below(folder: Path) -> set[str]:
+    """Those that a person sees: not the work with which the same command would continue."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {str(path) for path in files if ".shoal-work-" not in str(path)}
+
+
+def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The status, the output and the files of a row's command, as the row has them."""
+    here = places["here"]
+    patch.chdir(here)
+    patch.setattr(costs, "datetime", Mock(now=lambda _: NOW))
+    for name, content in row["files"].items():
+        path = here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content_of(content))
+    for path, (kind, about) in ((path, *each.items()) for path, each in row["made"].items()):
+        MADE[kind](here / path, about)
+    for name, answer in row["answers"].items():
+        where, _, attribute = name.rpartition(".")
+        owner: Any = {"Claim": Claim, "Account": Account}.get(where.rpartition(".")[2]) or import_module(where)
+        patch.setattr(owner, attribute, answering(name, answer))
+    before, words = files_below(here), shlex.split(row["command"].format(**places))
+    done = shoal_here(*words[1:], given=row.get("stdin", "").encode(), **ACCOUNT, AWS_REGION="us-east-1")
+
+    def plain(text: str) -> str:
+        if str(here) in text:  # as wide as which the columns are
+            text = re.sub(r"(?<=\S) {2,}", "  ", text)
+        for name, path in places.items():
+            text = text.replace(str(path), f"{{{name}}}")
+        return re.sub(r"\.shoal-work-\w+", ".shoal-work", text.replace(f" {len(KINDS)} kinds ", " {kinds} kinds "))
+
+    try:
+        out = rounded(json.loads(plain(done.stdout))) if "--json" in words else plain(done.stdout)
+    except ValueError:
+        out = plain(done.stdout)
+    left = sorted(files_below(here) - before)
+    return {"status": done.returncode, "out": out, "err": plain(done.stderr), "left": left}
