@@ -1,4 +1,4 @@
-"""What commands say at their end, whole: rows for a person, JSON for a program (rows.yaml)."""
+"""Tables of experiments, whole, for a person, and as JSON for a program (rows.yaml)."""
 
 import json
 from pathlib import Path
@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from bootstrap.cli import embed, experiment_tables, stream_preview, train
-from corpus.stream.stream_settings import StreamSettings
+from bootstrap.cli import experiment_tables
 from experiments.plans.parts import Target
 from experiments.results.arm_results import ArmResult, ExperimentResult, Spread
 from experiments.results.word_results import WordResult
 
 EXPECTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
-ON_NODES = {"detached": True, "deployment": "demo", "run": "demo.20260102T030405-0a1b"}
-WORDS = EXPECTED["result of a stopped training of words"]
 
 
 def arm(name: str, **changes: Any) -> ArmResult:
@@ -55,22 +52,3 @@ def test_the_table_of_an_experiment(name: str) -> None:
 def test_the_content_of_an_experiment() -> None:
     content = json.loads(json.dumps(experiment_tables.content(EXPERIMENTS["words"])))
     assert content == EXPECTED["content of words"]
-
-
-@pytest.mark.parametrize(
-    ("name", "rows"),
-    [
-        ("left to itself on nodes", train.rows(ON_NODES, Path("out"))),
-        ("left to itself on hosts", embed.word_rows({**ON_NODES, "hosts": "hosts.yaml"}, Path("out"))),
-        ("words, stopped", embed.word_rows(WORDS, Path("out"))),
-        ("words, finished before", embed.word_rows({**WORDS, "finished_before": True}, Path("out"))),
-    ],
-)
-def test_the_summary_of_a_training(name: str, rows: list[tuple[str, str]]) -> None:
-    assert dict(rows) == EXPECTED[name]
-
-
-def test_the_sample_of_a_stream(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"\n\nGood, really good\nbad \xff\nfine\n")
-    found = stream_preview._sample(str(tmp_path / "text"), StreamSettings(sources=("/x",)))
-    assert {**found, "file": "text"} == EXPECTED["sample of a stream"]
