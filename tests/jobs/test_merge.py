@@ -209,7 +209,6 @@ merge.run(sys.argv[3:])
     ("place", "after"),
     [
         *(("writer:append", 3), ("writer:finish", 0), ("merge:writable", 0), ("merge:write_text", 0)),
-        pytest.param("writer:append", 0, marks=pytest.mark.soak),
     ],
 )
 def test_a_killed_merge_leaves_nothing_and_the_next_one_works(
@@ -247,12 +246,11 @@ def test_a_step_that_fails_reports_why_also_in_the_file_that_it_is_given(work: W
 
 
 @NEEDS_A_SMALL_DISK
-@pytest.mark.parametrize("share", [0.5, *(pytest.param(share, marks=pytest.mark.soak) for share in (0.05, 0.98))])
-def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path, share: float) -> None:
+def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     work = Work(tmp_path / "work", [(150_000, 10)], packed=True)
     pages = sum(-(-path.stat().st_size // 4096) for path in work.folder.rglob("*") if path.is_file())
-    kilobytes = 4 * pages + int(share * work.part(0).stat().st_size / 1024)
+    kilobytes = 4 * pages + int(0.5 * work.part(0).stat().st_size / 1024)
     script = (
         "cp -r work small && "
         f"{' '.join([*ENTRY, *work.arguments(tmp_path / 'small' / 'out', str(tmp_path / 'small' / 'work'))])}; "

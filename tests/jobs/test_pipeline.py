@@ -45,7 +45,7 @@ def settings_of(rules: oracle.Rules) -> Settings:
     )
 
 
-def check(folder: Path, files: list[oracle.File], rules: oracle.Rules, *, runner: str = "inline") -> None:
+def check(folder: Path, files: list[oracle.File], rules: oracle.Rules) -> None:
     """Preprocess the files, each JSON lines, and compare the dataset with the oracle's."""
     chosen, named = settings_of(rules), {False: [], True: []}
     for number, file in enumerate(files):
@@ -57,7 +57,7 @@ def check(folder: Path, files: list[oracle.File], rules: oracle.Rules, *, runner
         test=tuple(named[True]),
         options=ReadingOptions(text=("text",), classes=rules.classes, **value),
     )
-    preprocess_locally(inputs, str(folder / "out"), settings=chosen, runner=runner, max_malformed=1)
+    preprocess_locally(inputs, str(folder / "out"), settings=chosen, runner="inline", max_malformed=1)
     stopwords = None if chosen.stopwords == "none" else NLTK
     assert_equals_oracle(folder / "out", files, stopwords, rules=rules, test_input=bool(named[True]))
 
@@ -103,18 +103,15 @@ def test_generated_texts_make_the_oracles_rows_by_every_rule(
     check(tmp_path_factory.mktemp("generated"), *pile)
 
 
-@pytest.mark.soak
-@settings(max_examples=200)
-@given(piles())
-def test_much_generated_text_makes_the_oracles_rows_by_every_rule(
-    tmp_path_factory: pytest.TempPathFactory, pile: tuple[list[oracle.File], oracle.Rules]
+def test_the_references_dataset_keeps_its_digest_wherever_its_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(tmp_path_factory.mktemp("much"), *pile)
-
-
-def test_the_references_dataset_keeps_its_digest(tmp_path: Path) -> None:
-    write_reviews(tmp_path / "reviews.json", texts=3_000)
-    made = preprocess([tmp_path / "reviews.json"], tmp_path / "out", max_malformed=0.2)
+    folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    write_reviews(folder / "reviews 1.json", texts=3_000)
+    made = preprocess([Path("reviews 1.json")], Path("results/data"), max_malformed=0.2)
+    assert (folder / "results" / "data" / "dataset.h5").exists()
     assert made.digest == "7b6a40ab41b7df212dc518a455ea9ff3"
 
 
@@ -144,11 +141,6 @@ def test_the_number_of_files_changes_nothing(tmp_path: Path, duplicates: bool, d
         digests.add(made.digest)
     assert len(digests) == 1
     assert (made.counts["distinct"], made.counts["conflicting"]) == (distinct, conflicting)
-
-
-@pytest.mark.soak
-def test_tasks_of_their_own_make_the_oracles_rows(tmp_path: Path) -> None:
-    check(tmp_path, [json_file(COPIES), json_file(COPIES[:40], test=True)], CLASSES, runner="local")
 
 
 def test_fasttexts_files_of_more_than_two_classes_are_whole_in_the_dataset(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,23 +60,11 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("to_group", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path, to_group: bool) -> None:
+def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path) -> None:
     running = started(tmp_path / "reviews.json", tmp_path / "out")
-    (os.killpg if to_group else os.kill)(running.pid, signal.SIGINT)
+    os.kill(running.pid, signal.SIGINT)
     assert running.wait() != 0
     assert not (tmp_path / "out").exists()
-    assert_group_ends(running.pid)
-
-
-@pytest.mark.soak
-def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: Path) -> None:
-    path, output = tmp_path / "reviews.json", tmp_path / "out"
-    running = started(path, output)
-    running.kill()
-    running.wait()
-    preprocess([path], output, runner="inline")
-    assert_equals_oracle(output, [path.read_bytes()])
     assert_group_ends(running.pid)
 
 
@@ -177,16 +164,3 @@ def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
 
     preprocess([path], output, progress=Second())
     assert_equals_oracle(output, [PLAIN])
-
-
-@pytest.mark.soak
-def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
-    folder.mkdir()
-    (folder / "reviews 1.json").write_bytes(PLAIN)
-    monkeypatch.chdir(folder)
-    before = set(Path(tempfile.gettempdir()).iterdir())
-    preprocess([Path("reviews 1.json")], Path("results/data"), runner="local")
-    assert_equals_oracle(folder / "results" / "data", [PLAIN])
-    left = {path.name for path in set(Path(tempfile.gettempdir()).iterdir()) - before}
-    assert not {name for name in left if name.startswith("wrapper.lock")}

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from bootstrap.agent.job_progress import ClientOutput, JobProgress
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
 from corpus.dataset_settings import Settings
-from corpus.reading.sources import Inputs, ReadingOptions
+from corpus.reading.sources import Inputs
 from corpus.text import load_stopwords
 from embedded.faults.kinds import AttemptFaults
 from jobs.steps import JobStep, Plan
@@ -118,32 +117,9 @@ def reviews_case(folder: Path) -> Case:
     return Inputs(files=tuple(map(str, files))), Settings(stopwords=str(stopwords)), expected
 
 
-def whole_texts_case(folder: Path) -> Case:
-    """Texts of more than two classes, with many copies, all of which are kept."""
-    contents = [
-        "".join(f"__label__{n % 3}'s The {n % 70} lamps (of {n % 11})!\n" for n in range(count)).encode()
-        for count in (3_000, 400)
-    ]
-    for name, content in zip(("train.txt", "test.txt"), contents, strict=True):
-        (folder / name).write_bytes(content)
-    classes = ("0's", "1's", "2's", 'the "best"')
-    rules = oracle.Rules(labelled=True, classes=classes, ragged=True, words="tokens", duplicates=True)
-    files = [oracle.File(content, "fasttext", test=test) for test, content in enumerate(contents)]
-    train, test = ((str(folder / name),) for name in ("train.txt", "test.txt"))
-    return (
-        Inputs(files=train, test=test, options=ReadingOptions(classes=classes)),
-        Settings(ragged=True, words="tokens", duplicates=True, stopwords="none"),
-        oracle.dataset(files, None, rules=rules, test_input=True),
-    )
-
-
-CASES = pytest.mark.parametrize("case", [reviews_case, pytest.param(whole_texts_case, marks=pytest.mark.soak)])
-
-
 @pytest.mark.slow
-@CASES
-def test_hadoop_streaming_makes_the_oracles_dataset(case: Callable[[Path], Case], tmp_path: Path) -> None:
-    inputs, settings, expected = case(tmp_path)
+def test_hadoop_streaming_makes_the_oracles_dataset(tmp_path: Path) -> None:
+    inputs, settings, expected = reviews_case(tmp_path)
     plan = planned(inputs, str(tmp_path), settings=settings, tasks=3)
     StreamingNode(tmp_path / "node", faults=AttemptFaults(seed=5)).run(plan, reducers=3)
     assert_dataset(Path(plan.output), expected)
@@ -153,9 +129,8 @@ def test_hadoop_streaming_makes_the_oracles_dataset(case: Callable[[Path], Case]
 @pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
 )
-@CASES
-def test_spark_makes_the_oracles_dataset(case: Callable[[Path], Case], tmp_path: Path) -> None:
-    inputs, settings, expected = case(tmp_path)
+def test_spark_makes_the_oracles_dataset(tmp_path: Path) -> None:
+    inputs, settings, expected = reviews_case(tmp_path)
     plan, spark = planned(inputs, str(tmp_path / "own"), settings=settings, tasks=3), Spark(tmp_path / "cluster")
     spark.run(plan, reducers=3)
     assert_dataset(Path(plan.output), expected)

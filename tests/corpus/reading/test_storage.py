@@ -255,12 +255,22 @@ def test_a_bucket_that_is_not_there_is_noticed_before_the_work(tmp_path: Path) -
         check_writable("s3://No Bucket/x")
 
 
-def test_an_object_that_is_replaced_while_it_is_read_is_no_mixture() -> None:
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        *((letter * size, "s3://pile/changing was replaced") for letter, size in ((b"b", 3 << 20), (b"a", 9 << 20))),
+        (None, "there is nothing at s3://pile/changing"),
+    ],
+)
+def test_an_object_that_changes_while_it_is_read_is_no_mixture(content: bytes | None, wrong: str) -> None:
     s3.client().put_object(Bucket="pile", Key="changing", Body=b"a" * (3 << 20))
     with closing(open_range("s3://pile/changing", 0, 1 << 20)) as file:
         assert file.read(10) == b"a" * 10
-        s3.client().put_object(Bucket="pile", Key="changing", Body=b"b" * (3 << 20))
-        with pytest.raises(DataError, match="s3://pile/changing was replaced while it was read"):
+        if content is None:
+            s3.client().delete_object(Bucket="pile", Key="changing")
+        else:
+            s3.client().put_object(Bucket="pile", Key="changing", Body=content)
+        with pytest.raises(DataError, match=wrong):
             file.read()
 
 
