@@ -147,11 +147,6 @@ def test_a_day_has_the_list_that_was_valid_then() -> None:
     assert catalog.prices("us-east-1") == lists[-1]
 
 
-def test_before_the_oldest_list_there_is_no_price() -> None:
-    with pytest.raises(TopologyError, match="the oldest price list for us-east-1 is of 2019-05-01; take that day"):
-        catalog.prices("us-east-1", on=datetime.date(2019, 4, 30))
-
-
 def test_the_reference_had_prices_of_its_own_time_and_retired_types_keep_them() -> None:
     then, now = catalog.prices("us-east-1", on=datetime.date(2019, 5, 31)), catalog.prices("us-east-1")
     for name, dollars in (("p2.xlarge", 0.90), ("g3.4xlarge", 1.14), ("g3.16xlarge", 4.56), ("p3.2xlarge", 3.06)):
@@ -159,27 +154,31 @@ def test_the_reference_had_prices_of_its_own_time_and_retired_types_keep_them() 
     assert then.emr_hourly("m4.xlarge") == 0.06
 
 
-def test_a_type_without_a_price_says_where_and_when_and_how_to_ask() -> None:
-    then = catalog.prices("us-east-1", on=datetime.date(2019, 5, 31))
-    with pytest.raises(
-        TopologyError, match=r"p5\.48xlarge has no price in the list of 2019-05-01 for us-east-1: .*`make prices"
-    ):
-        then.hourly("p5.48xlarge")
-    with pytest.raises(TopologyError, match=r"g5\.xlarge has no EMR price .* run `make prices REGION=us-east-1`"):
-        catalog.prices("us-east-1").emr_hourly("g5.xlarge")
-
-
-def test_a_misspelt_type_has_no_price_but_a_nearest_name() -> None:
-    with pytest.raises(TopologyError, match=r"did you mean .*g5\.xlarge"):
-        catalog.prices("us-east-1").hourly("g5.xlrge")
-
-
-def test_a_region_without_a_list_has_no_price_and_says_how_to_ask() -> None:
-    found = catalog.prices("eu-north-1")
-    assert (found.instances, found.zones) == ({}, {})
-    for price in (found.hourly, found.emr_hourly):
-        with pytest.raises(TopologyError, match=r"no price list for eu-north-1; .*`make prices REGION=eu-north-1`"):
-            price("m5.xlarge")
+@pytest.mark.parametrize(
+    ("region", "on", "price", "of", "said"),
+    [
+        ("us-east-1", "2019-04-30", None, None, "the oldest price list for us-east-1 is of 2019-05-01; take that day"),
+        (
+            *("us-east-1", "2019-05-31", "hourly", "p5.48xlarge"),
+            r"p5\.48xlarge has no price in the list of 2019-05-01 for us-east-1: .*`make prices",
+        ),
+        (
+            *("us-east-1", None, "emr_hourly", "g5.xlarge"),
+            r"g5\.xlarge has no EMR price .* run `make prices REGION=us-east-1`",
+        ),
+        ("us-east-1", None, "hourly", "g5.xlrge", r"did you mean .*g5\.xlarge"),
+        *(
+            ("eu-north-1", None, of, "m5.xlarge", r"no price list for eu-north-1; .*`make prices REGION=eu-north-1`")
+            for of in ("hourly", "emr_hourly")
+        ),
+        ("eu-west-1", None, "volume_hourly", 150, r"gp3 volumes have no price in the list of .* for eu-west-1"),
+    ],
+)
+def test_what_has_no_price_says_where_and_when_and_how_to_ask(
+    region: str, on: str | None, price: str, of: str | int, said: str
+) -> None:
+    with pytest.raises(TopologyError, match=said):
+        getattr(catalog.prices(region, on=datetime.date.fromisoformat(on) if on else None), price)(of)
 
 
 @pytest.mark.parametrize("region", sorted(path.stem for path in catalog.PRICES.glob("*.yaml")))
@@ -189,11 +188,6 @@ def test_each_list_prices_only_what_a_zone_of_its_region_offers(region: str) -> 
     assert all(newest.hourly(name) > 0 for name in newest.instances)
     zones = {zone for offered in newest.zones.values() for zone in offered}
     assert len({zone.partition("-")[0] for zone in zones}) == 1
-
-
-def test_where_volumes_have_no_price_that_is_said_of_them() -> None:
-    with pytest.raises(TopologyError, match=r"gp3 volumes have no price in the list of .* for eu-west-1"):
-        catalog.prices("eu-west-1").volume_hourly(150)
 
 
 def test_tcp_has_one_network_card_and_efa_those_that_carry_it() -> None:

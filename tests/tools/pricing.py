@@ -47,36 +47,14 @@ def product(attributes: Mapping[str, str], *steps: float) -> str:
     term = f"{sku}.JRTCKXETXF"
     dimensions = {
         f"{term}.{number}": {
-            "unit": "Hrs",
             "beginRange": str(number * 51200),
-            "endRange": "Inf",
-            "description": "",
-            "appliesTo": [],
-            "rateCode": f"{term}.{number}",
             "pricePerUnit": {"USD": f"{price:.10f}"},
         }
         for number, price in enumerate(steps)
     }
-    return json.dumps(
-        {
-            "product": {"productFamily": "Compute Instance", "attributes": dict(attributes), "sku": sku},
-            "serviceCode": "AmazonEC2",
-            "terms": {
-                "OnDemand": {
-                    term: {
-                        "priceDimensions": dict(reversed(dimensions.items())),
-                        "sku": sku,
-                        "effectiveDate": "2026-11-01T00:00:00Z",
-                        "offerTermCode": "JRTCKXETXF",
-                        "termAttributes": {},
-                    }
-                },
-                "Reserved": {},
-            },
-            "version": "20261110195514",
-            "publicationDate": "2026-11-10T19:55:14Z",
-        }
-    )
+    terms = {"OnDemand": {term: {"priceDimensions": dict(reversed(dimensions.items())), "sku": sku}}, "Reserved": {}}
+    described = {"productFamily": "Compute Instance", "attributes": dict(attributes), "sku": sku}
+    return json.dumps({"product": described, "serviceCode": "AmazonEC2", "terms": terms})
 
 
 def machines(priced: Mapping[str, float]) -> list[str]:
