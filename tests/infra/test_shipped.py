@@ -2,8 +2,11 @@
 
 import datetime
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from infra import catalog, cost, preflight, topology
 from tests.infra import invariants, reach
@@ -15,19 +18,27 @@ DOCUMENTATION = SHIPPED.with_name("docs") / "topologies.md"
 NAMES = topology.names(SHIPPED)
 A_DAY = datetime.date(2026, 11, 20)
 
-# The reference's table of prices: nodes and GPUs used on each, as (type, nodes, GPUs a node). Its two mixed clusters
-# stand there twice, with its balancer and without.
-PRICE_TABLE = {
-    "reference-1g3": {("g3.4xlarge", 1, 1)},
-    "reference-1p2": {("p2.xlarge", 1, 1)},
-    "reference-1g3x16": {("g3.16xlarge", 1, 4)},
-    "reference-2g3": {("g3.4xlarge", 2, 1)},
-    "reference-2g3x16-2gpu": {("g3.16xlarge", 2, 2)},
-    "reference-4g3": {("g3.4xlarge", 4, 1)},
-    "reference-2g3x16": {("g3.16xlarge", 2, 4)},
-    "reference-3g3-1p2": {("g3.4xlarge", 3, 1), ("p2.xlarge", 1, 1)},
-    "reference-1g3-1p2": {("g3.4xlarge", 1, 1), ("p2.xlarge", 1, 1)},
-}
+SHAPES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("shipped.yaml").read_text("utf-8"))
+
+
+def shape(spec: topology.Topology) -> dict[str, Any]:
+    """The machines of a topology, and what they share."""
+    cluster: list[list[Any]] = []
+    if spec.preprocessing:
+        cluster.append(["primary", spec.preprocessing.primary.instance_type, 1])
+        cluster += [[role, group.instance_type, group.count] for role, group in spec.preprocessing.workers]
+    return {
+        "cluster": cluster,
+        "nodes": [[group.role, group.instance_type, group.count, group.gpus, group.market] for group in spec.training],
+        "share": spec.share,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_topology_has_the_shape_of_what_it_stands_for(name: str) -> None:
+    spec = topology.load(name, SHIPPED)
+    assert shape(spec) == SHAPES[name]
+    assert bool(spec.share) is (spec.gpu_nodes > 1)  # nodes that train together share a folder
 
 
 @pytest.fixture(scope="module")
@@ -54,39 +65,6 @@ def test_a_file_says_what_it_is_for_and_where_an_editor_finds_the_schema(name: s
     assert topology.stack_name(topology.load(name, SHIPPED).name) == f"Shoal-{name}"
 
 
-def test_every_row_of_the_references_price_table_has_a_topology() -> None:
-    for name, groups in PRICE_TABLE.items():
-        found = topology.load(name, SHIPPED).training
-        assert {(group.instance_type, group.count, group.gpus) for group in found} == groups
-
-
-@pytest.mark.parametrize("workers", [2, 4, 8])
-def test_every_column_of_the_references_preprocessing_table_has_a_topology(workers: int) -> None:
-    found = topology.load(f"reference-emr-{workers}", SHIPPED)
-    assert found.preprocessing is not None
-    assert found.preprocessing.core is not None
-    assert found.training == ()
-    assert (found.preprocessing.core.instance_type, found.preprocessing.core.count) == ("m4.xlarge", workers)
-
-
-@pytest.mark.parametrize(
-    ("name", "nodes", "gpus"), [("embeddings-1gpu", 1, 1), ("embeddings-1x4gpu", 1, 4), ("embeddings-4x1gpu", 4, 1)]
-)
-def test_the_settings_of_the_study_of_embeddings_have_topologies(name: str, nodes: int, gpus: int) -> None:
-    found = topology.load(name, SHIPPED)
-    assert found.preprocessing is None
-    (group,) = found.training
-    gpu = catalog.find(group.instance_type).gpu
-    assert gpu is not None
-    assert (gpu.name, group.count, group.gpus) == ("T4", nodes, gpus)
-
-
-def test_in_the_studys_own_plan_nodes_without_gpus_read_for_those_that_train() -> None:
-    found = topology.load("embeddings-4x1gpu-2readers", SHIPPED)
-    assert found.trainers == topology.load("embeddings-4x1gpu", SHIPPED).training
-    assert [(group.instance_type, group.count) for group in found.readers] == [("m5.xlarge", 2)]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name: str) -> None:
     spec = topology.load(name, SHIPPED)
@@ -99,12 +77,6 @@ def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name
     else:
         assert errors == []
         assert today == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_nodes_that_train_together_share_a_folder(name: str) -> None:
-    spec = topology.load(name, SHIPPED)
-    assert bool(spec.share) is (spec.gpu_nodes > 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
