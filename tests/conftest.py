@@ -17,7 +17,6 @@ TESTS = Path(__file__).parent
 
 LONGEST = (
     "test_demo.py",
-    "test_by_hand.py",
     "corpus/reading/test_fuzz.py",
     "test_matrix.py",
     "tools/test_acceptance_aws.py",

@@ -35,8 +35,8 @@ def report(**said: str) -> str:
     return f"printf '%s' '{json.dumps(said)}' | aws s3 cp - s3://{BUCKET}/nodes/$EC2_INSTANCE_ID.json"
 
 
-def boot_agent(ranks: str = "") -> str:
-    """A boot script that installs nothing: the agent is of this checkout; ranks are a script, if it is given."""
+def boot_agent() -> str:
+    """A boot script that installs nothing: the agent is of this checkout."""
     root = Path(__file__).parents[1]
     agent = "runpy.run_module('bootstrap.agent', run_name='__main__')"
     starts = f"import runpy, sys; sys.executable = sys.argv[1]; {agent}"
@@ -44,10 +44,6 @@ def boot_agent(ranks: str = "") -> str:
 mkdir -p "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/etc/systemd/system" "$NODE_ROOT/mnt/share"
 cat >"$NODE_ROOT/usr/local/bin/node-python" <<'RUN'
 #!/bin/bash
-case "$*" in
-*bootstrap.agent.child*) ;;
-*trainer.launch*) {ranks or ":"} ;;
-esac
 exec {shlex.quote(sys.executable)} "$@"
 RUN
 cat >"$NODE_ROOT/usr/local/bin/shoal-agent" <<RUN

@@ -81,9 +81,9 @@ class Person:
     def writes(self, name: str, text: str) -> None:
         (self.repository / "topologies" / f"{name}.yaml").write_text(text)
 
-    def starts(self, *arguments: str, beforehand: str = "pass") -> "subprocess.Popen[str]":
-        """The command `shoal`, in a Python that does something beforehand."""
-        code = f"import sys; {beforehand}; from bootstrap.cli.main import main; sys.exit(main())"
+    def starts(self, *arguments: str) -> "subprocess.Popen[str]":
+        """The command `shoal`."""
+        code = "import sys; from bootstrap.cli.main import main; sys.exit(main())"
         return subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             cwd=self.repository,
@@ -94,9 +94,9 @@ class Person:
             text=True,
         )
 
-    def types(self, *arguments: str, status: int = 0, beforehand: str = "pass") -> tuple[str, str]:
+    def types(self, *arguments: str, status: int = 0) -> tuple[str, str]:
         """What the command says on standard output and on standard error."""
-        running = self.starts(*arguments, beforehand=beforehand)
+        running = self.starts(*arguments)
         said, told = running.communicate(timeout=PATIENCE)
         assert running.returncode == status, said + told
         return said, told

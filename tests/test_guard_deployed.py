@@ -52,22 +52,6 @@ class Deployment:
     def desired(self) -> list[int]:
         return [group["DesiredCapacity"] for group in self.groups()]
 
-    def raised(self) -> datetime:
-        """When the last of all nodes had reported that it is ready."""
-        for group in self.groups():
-            boto3.client("autoscaling").set_desired_capacity(
-                AutoScalingGroupName=group["AutoScalingGroupName"], DesiredCapacity=group["MaxSize"]
-            )
-        wanted = sum(self.desired())
-        bucket = self.outputs[topology.OUTPUT_DATA_BUCKET]
-
-        def reports() -> list[datetime]:
-            found = boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=topology.NODES_PREFIX)
-            return [each["LastModified"] for each in found.get("Contents", ()) if each["Key"].endswith(".json")]
-
-        eventually(lambda: len(reports()) == wanted)
-        return max(reports())
-
     def results(self, run: str) -> list[str]:
         """What the bucket has of a run, by names within its folder."""
         prefix = f"{topology.RUNS_PREFIX}{run}/"
@@ -77,10 +61,6 @@ class Deployment:
     def result(self, run: str, name: str) -> bytes:
         place = {"Bucket": self.outputs[topology.OUTPUT_DATA_BUCKET], "Key": f"{topology.RUNS_PREFIX}{run}/{name}"}
         return bytes(boto3.client("s3").get_object(**place)["Body"].read())
-
-    def cluster_state(self) -> str:
-        cluster = boto3.client("emr").describe_cluster(ClusterId=self.outputs[topology.OUTPUT_CLUSTER_ID])
-        return str(cluster["Cluster"]["Status"]["State"])
 
 
 def told(*arguments: str | Path) -> dict[str, Any]:
@@ -134,18 +114,6 @@ def before(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 @pytest.fixture(scope="module")
 def deployment(before: dict[str, set[str]]) -> Deployment:
     return Deployment()
-
-
-def test_what_is_idle_ends_and_what_it_made_stays(deployment: Deployment) -> None:
-    ready = deployment.raised()
-    deployment.wake(ready + timedelta(minutes=29))
-    assert (min(deployment.desired()), deployment.cluster_state()) == (1, "WAITING")
-    deployment.wake(ready + timedelta(minutes=31))
-    assert set(deployment.desired()) == {0}
-    eventually(lambda: deployment.cluster_state() == "TERMINATED")
-    assert deployment.status() == "CREATE_COMPLETE"
-    bucket = deployment.outputs[topology.OUTPUT_DATA_BUCKET]
-    assert boto3.client("s3").list_objects_v2(Bucket=bucket)["KeyCount"] > 0
 
 
 def test_at_the_end_a_run_stops_with_a_checkpoint_and_its_bucket_alone_is_left_until_it_is_given_up(

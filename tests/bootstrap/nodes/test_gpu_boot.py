@@ -6,6 +6,7 @@ import shlex
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,10 +85,31 @@ def made(bash: Bash) -> list[str]:
     return [word for word in bash.told() if word in ("mkfs.xfs", "mdadm", "mount")]
 
 
-def test_a_node_without_disks_of_its_own_has_no_local_folder(bash: Bash) -> None:
+@pytest.mark.parametrize(
+    ("disks", "programs"),
+    [
+        ([], []),
+        ([{}], ["mkfs.xfs", "mount"]),
+        ([{}, {}], ["mdadm", "mkfs.xfs", "mount"]),
+        ([{"blank": False}], []),
+        ([{"kind": "part"}], []),
+        ([{"kind": "disk\npart"}], []),
+    ],
+)
+def test_blank_disks_alone_are_used_and_several_become_one(
+    bash: Bash, disks: list[dict[str, Any]], programs: list[str]
+) -> None:
+    devices = [disk(bash, f"nvme{number}n1", **each) for number, each in enumerate(disks, 1)]
     own_disks(bash)
-    assert not (bash.root / "mnt" / "local").exists()
-    assert made(bash) == []
+    told = bash.told()
+    assert made(bash) == programs
+    assert (bash.root / "mnt" / "local").exists() == bool(programs)
+    if len(devices) > 1:
+        assert told[told.index("--run") + 1 :][:2] == devices
+        assert "--raid-devices=2" in told
+    elif programs:
+        assert told[told.index("mkfs.xfs") :][2] == devices[0]
+        assert told[told.index("mount") :][1:5] == ["-o", "noatime", devices[0], str(bash.root / "mnt" / "local")]
 
 
 def test_disks_that_the_image_has_mounted_are_used(bash: Bash) -> None:
@@ -95,31 +117,6 @@ def test_disks_that_the_image_has_mounted_are_used(bash: Bash) -> None:
     bash.add("mountpoint", '[ "${@: -1}" = "$NODE_ROOT/opt/dlami/nvme" ]')
     own_disks(bash)
     assert (bash.root / "mnt" / "local").resolve() == bash.root / "opt" / "dlami" / "nvme" / "shoal"
-    assert made(bash) == []
-
-
-def test_one_blank_disk_is_formatted_and_mounted(bash: Bash) -> None:
-    device = disk(bash, "nvme1n1")
-    own_disks(bash)
-    told = bash.told()
-    assert made(bash) == ["mkfs.xfs", "mount"]
-    assert told[told.index("mkfs.xfs") :][2] == device
-    assert told[told.index("mount") :][1:5] == ["-o", "noatime", device, str(bash.root / "mnt" / "local")]
-
-
-def test_several_blank_disks_become_one(bash: Bash) -> None:
-    devices = [disk(bash, f"nvme{number}n1") for number in (1, 2)]
-    own_disks(bash)
-    told = bash.told()
-    assert made(bash) == ["mdadm", "mkfs.xfs", "mount"]
-    assert told[told.index("--run") + 1 :][:2] == devices
-    assert "--raid-devices=2" in told
-
-
-@pytest.mark.parametrize("what", [{"blank": False}, {"kind": "part"}, {"kind": "disk\npart"}])
-def test_a_disk_that_is_not_blank_is_left_alone(bash: Bash, what: dict[str, object]) -> None:
-    disk(bash, "nvme1n1", **what)  # type: ignore[arg-type]
-    own_disks(bash)
     assert made(bash) == []
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
 from tests.aws import asked_aws
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 pytestmark = pytest.mark.soak
 
@@ -184,25 +183,6 @@ def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(the
     assert there.work() == []
 
 
-def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:
-    there.begun_and_killed(reviews)
-    submitted = list(there.steps())
-    assert there.preprocess(reviews).counts["lines"]
-    assert list(there.steps()) == submitted
-    assert "following run " in there.said[0]
-    # What another command that follows too would still read.
-    assert [key.rpartition("/")[2] for key in there.work()] == ["followed", "merged.json"]
-
-
-def test_of_two_commands_that_start_at_once_one_submits_and_both_return_the_result(there, reviews) -> None:
-    before = len(there.steps())
-    both = [there.begin(reviews) for _ in range(2)]
-    said = [running.communicate(timeout=PATIENCE) for running in both]
-    assert [running.returncode for running in both] == [0, 0], said
-    assert there.names()[before:] == STEPS
-    assert sum("following run " in out for out, _ in said) == 1
-
-
 def test_a_command_that_was_killed_before_it_submitted_delays_others_only_for_a_while(
     there, reviews, monkeypatch
 ) -> None:
@@ -234,16 +214,6 @@ def test_steps_that_finished_before_a_refusal_for_damage_are_not_repeated(there,
     assert there.names()[before + 5 :] == STEPS[2:]
     assert made.counts["damaged_files"] == 1
     assert [damage["file"].rpartition("/")[2] for damage in made.damaged] == [packed.name]
-
-
-def test_output_that_the_bucket_may_be_deleting_is_made_again(there, reviews, monkeypatch) -> None:
-    reviews.write_bytes(reviews.read_bytes() + _NO_REVIEWS)
-    with pytest.raises(DataError, match="lines are malformed"):
-        there.preprocess(reviews)
-    before = len(there.steps())
-    monkeypatch.setattr("bootstrap.preprocessing.work._MARKER_LIFETIME", timedelta(0))
-    assert there.preprocess(reviews, max_malformed=0.5).counts["lines"]
-    assert there.names()[before:] == STEPS
 
 
 @pytest.mark.slow

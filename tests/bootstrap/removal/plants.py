@@ -42,32 +42,17 @@ class Planter:
         return self._made[name]
 
     def vpc(self) -> str:
-        def make() -> str:
-            made = self.client("ec2").create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=self.specified("vpc"))
-            return str(made["Vpc"]["VpcId"])
-
-        return str(self.once("vpc", make))
+        asked = {"CidrBlock": "10.0.0.0/16", "TagSpecifications": self.specified("vpc")}
+        return str(self.once("vpc", lambda: self.client("ec2").create_vpc(**asked))["Vpc"]["VpcId"])
 
     def subnet(self) -> str:
-        def make() -> str:
-            made = self.client("ec2").create_subnet(
-                VpcId=self.vpc(), CidrBlock="10.0.0.0/24", TagSpecifications=self.specified("subnet")
-            )
-            return str(made["Subnet"]["SubnetId"])
+        asked = {"VpcId": self.vpc(), "CidrBlock": "10.0.0.0/24", "TagSpecifications": self.specified("subnet")}
+        return str(self.once("subnet", lambda: self.client("ec2").create_subnet(**asked))["Subnet"]["SubnetId"])
 
-        return str(self.once("subnet", make))
-
-    def group(self) -> str:
-        def make() -> str:
-            made = self.client("ec2").create_security_group(
-                GroupName=self.name,
-                Description="x",
-                VpcId=self.vpc(),
-                TagSpecifications=self.specified("security-group"),
-            )
-            return str(made["GroupId"])
-
-        return str(self.once("group", make))
+    def group(self, name: str = "") -> str:
+        tags = {"TagSpecifications": self.specified("security-group")}
+        asked = {"GroupName": f"{self.name}{name}", "Description": "x", "VpcId": self.vpc(), **tags}
+        return str(self.once(f"group{name}", lambda: self.client("ec2").create_security_group(**asked))["GroupId"])
 
     def role(self) -> str:
         def make() -> str:
@@ -79,27 +64,19 @@ class Planter:
         return str(self.once("role", make))
 
     def template(self) -> str:
-        def make() -> str:
-            made = self.client("ec2").create_launch_template(
-                LaunchTemplateName=self.name,
-                LaunchTemplateData={"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge"},
-                TagSpecifications=self.specified("launch-template"),
-            )
-            return str(made["LaunchTemplate"]["LaunchTemplateId"])
-
-        return str(self.once("template", make))
+        data = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge"}
+        tags = {"TagSpecifications": self.specified("launch-template")}
+        asked = {"LaunchTemplateName": self.name, "LaunchTemplateData": data, **tags}
+        made = self.once("template", lambda: self.client("ec2").create_launch_template(**asked))
+        return str(made["LaunchTemplate"]["LaunchTemplateId"])
 
     def system(self) -> str:
-        def make() -> str:
-            made = self.client("efs").create_file_system(CreationToken=self.name, Tags=self.tags)
-            return str(made["FileSystemId"])
-
-        return str(self.once("system", make))
+        asked = {"CreationToken": self.name, "Tags": self.tags}
+        return str(self.once("system", lambda: self.client("efs").create_file_system(**asked))["FileSystemId"])
 
     def topic(self) -> str:
-        return str(
-            self.once("topic", lambda: self.client("sns").create_topic(Name=self.name, Tags=self.tags)["TopicArn"])
-        )
+        made = self.once("topic", lambda: self.client("sns").create_topic(Name=self.name, Tags=self.tags))
+        return str(made["TopicArn"])
 
 
 def bucket(p: Planter) -> None:
@@ -131,14 +108,9 @@ def function(p: Planter) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("index.py", "def handler(event, context): ...")
-    p.client("lambda").create_function(
-        FunctionName=p.name,
-        Runtime="python3.12",
-        Handler="index.handler",
-        Role=f"arn:aws:iam::000000000000:role/{p.role()}",
-        Code={"ZipFile": packed.getvalue()},
-        Tags=p.pairs,
-    )
+    runs = {"Runtime": "python3.12", "Handler": "index.handler", "Code": {"ZipFile": packed.getvalue()}}
+    role = f"arn:aws:iam::000000000000:role/{p.role()}"
+    p.client("lambda").create_function(FunctionName=p.name, Role=role, Tags=p.pairs, **runs)
 
 
 def rule(p: Planter) -> None:
@@ -154,29 +126,17 @@ def profile(p: Planter) -> None:
 
 
 def cluster(p: Planter) -> None:
-    instances = {
-        "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
-        "KeepJobFlowAliveWhenNoSteps": True,
-        "TerminationProtected": True,
-    }
-    p.client("emr").run_job_flow(
-        Name=topology.stack_name(p.deployment),
-        ReleaseLabel="emr-7.13.0",
-        JobFlowRole="nodes",
-        ServiceRole="service",
-        Instances=instances,
-        Tags=p.tags,
-    )
+    groups = [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}]
+    instances = {"InstanceGroups": groups, "KeepJobFlowAliveWhenNoSteps": True, "TerminationProtected": True}
+    roles = {"ReleaseLabel": "emr-7.13.0", "JobFlowRole": "nodes", "ServiceRole": "service"}
+    p.client("emr").run_job_flow(Name=p.stack, Instances=instances, Tags=p.tags, **roles)
 
 
 def training_job(p: Planter) -> None:
+    image = {"TrainingImage": aws_image("us-east-1"), "TrainingInputMode": "File"}
     p.client("sagemaker").create_training_job(
         TrainingJobName=f"shoal-{p.name.lower()}-261127154000",
-        AlgorithmSpecification={
-            "TrainingImage": aws_image("us-east-1"),
-            "TrainingInputMode": "File",
-            "ContainerEntrypoint": ["sleep", "600"],
-        },
+        AlgorithmSpecification={**image, "ContainerEntrypoint": ["sleep", "600"]},
         RoleArn="arn:aws:iam::000000000000:role/jobs",
         OutputDataConfig={"S3OutputPath": "s3://no-bucket"},
         ResourceConfig={"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
@@ -186,27 +146,42 @@ def training_job(p: Planter) -> None:
 
 
 def tied_groups(p: Planter) -> None:
-    """Two groups that name each other, and a foreign one that names one of them."""
-    ec2, first = p.client("ec2"), p.group()
-    second = ec2.create_security_group(
-        GroupName=f"{p.name}-2", Description="x", VpcId=p.vpc(), TagSpecifications=p.specified("security-group")
-    )["GroupId"]
+    """Two groups that name each other."""
+    first, second = p.group(), p.group("-2")
     for one, other in ((first, second), (second, first)):
-        ec2.authorize_security_group_ingress(
-            GroupId=one, IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": other}]}]
-        )
+        rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": other}]}
+        p.client("ec2").authorize_security_group_ingress(GroupId=one, IpPermissions=[rule])
 
 
 def budget(p: Planter) -> None:
     limit = {"BudgetLimit": {"Amount": "5", "Unit": "USD"}, "TimeUnit": "MONTHLY", "BudgetType": "COST"}
-    p.client("budgets").create_budget(
-        AccountId="000000000000",
-        Budget={
-            "BudgetName": topology.budget_name(p.deployment, "us-east-1"),
-            "CostFilters": {"TagKeyValue": [f"user:{topology.TAG_DEPLOYMENT}${p.deployment}"]},
-            **limit,
-        },
-    )
+    filters = {"TagKeyValue": [f"user:{topology.TAG_DEPLOYMENT}${p.deployment}"]}
+    named = {"BudgetName": topology.budget_name(p.deployment, "us-east-1"), "CostFilters": filters}
+    p.client("budgets").create_budget(AccountId="000000000000", Budget={**named, **limit})
+
+
+def gateway(p: Planter) -> None:
+    made = p.client("ec2").create_internet_gateway(TagSpecifications=p.specified("internet-gateway"))
+    identifier = made["InternetGateway"]["InternetGatewayId"]
+    p.client("ec2").attach_internet_gateway(VpcId=p.vpc(), InternetGatewayId=identifier)
+
+
+def endpoint(p: Planter) -> None:
+    asked = {"ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface", "SubnetIds": [p.subnet()]}
+    p.client("ec2").create_vpc_endpoint(VpcId=p.vpc(), TagSpecifications=p.specified("vpc-endpoint"), **asked)
+
+
+def scaling_group(p: Planter) -> None:
+    template = {"LaunchTemplateId": p.template(), "Version": "$Latest"}
+    tags = [{**tag, "PropagateAtLaunch": True} for tag in p.tags]
+    asked = {"MinSize": 0, "MaxSize": 1, "LaunchTemplate": template, "VPCZoneIdentifier": p.subnet(), "Tags": tags}
+    p.client("autoscaling").create_auto_scaling_group(AutoScalingGroupName=p.name, **asked)
+
+
+def alarm(p: Planter) -> None:
+    metric = {"MetricName": "x", "Namespace": "x", "Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1}
+    above = {"Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    p.client("cloudwatch").put_metric_alarm(AlarmName=p.name, Tags=p.tags, **metric, **above)
 
 
 PLANTS: dict[str, Callable[[Planter], Any]] = {
@@ -216,23 +191,12 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     "route table": lambda p: p.client("ec2").create_route_table(
         VpcId=p.vpc(), TagSpecifications=p.specified("route-table")
     ),
-    "internet gateway": lambda p: p.client("ec2").attach_internet_gateway(
-        VpcId=p.vpc(),
-        InternetGatewayId=p.client("ec2").create_internet_gateway(TagSpecifications=p.specified("internet-gateway"))[
-            "InternetGateway"
-        ]["InternetGatewayId"],
-    ),
+    "internet gateway": gateway,
     "elastic ip": lambda p: p.client("ec2").allocate_address(Domain="vpc", TagSpecifications=p.specified("elastic-ip")),
     "nat gateway": lambda p: p.client("ec2").create_nat_gateway(
         SubnetId=p.subnet(), ConnectivityType="private", TagSpecifications=p.specified("natgateway")
     ),
-    "vpc endpoint": lambda p: p.client("ec2").create_vpc_endpoint(
-        VpcId=p.vpc(),
-        ServiceName="com.amazonaws.us-east-1.ssm",
-        VpcEndpointType="Interface",
-        SubnetIds=[p.subnet()],
-        TagSpecifications=p.specified("vpc-endpoint"),
-    ),
+    "vpc endpoint": endpoint,
     "instance": lambda p: p.client("ec2").run_instances(
         ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=p.subnet(), TagSpecifications=p.specified("instance")
     ),
@@ -243,14 +207,7 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     "placement group": lambda p: p.client("ec2").create_placement_group(
         GroupName=p.name, Strategy="cluster", TagSpecifications=p.specified("placement-group")
     ),
-    "auto scaling group": lambda p: p.client("autoscaling").create_auto_scaling_group(
-        AutoScalingGroupName=p.name,
-        MinSize=0,
-        MaxSize=1,
-        LaunchTemplate={"LaunchTemplateId": p.template(), "Version": "$Latest"},
-        VPCZoneIdentifier=p.subnet(),
-        Tags=[{**tag, "PropagateAtLaunch": True} for tag in p.tags],
-    ),
+    "auto scaling group": scaling_group,
     "emr cluster": cluster,
     "training job": training_job,
     "emr security configuration": lambda p: p.client("emr").create_security_configuration(
@@ -273,17 +230,7 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
         TopicArn=p.topic(), Protocol="email", Endpoint="me@example.org"
     ),
     "sqs queue": lambda p: p.client("sqs").create_queue(QueueName=p.name, tags=p.pairs),
-    "cloudwatch alarm": lambda p: p.client("cloudwatch").put_metric_alarm(
-        AlarmName=p.name,
-        MetricName="x",
-        Namespace="x",
-        Period=60,
-        EvaluationPeriods=1,
-        Threshold=1,
-        ComparisonOperator="GreaterThanThreshold",
-        Statistic="Sum",
-        Tags=p.tags,
-    ),
+    "cloudwatch alarm": alarm,
     "secret": lambda p: p.client("secretsmanager").create_secret(Name=p.name, SecretString="x", Tags=p.tags),
     "budget": budget,
     "iam role": Planter.role,

@@ -268,11 +268,6 @@ def test_while_a_deletion_takes_its_time_it_is_asked_less_and_less_often(
     assert pauses == pytest.approx([0.2, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10])
 
 
-def test_what_belongs_to_no_region_is_checked_against_deployments_elsewhere() -> None:
-    everywhere = {name for name, kind in KINDS.items() if kind.is_global}
-    assert everywhere == {"iam instance profile", "iam role", "iam policy", "budget"}
-
-
 class Tagging(Account):
     """An account of which nothing tells but the tagging service, and that of one thing of every deployment."""
 
@@ -340,7 +335,3 @@ def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure(capfd: pyte
     said = capfd.readouterr().out
     assert key in said
     assert "1 thing that costs money is still there" in said
-
-
-def test_every_kind_but_keys_and_stacks_can_be_deleted() -> None:
-    assert {name for name, kind in KINDS.items() if kind.delete is None} == {"cloudformation stack", "kms key"}

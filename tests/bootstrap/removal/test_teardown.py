@@ -103,18 +103,6 @@ def destroy(deployment: str) -> tuple[teardown.DestroyResult, list[str]]:
         return teardown.destroy(deployment, shared(), bars=bars, say=said.append, stuck_seconds=20), said
 
 
-def test_a_complete_stack_is_deleted() -> None:
-    assert Made("whole").settled() == "CREATE_COMPLETE"
-    done, said = destroy("whole")
-    assert (done.stack, done.things, said) == ("deleted", [], [])
-    assert not done.costs
-
-
-def test_there_may_be_nothing_to_destroy() -> None:
-    done, _ = destroy("never-was")
-    assert (done.stack, done.things, done.costs) == ("was not there", [], False)
-
-
 @pytest.mark.parametrize(("on_failure", "state"), [("DO_NOTHING", "CREATE_FAILED"), ("ROLLBACK", "ROLLBACK_COMPLETE")])
 def test_a_stack_whose_creation_failed_is_deleted(on_failure: str, state: str) -> None:
     made = Made(f"half-{on_failure[:2].lower()}", {**RESOURCES, "Broken": BROKEN}, OnFailure=on_failure)

@@ -1,6 +1,7 @@
 """What the launcher of a training makes of its ranks' output, when they failed or one was lost."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ LOST = Failure(
     where="at step 7",
     then=" (gone); go on",
 )
+LATER = Failure(
+    kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1
+)
 AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is not an HDF5 file; make it anew")
 
 
@@ -49,15 +53,18 @@ def output(*lines: Failure | str) -> str:
             f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}",
         ),
         (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}"),
+        (output(BROKEN, LATER), f"rank 0 lost the other ranks at step 90; {WHERE}"),  # after a restart
         (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); go on; {WHERE}"),
         (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it anew"),
         (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
+        ("[rank 1] x\n[rank 0] trainer: x is y; do z\n", "x is y; do z"),
+        ("[rank 1] ImportError: no torch\n", f"the training ended without a result: ImportError: no torch; {WHERE}"),
+        ("one\nImportError: no torch\n===\n", f"the training ended without a result: ImportError: no torch; {WHERE}"),
         (
             output('failed: {"kind": "cause", "time": "now", "what": "x"}', BROKEN),
             f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}",
         ),
     ],
-    ids=["consequence first", "cause first", "nothing better", "would come again", "half a line", "no time"],
 )
 def test_the_first_failure_is_reported(said: str, sentence: str) -> None:
     found = failure_in(said, WHERE)
@@ -65,67 +72,29 @@ def test_the_first_failure_is_reported(said: str, sentence: str) -> None:
     assert str(found) == sentence
 
 
-def test_after_a_restart_of_the_ranks_the_last_failure_is_reported() -> None:
-    again = Failure(
-        kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1
-    )
-    assert str(failure_in(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
+FILES = {"record.jsonl": '{"kind": "end", "stopped": true}\n', "summary.json": '{"stopped": true}', "train.log": "said"}
+STOPPED = {**FILES, "checkpoints/step-000000001.pt": "a state"}
+FINISHED_FILES = {**FILES, "summary.json": '{"stopped": false}', "model/config.json": "{}"}
 
 
-def test_a_stopped_run_is_not_changed_by_a_new_one(tmp_path: Path) -> None:
-    files = {
-        "checkpoints/step-000000001.pt": "a state",
-        "record.jsonl": '{"kind": "end", "stopped": true}\n',
-        "summary.json": '{"stopped": true}',
-        "train.log": "what it said",
-    }
-    (tmp_path / "checkpoints").mkdir()
+@pytest.mark.parametrize(
+    ("files", "resume", "refused"),
+    [
+        (STOPPED, False, "of a run that has not ended; continue with --resume"),
+        (FINISHED_FILES, False, "model is a finished model; add --force"),
+        (FINISHED_FILES, True, ""),
+    ],
+)
+def test_no_run_changes_one_that_was_stopped_or_is_finished(
+    tmp_path: Path, files: dict[str, str], resume: bool, refused: str
+) -> None:
     for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
-    with pytest.raises(TrainingError, match="of a run that has not ended; continue with --resume"), Bars() as bars:
-        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+    config = TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=resume)
+    with Bars() as bars, pytest.raises(TrainingError, match=refused) if refused else nullcontext():
+        assert train_here(config, ranks=1, bars=bars) == {"stopped": False, "finished_before": True}
     assert {name: (tmp_path / name).read_text() for name in files} == files
-
-
-def finished(folder: Path) -> dict[str, str]:
-    """The files of a run that came to its end."""
-    files = {
-        "model/config.json": "{}",
-        "record.jsonl": "{}\n",
-        "summary.json": '{"stopped": false}',
-        "train.log": "said",
-    }
-    (folder / "model").mkdir()
-    for name, content in files.items():
-        (folder / name).write_text(content)
-    return files
-
-
-def test_without_force_a_finished_model_is_not_replaced(tmp_path: Path) -> None:
-    files = finished(tmp_path)
-    with pytest.raises(TrainingError, match=r"model is a finished model; add --force"), Bars() as bars:
-        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
-    assert {name: (tmp_path / name).read_text() for name in files} == files
-
-
-def test_a_finished_run_is_not_continued(tmp_path: Path) -> None:
-    files = finished(tmp_path)
-    with Bars() as bars:
-        found = train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
-    assert found == {"stopped": False, "finished_before": True}
-    assert {name: (tmp_path / name).read_text() for name in files} == files
-
-
-def test_the_sentence_of_a_rank_is_known_after_its_name() -> None:
-    assert str(failure_in("[rank 1] x\n[rank 0] trainer: x is y; do z\n", WHERE)) == "x is y; do z"
-    found = str(failure_in("[rank 1] ImportError: no torch\n", WHERE))
-    assert found == f"the training ended without a result: ImportError: no torch; {WHERE}"
-
-
-def test_output_without_a_failure_is_reported_by_its_last_line() -> None:
-    found = failure_in("one\nImportError: no torch\n=====\n", WHERE)
-    assert isinstance(found, TrainingError)
-    assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
 
 
 SUMMARY: dict[str, Any] = {
@@ -152,53 +121,30 @@ TWO = {"classes": ["negative", "positive"], "counts": [[3, 1], [0, 4]]}
 FINISHED = {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": TWO, "f1_positive": 0.5, "f1_negative": 0.5}
 
 
-def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
-    (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
-    assert read_summary(tmp_path) == SUMMARY
-
-
-def test_a_finished_run_has_the_measures_of_its_classes(tmp_path: Path) -> None:
-    three = {"classes": ["bad", "fair", "good"], "counts": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}
-    for finished in (FINISHED, {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": three}):
-        (tmp_path / "summary.json").write_text(json.dumps(finished))
-        assert read_summary(tmp_path) == finished
-
-
-def test_a_summary_of_an_earlier_version_is_read_with_what_is_no_longer_written(tmp_path: Path) -> None:
-    older = {**FINISHED, "rows_claimed": [0], "profile": [{"order": 0.1, "claim": 0.1}]}
-    (tmp_path / "summary.json").write_text(json.dumps(older))
-    assert read_summary(tmp_path) == older
+THREE = {"classes": ["bad", "fair", "good"], "counts": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "content",
     [
-        None,
-        {},
-        [[3, 1], [0, 4]],
-        {**TWO, "classes": ["negative", 1]},
-        {**TWO, "classes": ["bad", "fair", "good"]},
-        {**TWO, "counts": [[3, 1]]},
-        {**TWO, "counts": [[3, 1], [0]]},
-        {**TWO, "counts": [[3, 1], [0, 4.5]]},
-        {"classes": [], "counts": []},
+        SUMMARY,
+        FINISHED,
+        {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": THREE},
+        {**FINISHED, "rows_claimed": [0], "profile": [{"order": 0.1, "claim": 0.1}]},  # of an earlier version
     ],
 )
-def test_a_summary_with_a_confusion_matrix_that_is_none_is_refused(tmp_path: Path, wrong: Any) -> None:
-    (tmp_path / "summary.json").write_text(json.dumps({**FINISHED, "confusion": wrong}))
-    with pytest.raises(ShoalError, match="'confusion' is missing or of a wrong type"):
-        read_summary(tmp_path)
+def test_a_summary_has_the_measures_of_its_classes_once_it_is_finished(content: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text(json.dumps(content))
+    assert read_summary(tmp_path) == content
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    ("content", "wrong"),
     [
-        ("[]", "it is no JSON object"),
-        ("[" * 200_000, "it is no JSON object"),
-        ("{", "it is no JSON object"),
-        ("{}", "'stopped' is missing or of a wrong type"),
+        *((content, None) for content in ("[]", "[" * 200_000, "{")),
+        ("{}", "stopped"),
         *(
-            (json.dumps({**SUMMARY, name: value}), f"'{name}' is missing or of a wrong type")
+            ({**SUMMARY, name: value}, name)
             for name, value in {
                 "rows": "1",
                 "rows_of_ranks": 1,
@@ -210,13 +156,30 @@ def test_a_summary_with_a_confusion_matrix_that_is_none_is_refused(tmp_path: Pat
                 "times": {"training": "1"},
             }.items()
         ),
-        (json.dumps({**SUMMARY, "stopped": False}), "'accuracy' is missing or of a wrong type"),
-        (json.dumps({**FINISHED, "threshold": None}), "'threshold' is missing or of a wrong type"),
-        (json.dumps({**FINISHED, "f1_negative": None}), "'f1_negative' is missing or of a wrong type"),
+        ({**SUMMARY, "stopped": False}, "accuracy"),
+        ({**FINISHED, "threshold": None}, "threshold"),
+        ({**FINISHED, "f1_negative": None}, "f1_negative"),
+        *(
+            ({**FINISHED, "confusion": confusion}, "confusion")
+            for confusion in (
+                None,
+                {},
+                [[3, 1], [0, 4]],
+                {**TWO, "classes": ["negative", 1]},
+                {**TWO, "classes": ["bad", "fair", "good"]},
+                {**TWO, "counts": [[3, 1]]},
+                {**TWO, "counts": [[3, 1], [0]]},
+                {**TWO, "counts": [[3, 1], [0, 4.5]]},
+                {"classes": [], "counts": []},
+            )
+        ),
     ],
 )
-def test_a_summary_that_no_training_wrote_is_refused_with_its_file(tmp_path: Path, content: str, reason: str) -> None:
-    (tmp_path / "summary.json").write_text(content)
+def test_a_summary_that_no_training_wrote_is_refused_with_its_file(
+    tmp_path: Path, content: str | dict[str, Any], wrong: str | None
+) -> None:
+    (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    reason = f"'{wrong}' is missing or of a wrong type" if wrong else "it is no JSON object"
     with pytest.raises(ShoalError, match=rf"summary\.json is not the summary of a training: {reason}; look into"):
         read_summary(tmp_path)
 

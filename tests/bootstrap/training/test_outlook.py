@@ -1,5 +1,6 @@
 """What is to be expected of a run, against figures made by hand; what nobody can tell is None."""
 
+import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.cli.status import describe_outlook
 from bootstrap.nodes.fleet import GpuNode
@@ -33,70 +33,56 @@ ATTEMPT = Attempt(
 RATE = cost.training_node("g5.xlarge", catalog.prices("us-east-1"))
 
 
-def told(**more: Any) -> NodeStatus:
-    values = {"step": 25, "steps": 100, "ends": time.time() + HOUR, **more}
-    return NodeStatus(token=ATTEMPT.token, phase="run", attempt=1, **values)
+def told(*, ends: float | None = HOUR, **more: Any) -> NodeStatus:
+    """What a node tells, `ends` seconds before the end."""
+    values = {"token": ATTEMPT.token, "phase": "run", "attempt": 1, "step": 25, "steps": 100, **more}
+    return NodeStatus(ends=None if ends is None else time.time() + ends, **values)
 
 
-def expected(
-    status: NodeStatus | None,
-    *,
-    asked: RunRequest | None = None,
-    attempts: tuple[Attempt, ...] = (ATTEMPT,),
-    nodes: tuple[GpuNode, ...] | None = None,
-    region: str = "us-east-1",
-) -> Outlook:
-    spending = Spending(region=region, since=datetime.now(UTC) - timedelta(hours=3))
-    if nodes is None:
-        nodes = (replace(NODE, launched=datetime.now(UTC) - timedelta(hours=2)),)
-    return outlook(asked or request(), attempts, status, nodes, spending)
+def hours(found: Outlook) -> dict[str, Any]:
+    """What is expected, with dollars as hours of the node, and without what is None."""
+    dollars = {"so far": found.dollars, "at least": found.dollars_at_least, "in all": found.dollars_in_all}
+    known = {name: round(each / RATE, 2) for name, each in dollars.items() if each is not None}
+    left = {} if found.seconds_left is None else {"left": round(found.seconds_left / 60)}
+    return {**({} if found.done is None else {"done": found.done}), **left, **known}
 
 
-def test_dollars_in_all_are_those_so_far_and_those_of_the_time_that_is_left() -> None:
-    found = expected(told())
-    assert found.done == 0.25
-    assert found.seconds_left == pytest.approx(HOUR, abs=5)
-    assert found.dollars == found.dollars_at_least == pytest.approx(2 * RATE, rel=0.01)
-    assert found.dollars_in_all == pytest.approx(3 * RATE, rel=0.01)
+LOST = replace(ATTEMPT.members[0], instance="i-00000002")
+PAID = {"so far": 2.0, "at least": 2.0}
+UNKNOWN = r"unknown how much is done; unknown when it ends; \$.* so far"
 
 
-def test_a_run_that_is_to_stop_for_its_costs_ends_then() -> None:
-    found = expected(told(), asked=request(until=time.time() + 600.0, max_dollars=9.0))
-    assert found.seconds_left == pytest.approx(600, abs=5)
-
-
-@pytest.mark.parametrize("ends", [None, time.time() - HOUR], ids=["unknown", "over"])
-def test_an_end_that_is_not_known_or_is_over_is_none(ends: float | None) -> None:
-    found = expected(told(ends=ends))
-    assert (found.done, found.ends, found.seconds_left, found.dollars_in_all) == (0.25, None, None, None)
-    assert found.dollars is not None
-    assert "unknown when it ends" in describe_outlook(found)
-
-
-@pytest.mark.parametrize("status", [None, told(step=None), replace(told(), attempt=2), replace(told(), token="f" * 8)])
-def test_what_was_told_of_another_attempt_or_nothing_tells_nothing(status: NodeStatus | None) -> None:
-    found = expected(status)
-    assert (found.done, found.ends) == (None, None)
-    assert describe_outlook(found).startswith("unknown how much is done; unknown when it ends; $")
-
-
-def test_a_run_without_an_end_has_no_share_that_is_done() -> None:
-    assert expected(told(steps=None, ends=None)).done is None
-
-
-def test_what_nodes_that_have_ended_have_cost_is_not_known() -> None:
-    lost = replace(ATTEMPT.members[0], instance="i-00000002")
-    before = replace(ATTEMPT, members=(*ATTEMPT.members, lost))
-    found = expected(told(), attempts=(before, ATTEMPT))
-    assert (found.dollars, found.dollars_in_all) == (None, None)
-    assert found.dollars_at_least == pytest.approx(2 * RATE, rel=0.01)
-    assert "at least $" in describe_outlook(found)
-
-
-def test_without_prices_and_without_nodes_no_dollars_are_known() -> None:
-    for found in (expected(told(), region="nowhere-1"), expected(told(), nodes=())):
-        assert (found.dollars, found.dollars_at_least, found.dollars_in_all) == (None, None, None)
-        assert describe_outlook(found).endswith("unknown what it has cost")
+@pytest.mark.parametrize(
+    ("given", "found", "words"),
+    [
+        ({}, {"done": 0.25, "left": 60, **PAID, "in all": 3.0}, r"25\.0% done; ends about .*, in 60 minutes; \$.* in all"),
+        ({"until": HOUR / 2}, {"done": 0.25, "left": 30, **PAID, "in all": 2.5}, r".*, in 30 minutes; \$.* in all"),
+        ({"told": {"ends": None}}, {"done": 0.25, **PAID}, r"25\.0% done; unknown when it ends; \$.* so far"),
+        ({"told": {"ends": -HOUR}}, {"done": 0.25, **PAID}, r"25\.0% done; unknown when it ends; \$.* so far"),
+        ({"told": None}, PAID, UNKNOWN),
+        ({"told": {"step": None}}, PAID, UNKNOWN),
+        ({"told": {"attempt": 2}}, PAID, UNKNOWN),
+        ({"told": {"token": "f" * 8}}, PAID, UNKNOWN),
+        ({"told": {"steps": None, "ends": None}}, PAID, UNKNOWN),
+        ({"lost": True}, {"done": 0.25, "left": 60, "at least": 2.0}, r".*; at least \$.*"),
+        ({"region": "nowhere-1"}, {"done": 0.25, "left": 60}, ".*; unknown what it has cost"),
+        ({"nodes": ()}, {"done": 0.25, "left": 60}, ".*; unknown what it has cost"),
+    ],
+)
+def test_what_is_to_be_expected_of_a_run(given: dict[str, Any], found: dict[str, Any], words: str) -> None:
+    now = datetime.now(UTC)
+    spending = Spending(region=given.get("region", "us-east-1"), since=now - timedelta(hours=3))
+    changes = given.get("told", {})
+    before = (replace(ATTEMPT, members=(*ATTEMPT.members, LOST)),) if "lost" in given else ()
+    expects = outlook(
+        request(until=time.time() + given["until"], max_dollars=9.0) if "until" in given else request(),
+        (*before, ATTEMPT),
+        None if changes is None else told(**changes),
+        given.get("nodes", [replace(NODE, launched=now - timedelta(hours=2))]),
+        spending,
+    )
+    assert hours(expects) == found
+    assert re.fullmatch(words, describe_outlook(expects))
 
 
 def test_the_first_node_of_the_latest_attempt_tells_of_the_record() -> None:

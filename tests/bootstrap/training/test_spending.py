@@ -52,24 +52,19 @@ class FakeClock:
         return next(self._times)
 
 
-def test_each_node_is_paid_for_from_its_launch() -> None:
-    now = datetime.now(UTC)
-    nodes = [node("g5.xlarge", now - 2 * HOUR), node("g4dn.xlarge", now - HOUR, "i-00000002")]
-    found = dollars(nodes, region="us-east-1", since=now - 3 * HOUR)
-    prices = catalog.prices("us-east-1")
-    by_hand = 2 * (prices.hourly("g5.xlarge") + VOLUME) + prices.hourly("g4dn.xlarge") + VOLUME
-    assert found == pytest.approx(by_hand, rel=1e-3)
-
-
-def test_a_node_that_ran_before_counts_from_the_start_of_the_training() -> None:
-    now = datetime.now(UTC)
-    found = dollars([node("g5.xlarge", now - 9 * HOUR)], region="us-east-1", since=now - HOUR)
-    assert found == pytest.approx(catalog.prices("us-east-1").hourly("g5.xlarge") + VOLUME, rel=1e-3)
-
-
-def test_a_clock_that_is_behind_makes_no_negative_cost() -> None:
-    now = datetime.now(UTC)
-    assert dollars([node("g5.xlarge", now + HOUR)], region="us-east-1", since=now) == 0
+@pytest.mark.parametrize(
+    ("nodes", "hours"),
+    [
+        ({"g5.xlarge": 2, "g4dn.xlarge": 1}, {"g5.xlarge": 2, "g4dn.xlarge": 1}),
+        ({"g5.xlarge": 9}, {"g5.xlarge": 3}),  # it ran before, and counts from the start of the training
+        ({"g5.xlarge": -1}, {}),  # by a clock that is behind
+    ],
+)
+def test_each_node_is_paid_for_from_its_launch(nodes: dict[str, int], hours: dict[str, int]) -> None:
+    now, prices = datetime.now(UTC), catalog.prices("us-east-1")
+    there = [node(kind, now - since * HOUR, f"i-0000000{number}") for number, (kind, since) in enumerate(nodes.items())]
+    by_hand = sum(count * (prices.hourly(kind) + VOLUME) for kind, count in hours.items())
+    assert dollars(there, region="us-east-1", since=now - 3 * HOUR) == pytest.approx(by_hand, rel=1e-3)
 
 
 @pytest.mark.parametrize(("instance_type", "region"), [("g5.xlarge", "nowhere-1"), ("g99.xlarge", "us-east-1")])

@@ -13,7 +13,6 @@ import boto3
 import pytest
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.cli.embed import word_rows
 from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
@@ -98,28 +97,6 @@ def growing() -> Iterator[None]:
 def trained(deployment: Deployment, config: TrainConfig, bars: Bars | None = None) -> dict[str, Any]:
     with growing(), bars or Bars() as shown:
         return train_on(deployment, config, SETTINGS, shown)
-
-
-@pytest.mark.soak
-def test_readers_leave_a_growing_prefix_to_the_ranks_and_the_vectors_come_back(
-    with_readers: Fleet, tmp_path: Path
-) -> None:
-    pairs = made_text.pairs(tmp_path / "topics.txt")
-    output = tmp_path / "out"
-    found = trained(deployed(with_readers), configuration(output, words=100_000, similarity=(str(pairs),), minutes=5.0))
-    assert found["stopped"] is False
-    assert found["similarity_topics"] > 0.5
-    assert [len(found[name]) for name in ("nodes", "readers")] == [1, 2]
-    assert found["read"]["words"] >= 100_000
-    assert found["inputs"] == [NEWS]
-    assert found["refused"] == []
-    assert [stage["name"] for stage in found["launch"]["stages"]][1] == "copy the data"
-    rows = dict(word_rows(found, output))
-    assert rows["readers"] == "2 m5.xlarge, on-demand, in us-east-1a"
-    assert rows["text"].startswith(f"{found['read']['words']:,} words in ")
-    here, there = (open_vectors(place) for place in (str(output), found["run"]))
-    assert here.words == there.words
-    assert {"vectors.bin", "vectors.txt", "config.json"} <= {path.name for path in (output / "model").iterdir()}
 
 
 class Impatient(Bars):
