@@ -1,9 +1,7 @@
 """The guard of a real deployment, made by the real CDK command: what it ends, and what it leaves to be fetched."""
 
 import json
-import time
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from infra import topology
 from tests.bootstrap.cli.command import shoal
 from tests.bootstrap.training.on_nodes import rows
 from tests.person import make_repository_whose_cluster_installs_nothing
-from tests.waiting import PATIENCE
+from tests.waiting import until
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
@@ -29,38 +27,34 @@ class Deployment:
     """The demo's deployment, as its guard sees it."""
 
     def __init__(self) -> None:
-        self.stack = topology.stack_name("guarded")
-        (record,) = boto3.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
+        (record,) = boto3.client("cloudformation").describe_stacks(StackName=topology.stack_name("guarded"))["Stacks"]
         self.created, self.identifier = record["CreationTime"], record["StackId"]
         self.outputs = {each["OutputKey"]: each["OutputValue"] for each in record["Outputs"]}
+        self.bucket = self.outputs[topology.OUTPUT_DATA_BUCKET]
 
-    def wake(self, now: datetime) -> None:
-        answer = boto3.client("lambda").invoke(
-            FunctionName=self.outputs[topology.OUTPUT_GUARD],
-            Payload=json.dumps({"time": now.astimezone(UTC).isoformat()}),
-        )
+    def wake(self, hours: float) -> None:
+        """A round of the guard, so many hours after the creation."""
+        event = json.dumps({"time": (self.created + timedelta(hours=hours)).astimezone(UTC).isoformat()})
+        answer = boto3.client("lambda").invoke(FunctionName=self.outputs[topology.OUTPUT_GUARD], Payload=event)
         assert "FunctionError" not in answer, answer["Payload"].read()
 
     def status(self) -> str:
         (record,) = boto3.client("cloudformation").describe_stacks(StackName=self.identifier)["Stacks"]
         return str(record["StackStatus"])
 
-    def groups(self) -> list[dict[str, Any]]:
+    def desired(self) -> set[int]:
         found = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
-        return [dict(group) for group in found]
-
-    def desired(self) -> list[int]:
-        return [group["DesiredCapacity"] for group in self.groups()]
+        return {group["DesiredCapacity"] for group in found}
 
     def results(self, run: str) -> list[str]:
         """What the bucket has of a run, by names within its folder."""
         prefix = f"{topology.RUNS_PREFIX}{run}/"
-        found = boto3.client("s3").list_objects_v2(Bucket=self.outputs[topology.OUTPUT_DATA_BUCKET], Prefix=prefix)
+        found = boto3.client("s3").list_objects_v2(Bucket=self.bucket, Prefix=prefix)
         return [each["Key"].removeprefix(prefix) for each in found.get("Contents", ())]
 
-    def result(self, run: str, name: str) -> bytes:
-        place = {"Bucket": self.outputs[topology.OUTPUT_DATA_BUCKET], "Key": f"{topology.RUNS_PREFIX}{run}/{name}"}
-        return bytes(boto3.client("s3").get_object(**place)["Body"].read())
+    def result(self, run: str, name: str) -> dict[str, Any]:
+        found = boto3.client("s3").get_object(Bucket=self.bucket, Key=f"{topology.RUNS_PREFIX}{run}/{name}")
+        return dict(json.loads(found["Body"].read()))
 
 
 def told(*arguments: str | Path) -> dict[str, Any]:
@@ -74,25 +68,8 @@ def begun(folder: Path) -> str:
     vocabulary = [f"word{letter}" for letter in "abcdefghijklmnopqrst"]
     used = Settings(row_length=10, vocabulary_size=20)
     write_dataset(folder / "dataset.h5", train=rows(2000), test=rows(200), vocabulary=vocabulary, settings=used)
-    options = (
-        "--model",
-        "lstm",
-        "--epochs",
-        "10000",
-        "--checkpoint-minutes",
-        "0.05",
-        "--output",
-        folder / "out",
-        "--detach",
-    )
-    return str(told("train", "--deployment", "guarded", "--data", folder / "dataset.h5", *options)["run"])
-
-
-def eventually(probe: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not probe():
-        assert time.monotonic() < until, "this never became true"
-        time.sleep(0.2)
+    options = ("--model", "lstm", "--epochs", "10000", "--checkpoint-minutes", "0.05", "--output", folder / "out")
+    return str(told("train", "--deployment", "guarded", "--data", folder / "dataset.h5", *options, "--detach")["run"])
 
 
 @pytest.fixture(scope="module")
@@ -111,34 +88,30 @@ def before(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     return found
 
 
-@pytest.fixture(scope="module")
-def deployment(before: dict[str, set[str]]) -> Deployment:
-    return Deployment()
-
-
 def test_at_the_end_a_run_stops_with_a_checkpoint_and_its_bucket_alone_is_left_until_it_is_given_up(
-    deployment: Deployment, before: dict[str, set[str]], tmp_path: Path
+    before: dict[str, set[str]], tmp_path: Path
 ) -> None:
+    deployment = Deployment()
     boto3.client("ssm").put_parameter(Name=topology.extension_parameter("guarded"), Value="1", Type="String")
     for hours in (11.6, 12.1, 12.6):
-        deployment.wake(deployment.created + timedelta(hours=hours))
+        deployment.wake(hours)
     assert deployment.status() == "CREATE_COMPLETE"
     run = begun(tmp_path)  # only now: by the hours of the guard's clock its nodes would be idle
-    eventually(lambda: "checkpoints/" in " ".join(deployment.results(run)))
-    deployment.wake(deployment.created + timedelta(hours=13))
-    assert (deployment.status(), set(deployment.desired())) == ("CREATE_COMPLETE", {1})
-    eventually(lambda: topology.END_NAME in deployment.results(run))
-    assert json.loads(deployment.result(run, topology.END_NAME))["outcome"] == "stopped"
-    summary = json.loads(deployment.result(run, "summary.json"))
+    until(lambda: "checkpoints/" in " ".join(deployment.results(run)))
+    deployment.wake(13)
+    assert (deployment.status(), deployment.desired()) == ("CREATE_COMPLETE", {1})
+    until(lambda: topology.END_NAME in deployment.results(run))
+    assert deployment.result(run, topology.END_NAME)["outcome"] == "stopped"
+    summary = deployment.result(run, "summary.json")
     assert summary["stopped"] is True
     assert f"checkpoints/step-{summary['steps']:09d}.pt" in deployment.results(run)
-    deployment.wake(deployment.created + timedelta(hours=13.1))
-    eventually(lambda: deployment.status() != "DELETE_IN_PROGRESS")
+    deployment.wake(13.1)
+    until(lambda: deployment.status() != "DELETE_IN_PROGRESS")
     assert deployment.status() == "DELETE_COMPLETE"
     with pytest.raises(ClientError, match="ParameterNotFound"):
         boto3.client("ssm").get_parameter(Name=topology.guard_parameter("guarded"))
 
-    bucket = deployment.outputs[topology.OUTPUT_DATA_BUCKET]
+    bucket = deployment.bucket
     assert left_over(before, inventory()) == {"s3 bucket": {bucket}}
     now = told("status", "guarded")
     (stays,) = now["stays"]

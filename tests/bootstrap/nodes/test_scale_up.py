@@ -17,7 +17,7 @@ from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Denied, FreePlan, NoCapacity, NotOffered, SilentBoot
+from embedded.faults.kinds import Denied, NoCapacity, SilentBoot
 from infra import topology
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
@@ -119,12 +119,6 @@ def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:
     assert seen(both.scaled_up(bars)) == there  # what has capacity is not left
 
 
-def test_a_zone_without_the_type_is_left_before_anything_is_paid_for_on_demand(fleet, bars, aws) -> None:
-    cheap = fleet().add("cheap", "g5.xlarge", 1, market="spot")
-    with aws.faults.during(NotOffered(zone="us-east-1a", instance_type="g5.xlarge")):
-        assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1b", "spot")]
-
-
 def test_without_capacity_anywhere_it_reports_what_was_tried_and_no_node_runs(fleet, bars, aws) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     sentence = (
@@ -137,17 +131,6 @@ def test_without_capacity_anywhere_it_reports_what_was_tried_and_no_node_runs(fl
     ):
         pass
     assert both.desired() == {"fast": 0, "slow": 0}
-
-
-def test_what_waiting_does_not_change_is_told(fleet, bars, aws) -> None:
-    one = fleet().add("fast", "g5.xlarge", 1)
-    with (
-        aws.faults.during(FreePlan()),
-        pytest.raises(ShoalError, match=r"starts no g5.xlarge for 'fast'.* the account has AWS's Free plan"),
-        scale_up.scaled_up(one.deployment, bars),
-    ):
-        pass
-    assert one.desired() == {"fast": 0}
 
 
 @pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])

@@ -335,3 +335,12 @@ def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure(capfd: pyte
     said = capfd.readouterr().out
     assert key in said
     assert "1 thing that costs money is still there" in said
+
+
+def test_every_page_of_a_list_is_read() -> None:
+    ssm, names = boto3.client("ssm"), {f"/many/{number}" for number in range(60)}
+    for name in names:
+        ssm.put_parameter(Name=name, Value="x", Type="String")
+    assert {name for name, _ in KINDS["ssm parameter"].things(shared())} >= names
+    for name in names:
+        ssm.delete_parameter(Name=name)

@@ -147,13 +147,6 @@ def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "Destroy it? [y/N]" in capsys.readouterr().err
 
 
-def test_a_deployment_of_another_region_is_named_and_does_not_count_as_gone() -> None:
-    Made("far", {"Vpc": VPC}).settled()
-    with pytest.raises(ShoalError, match="but one in us-east-1: add --region us-east-1"):
-        command("destroy", "far", "--yes", "--region", "eu-west-1")
-    assert command("destroy", "far", "--yes") == 0
-
-
 def with_a_run(deployment: str) -> str:
     """The data bucket of a deployment, with a run that was not fetched."""
     kept = {

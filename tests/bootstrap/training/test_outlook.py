@@ -55,7 +55,11 @@ UNKNOWN = r"unknown how much is done; unknown when it ends; \$.* so far"
 @pytest.mark.parametrize(
     ("given", "found", "words"),
     [
-        ({}, {"done": 0.25, "left": 60, **PAID, "in all": 3.0}, r"25\.0% done; ends about .*, in 60 minutes; \$.* in all"),
+        (
+            {},
+            {"done": 0.25, "left": 60, **PAID, "in all": 3.0},
+            r"25\.0% done; ends about .*, in 60 minutes; \$.* in all",
+        ),
         ({"until": HOUR / 2}, {"done": 0.25, "left": 30, **PAID, "in all": 2.5}, r".*, in 30 minutes; \$.* in all"),
         ({"told": {"ends": None}}, {"done": 0.25, **PAID}, r"25\.0% done; unknown when it ends; \$.* so far"),
         ({"told": {"ends": -HOUR}}, {"done": 0.25, **PAID}, r"25\.0% done; unknown when it ends; \$.* so far"),

@@ -80,16 +80,6 @@ def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, 
     assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
-def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:
-    one = Fleet().add("one", "g5.xlarge", 1)
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("finished")
-    config = TrainConfig(data=Path("dataset"), output=tmp_path, force=True)
-    missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
-    with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):
-        train_on(one.deployment, config, missing, bars)
-
-
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
@@ -126,17 +116,3 @@ def test_credentials_that_end_before_the_training_does_are_told_before_a_node_st
     with Bars() as bars:
         predicted_on(one.deployment, config, PreparedDataset(DATASET), bars)
     assert "warning" not in capsys.readouterr().err
-
-
-def test_a_missing_dataset_is_no_error_either(aws, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = Fleet().add("one", "g5.xlarge", 1)
-    config = TrainConfig(data=Path("dataset"), output=tmp_path)
-    missing = PreparedDataset(f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5")
-    with Bars() as bars:
-        assert predicted_on(one.deployment, config, missing, bars) is None
-        found = predicted_on(one.deployment, config, PreparedDataset(DATASET), bars)
-    said = " ".join(capsys.readouterr().err.split())
-    assert said.count("not predicted: ") == 1
-    assert found is not None
-    assert "A10G not measured" in found["source"]
-    assert "predicted, on AWS: " in said
