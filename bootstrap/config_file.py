@@ -24,8 +24,6 @@ _HEAD = "# Options of `shoal "
 
 
 class Entry(NamedTuple):
-    """What the file has of an option."""
-
     words: tuple[str, ...]
     """As they would be typed."""
     switch: bool | None

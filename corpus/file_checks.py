@@ -48,7 +48,6 @@ def read_digest(file: h5py.File) -> str:
 
 
 def read_settings(file: h5py.File) -> Settings:
-    """The settings that the dataset was made with."""
     return Settings.from_json(_json_attribute(file, "settings"))
 
 

@@ -101,7 +101,9 @@ class ShoalStack(Stack):
         self._watch()
         self._output()
         if not emulated:
-            self._refuse()
+            for finding in preflight.offline(spec):  # `shoal plan` also reports warnings
+                if finding.level == "error":
+                    Annotations.of(self).add_error(finding.sentence)
 
     def _network(self) -> Network:
         through = gateway.statements(self, self._spec)
@@ -265,12 +267,6 @@ class ShoalStack(Stack):
             values[topology.OUTPUT_MAX_DOLLARS] = str(self._spec.max_dollars)
         for name, value in values.items():
             CfnOutput(self, name, value=value)
-
-    def _refuse(self) -> None:
-        """Report what will fail on AWS as errors. `shoal plan` also reports warnings."""
-        for finding in preflight.offline(self._spec):
-            if finding.level == "error":
-                Annotations.of(self).add_error(finding.sentence)
 
 
 def _before(first: IConstruct, others: Sequence[IConstruct]) -> None:

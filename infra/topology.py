@@ -233,7 +233,6 @@ class Topology(OnNode):
 
     @property
     def gpu_nodes(self) -> int:
-        """How many GPU nodes there are when all groups are scaled up."""
         return sum(group.count for group in self.trainers)
 
     @model_validator(mode="after")

@@ -61,7 +61,6 @@ class PreparedWork:
 
     @property
     def name(self) -> str:
-        """The name of the work; see `fingerprint`."""
         return fingerprint(self.sources, self.settings, self.stopwords)
 
     def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":

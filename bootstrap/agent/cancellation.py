@@ -98,7 +98,6 @@ def end_work(client: "subprocess.Popen[bytes]", run: str) -> int:
 
 
 def _applications(run: str) -> list[str]:
-    """The ids of a run's applications that have not ended."""
     name = step_name(run, "")
     words = [line.split() for line in _yarn("-list", "-appStates", _ALIVE).splitlines() if name in line]
     return [first for first, *_ in words if _APPLICATION.fullmatch(first)]

@@ -204,12 +204,10 @@ class Cancellation(FlatDocument):
 
     @property
     def key(self) -> str:
-        """Where its launcher writes it."""
         return f"{REQUESTS}{self.run}.cancelled.json"
 
     @property
     def answer_key(self) -> str:
-        """Where the step that ran answers it."""
         return f"{WORK}{self.run}/cancelled.json"
 
 

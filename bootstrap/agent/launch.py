@@ -61,7 +61,6 @@ class Launch:
         """How this node was stuck, and when it told that last."""
 
     def do(self, has_ended_others: Callable[[str | None, float], bool]) -> None:
-        """Do what can be done now."""
         due = self._clock() - self._looked >= _LOOK_SECONDS or not self._is_settled
         if due:
             self._looked = self._clock()
@@ -195,7 +194,6 @@ class Launch:
         return {**found, self._instance: 0.0}
 
     def _statuses(self) -> Mapping[str, NodeStatus]:
-        """What all nodes have told last of this launch."""
         found = {name: _status(document, self.request.token) for name, document in self._documents.items()}
         own = {self._instance: self._told} if self._told else {}
         return {**{name: status for name, status in found.items() if status}, **own}

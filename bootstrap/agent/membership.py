@@ -194,7 +194,6 @@ def _leaving(when: Sequence[str], latest: Attempt, heard: Heard) -> list[str]:
 
 
 def _left(leaving: Sequence[str], heard: Heard) -> str:
-    """Why these nodes leave."""
     of = {when: [name for name in leaving if heard.statuses[name].leaves == when] for when in _WHY}
     return "; ".join(f"{_named(names, 'is', 'are')} {_WHY[when]}" for when, names in of.items() if names)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from bootstrap.lifecycle.plan import DeploymentPlan
     from experiments.forecast import Prediction, Rates, Work
-    from infra.rules import Finding
 
 _WORK = "The work"
 _REGION = "us-east-1"
@@ -295,7 +294,9 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     yield from (f"  {sentence}" for sentence in guard_sentences(chosen, deployment=deployment))
     yield ""
     yield f"Checked: the topology; AWS: {made.account}."
-    yield from (f"  {_level(made, finding)}: {finding.sentence}" for finding in made.findings)
+    for finding in made.findings:
+        level = "on AWS an error" if finding.level == "error" and finding not in made.refused else finding.level
+        yield f"  {level}: {finding.sentence}"
 
 
 def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
@@ -322,12 +323,6 @@ def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
         "findings": [asdict(finding) for finding in made.findings],
         "refused": bool(made.refused),
     }
-
-
-def _level(made: "DeploymentPlan", finding: "Finding") -> str:
-    if finding.level == "error" and finding not in made.refused:
-        return "on AWS an error"
-    return str(finding.level)
 
 
 def _list_topologies(*, as_json: bool) -> int:

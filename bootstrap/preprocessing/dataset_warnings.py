@@ -29,7 +29,6 @@ def dataset_warnings(made: "MergeResult", settings: Settings) -> list[str]:
 
 
 def too_few_warnings(train: int, test: int, settings: Settings) -> list[str]:
-    """A warning where there are fewer rows than training needs."""
     if train >= LEAST_TRAINING_ROWS and test >= LEAST_ROWS:
         return []
     return [

@@ -45,7 +45,6 @@ class WorkerResources:
 
 
 def workers(nodes: Mapping[InstanceType, int]) -> WorkerResources:
-    """The resources of a cluster with these numbers of nodes, by instance type."""
     free = {kind: int(_YARN_SHARE * 1024 * kind.memory) - _MASTER_MB for kind in nodes}
     task_mb = max(_LEAST_TASK_MB, min(free[kind] // kind.vcpu for kind in nodes) // 64 * 64)
     return WorkerResources(

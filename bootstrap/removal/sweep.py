@@ -39,8 +39,6 @@ UNKNOWN = "other"
 
 @dataclass(kw_only=True)
 class FoundResource:
-    """A resource of the deployment, and what became of it."""
-
     kind: str
     identifier: str
     billed: bool

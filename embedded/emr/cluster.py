@@ -80,7 +80,6 @@ class EmulatedCluster:
 
     @property
     def state(self) -> str:
-        """The cluster's state, as EMR names it."""
         state: str = self.record["Status"]["State"]
         return state
 
@@ -88,7 +87,6 @@ class EmulatedCluster:
         requests.spawn_background(self._run_lifecycle, thread_name=self.record["Id"])
 
     def add(self, steps: Sequence[Record]) -> list[str]:
-        """Submit steps; returns their ids."""
         with self._changed:
             self._steps.extend(steps)
             self._changed.notify_all()

@@ -168,7 +168,6 @@ class Arm(Part):
 
     @property
     def folder(self) -> str:
-        """The name of the folder of its runs."""
         return _folder(self.name)
 
 

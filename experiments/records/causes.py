@@ -170,7 +170,6 @@ def _in_full(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
 
 
 def _stages(launch: Mapping[str, Any]) -> list[Cause]:
-    """The stages of a launch, as far as they are what they should be."""
     listed = launch.get("stages")
     return [
         Cause(name=each["name"], seconds=each["seconds"], dollars=each["dollars"] if _is(each.get("dollars")) else None)

@@ -99,7 +99,6 @@ class Section:
 
 
 def key_of(*parts: str) -> str:
-    """A figure's key of these parts."""
     return "-".join(re.findall("[a-z0-9]+", "-".join(parts).lower()))
 
 

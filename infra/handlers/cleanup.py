@@ -282,7 +282,6 @@ def is_job(name: str, deployment: str) -> bool:
 
 
 def streams_of_jobs(logs: Any, deployment: str) -> Iterator[str]:
-    """The names of the log streams that the jobs of a deployment have left."""
     prefix = f"{job_prefix(deployment)}-"
     try:
         for page in logs.get_paginator("describe_log_streams").paginate(

@@ -51,8 +51,6 @@ class CharLSTM(nn.Module):
 
 
 class CharacterLoss:
-    """The loss of rows of words, as `LossOf`."""
-
     def __init__(self, tokens: Tokens, rules: Sampling, letters: Letters, *, seed: int, pairs_a_row: float) -> None:
         """See `SkipGramGradients`. `letters`: of the words of the vocabulary, with rows for the ids before them."""
         self._tokens, self._letters = tokens, letters

@@ -128,8 +128,6 @@ class ModelOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeOptions(Section):
-    """Precision and threads."""
-
     title: ClassVar[str] = "compute"
 
     precision: str = option(

@@ -38,7 +38,6 @@ _TEXT = (
 
 
 def time_and_money(subjects: Sequence[Subject]) -> Section:
-    """The section of all causes: of time and, where it is known, of money."""
     found = [(subject.name, causes.causes(subject.run)) for subject in subjects[:_MOST_BARS]]
     if len(found) > _MOST_DETAILED:
         found = [(run, _by_kinds(listed)) for run, listed in found]
