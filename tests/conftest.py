@@ -64,7 +64,6 @@ LONGEST = (
     "trainer/test_resume.py",
     "trainer/test_launch.py",
     "jobs/test_pipeline_work.py",
-    "bootstrap/preprocessing/test_emr_install.py",
     "bootstrap/test_first_boot.py",
     "bootstrap/aws/test_ownership.py",
     "bootstrap/training/test_outage.py",

@@ -3,12 +3,8 @@
 A deletion by CloudFormation alone is what `cdk destroy` and the guard ask for.
 """
 
-import json
-import time
 from collections.abc import Iterator
-from datetime import timedelta
 
-import boto3
 import pytest
 
 from bootstrap.aws import cdk
@@ -48,34 +44,6 @@ def deployed(person: Person) -> Iterator[None]:
     person.types("deploy", "late", "--owner", "ada", "--yes")
     yield
     assert left_over(before, inventory()) == {}
-
-
-def by_the_guard(*hours: float) -> str:
-    """What has become of the stack after the guard's rounds, so many hours after its creation."""
-    cloudformation = boto3.client("cloudformation")
-    stack = cloudformation.describe_stacks(StackName="Shoal-late")["Stacks"][0]
-    found = cloudformation.describe_stack_resources(StackName=stack["StackId"])["StackResources"]
-    (function,) = (each for each in found if each["LogicalResourceId"].startswith("GuardFunction"))
-    for after in hours:
-        event = json.dumps({"time": (stack["CreationTime"] + timedelta(hours=after)).isoformat()})
-        boto3.client("lambda").invoke(FunctionName=function["PhysicalResourceId"], Payload=event)
-    return ended(stack["StackId"])
-
-
-def ended(stack: str) -> str:
-    """The status of a stack once nothing is in progress."""
-    cloudformation = boto3.client("cloudformation")
-    while (found := cloudformation.describe_stacks(StackName=stack)["Stacks"][0])["StackStatus"].endswith("PROGRESS"):
-        time.sleep(0.2)
-    return str(found["StackStatus"])
-
-
-def test_the_guard_deletes_it_in_a_later_round(person: Person) -> None:
-    late = (LateUpload(times=5), RevokedMeanwhile(times=None), LateInterfaces(seconds=SECONDS))
-    with person.aws.faults.during(*late):
-        assert by_the_guard(11.6, 12) == "DELETE_FAILED"
-        time.sleep(SECONDS)
-        assert by_the_guard(12.1) == "DELETE_COMPLETE"
 
 
 def test_shoal_waits_for_what_comes_late_and_believes_no_stale_list(person: Person) -> None:

@@ -76,3 +76,21 @@ def test_work_outside_of_yarn_but_no_step_itself_reports_to_emr_that_the_cluster
     assert not busy.exists()
     node.python(MOMENTS="1000", AWAITED=str(busy))
     assert busy.exists()
+
+
+def test_a_container_of_yarn_has_a_copy_of_the_compiled_code_and_others_temporary_files_where_there_is_room(
+    node: Node, tmp_path: Path
+) -> None:
+    compiled = node.root / "opt" / "shoal" / "compiled"
+    compiled.mkdir(exist_ok=True)
+    (compiled / "a.nbi").touch()
+    (node.root / "mnt" / "tmp").mkdir(parents=True)
+    outside, container = node.python(PYTHONPATH="/spark/python"), node.python(CONTAINER_ID="container_7")
+    assert outside["NUMBA_CACHE_DIR"] == str(compiled)
+    assert outside["TMPDIR"] == str(node.root / "mnt" / "tmp")
+    assert outside["PYTHONPATH"] == f"{node.root}/opt/shoal/code:/spark/python"
+    assert {outside[f"AWS_METADATA_SERVICE_{name}"] for name in ("TIMEOUT", "NUM_ATTEMPTS")} == {"5"}
+    copy = Path(container["NUMBA_CACHE_DIR"])
+    assert (copy.parent, [path.name for path in copy.iterdir()]) == (tmp_path, ["a.nbi"])
+    assert container["TMPDIR"] == str(tmp_path)
+    assert node.python(TMPDIR="/mnt/yarn")["TMPDIR"] == "/mnt/yarn"

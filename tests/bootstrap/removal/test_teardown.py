@@ -2,8 +2,9 @@
 
 import io
 import json
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -103,27 +104,36 @@ def destroy(deployment: str) -> tuple[teardown.DestroyResult, list[str]]:
         return teardown.destroy(deployment, shared(), bars=bars, say=said.append, stuck_seconds=20), said
 
 
-@pytest.mark.parametrize(("on_failure", "state"), [("DO_NOTHING", "CREATE_FAILED"), ("ROLLBACK", "ROLLBACK_COMPLETE")])
-def test_a_stack_whose_creation_failed_is_deleted(on_failure: str, state: str) -> None:
-    made = Made(f"half-{on_failure[:2].lower()}", {**RESOURCES, "Broken": BROKEN}, OnFailure=on_failure)
-    assert made.settled() == state
-    assert destroy(made.deployment)[0].stack == "deleted"
+def make_holes(made: Made) -> None:
+    boto3.client("efs").delete_file_system(FileSystemId=made.physical("Files"))
+    boto3.client("s3").delete_bucket(Bucket=made.physical("Bucket"))
 
 
-def test_a_stack_that_is_being_created_is_deleted() -> None:
-    cluster = {
-        "Type": "AWS::EMR::Cluster",
-        "Properties": {
-            "Name": "x",
-            "ReleaseLabel": "emr-7.13.0",
-            "JobFlowRole": "nodes",
-            "ServiceRole": "service",
-            "Instances": {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}},
-        },
-    }
-    made = Made("being-made", {**RESOURCES, "Cluster": cluster})
-    assert made.status() in ("CREATE_IN_PROGRESS", "CREATE_COMPLETE")
-    assert destroy("being-made")[0].costs is False
+def delete_function(made: Made) -> None:
+    boto3.client("lambda").delete_function(FunctionName=made.physical("Function"))
+
+
+@pytest.mark.parametrize(
+    ("resources", "more", "state", "then"),
+    [
+        ({"Broken": BROKEN}, {"OnFailure": "DO_NOTHING"}, "CREATE_FAILED", None),
+        ({"Broken": BROKEN}, {"OnFailure": "ROLLBACK"}, "ROLLBACK_COMPLETE", None),
+        ({}, {}, "CREATE_COMPLETE", Made.fill),
+        ({}, {}, "CREATE_COMPLETE", make_holes),
+        (slow.resources(0), {"Capabilities": ["CAPABILITY_IAM"]}, "CREATE_COMPLETE", delete_function),
+        (slow.resources(3), {"Capabilities": ["CAPABILITY_IAM"]}, "CREATE_IN_PROGRESS", None),
+    ],
+    ids=["half made", "taken back", "with a filled bucket", "with holes", "without its function", "being made"],
+)
+def test_a_stack_in_any_state_is_deleted(
+    resources: dict[str, Any], more: dict[str, Any], state: str, then: Callable[[Made], None] | None
+) -> None:
+    made = Made(f"stack-{secrets.token_hex(3)}", {**RESOURCES, **resources}, **more)
+    assert (made.status() if state == "CREATE_IN_PROGRESS" else made.settled()) == state
+    if then:
+        then(made)
+    done, _ = destroy(made.deployment)
+    assert (done.stack, done.costs) == ("deleted", False)
 
 
 def test_a_change_set_that_was_never_executed_is_deleted() -> None:
@@ -224,13 +234,6 @@ def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
     ec2.delete_security_group(GroupId=foreign)
 
 
-def test_a_filled_bucket_is_emptied_also_when_this_command_starts_the_deletion() -> None:
-    made = Made("filled")
-    made.settled()
-    made.fill()
-    assert destroy("filled")[0].stack == "deleted"
-
-
 def test_resources_that_a_deletion_by_hand_left_are_found() -> None:
     made = Made("by-hand")
     made.settled()
@@ -245,21 +248,6 @@ def test_resources_that_a_deletion_by_hand_left_are_found() -> None:
     done, _ = destroy("by-hand")
     assert done.stack == "was not there"
     assert [(each.kind, each.identifier, each.outcome) for each in done.things] == [("s3 bucket", bucket, DELETED)]
-
-
-def test_resources_that_were_deleted_by_hand_do_not_stop_the_rest() -> None:
-    made = Made("holes")
-    made.settled()
-    boto3.client("efs").delete_file_system(FileSystemId=made.physical("Files"))
-    boto3.client("s3").delete_bucket(Bucket=made.physical("Bucket"))
-    assert destroy("holes")[0].stack == "deleted"
-
-
-def test_a_custom_resource_whose_function_is_gone_is_retained() -> None:
-    made = Made("orphan", {**RESOURCES, **slow.resources(0)}, Capabilities=["CAPABILITY_IAM"])
-    assert made.settled() == "CREATE_COMPLETE"
-    boto3.client("lambda").delete_function(FunctionName=made.physical("Function"))
-    assert destroy("orphan")[0].stack == "deleted"
 
 
 def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -> None:

@@ -1,10 +1,6 @@
-"""Word embeddings on nodes of the embedded AWS: text that keeps coming, who reads it, stops, and what is refused."""
+"""Word embeddings on nodes of the embedded AWS: what is refused, what is priced, and what a resumed run reads."""
 
-import json
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +9,6 @@ import boto3
 import pytest
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.nodes import scale_up
 from bootstrap.progress import Bars
 from bootstrap.training.places.deployment import OnDeployment
 from bootstrap.training.sources.stream import PreparedStream, StreamSource
@@ -21,14 +16,12 @@ from common.errors import DataError, ShoalError
 from corpus.stream.stream_settings import StreamSettings
 from embedded.aws import EmbeddedAws
 from infra import topology
-from tests.fleet import BUCKET, Fleet, boot_agent
+from tests.bootstrap.agent.world import STREAM, request
+from tests.fleet import BUCKET, Fleet
 from tests.trained import predicted_on, train_on
-from tests.trainer.embeddings import made_text
 from trainer.config import TrainConfig, configured
-from trainer.embeddings.vectors import open_vectors
 
 TEXTS, NEWS = "my-texts", "s3://my-texts/news/"
-BOOT = boot_agent()
 SETTINGS = StreamSettings(sources=(NEWS,), readers=2, follow=True, part_rows=128, quiet_seconds=2.0)
 LEARNING: dict[str, Any] = {
     "model": "skipgram",
@@ -50,89 +43,12 @@ def buckets(aws: EmbeddedAws) -> None:
         boto3.client("s3").create_bucket(Bucket=bucket)
 
 
-@pytest.fixture(autouse=True)
-def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
-
-
 def deployed(fleet: Fleet, *, inputs: str = NEWS) -> Deployment:
     return replace(fleet.deployment, outputs={**fleet.deployment.outputs, topology.OUTPUT_INPUTS: inputs})
 
 
-@pytest.fixture
-def with_readers(aws: EmbeddedAws) -> Iterator[Fleet]:
-    made = (
-        Fleet(share="nfs").add("train", "g4dn.xlarge", 1, boot=BOOT).add("read", "m5.xlarge", 2, role="read", boot=BOOT)
-    )
-    yield made
-    assert set(made.desired().values()) == {0}
-
-
 def configuration(output: Path, **more: Any) -> TrainConfig:
     return configured({**LEARNING, "output": output, **more})
-
-
-@contextmanager
-def growing() -> Iterator[None]:
-    """A prefix to which objects are added, meanwhile."""
-    s3, done = boto3.client("s3"), threading.Event()
-
-    def add() -> None:
-        number = 0
-        while not done.is_set():
-            text = "\n".join(made_text.lines(1500, number)) + "\n"
-            s3.put_object(Bucket=TEXTS, Key=f"news/{number:04}.txt", Body=text.encode())
-            number += 1
-            done.wait(0.2)
-
-    adding = threading.Thread(target=add)
-    adding.start()
-    try:
-        yield
-    finally:
-        done.set()
-        adding.join()
-
-
-def trained(deployment: Deployment, config: TrainConfig, bars: Bars | None = None) -> dict[str, Any]:
-    with growing(), bars or Bars() as shown:
-        return train_on(deployment, config, SETTINGS, shown)
-
-
-class Impatient(Bars):
-    """Ctrl-C when a figure was shown that is far enough, and the ranks have begun."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self._steps, self._begun = steps, False
-
-    def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        super().stage(name, total, unit)
-        self._begun = name == "train"
-
-    def at(self, done: int) -> None:
-        if self._begun and done >= self._steps * LEARNING["global_batch"]:
-            self._begun = False
-            raise KeyboardInterrupt
-
-
-@pytest.mark.soak
-def test_a_stopped_run_goes_on_in_its_stream_although_that_ended_with_the_nodes(
-    with_readers: Fleet, tmp_path: Path
-) -> None:
-    deployment, output = deployed(with_readers), tmp_path / "out"
-    stopped = trained(deployment, configuration(output), Impatient(70))
-    assert stopped["stopped"] is True
-    assert stopped["stopped_by"] == "SIGINT"
-    assert open_vectors(str(output)).words
-    resumed = configuration(output, resume=True)
-    with pytest.raises(ShoalError, match=r"has tokeniser punctuation, and not spaces; resume with what it was"):
-        train_on(deployment, resumed, replace(SETTINGS, tokeniser="spaces"), Bars())
-    finished = trained(deployment, resumed, Impatient(140))
-    assert finished["run"] == stopped["run"]
-    assert finished["rows_seen"] > stopped["rows_seen"]
-    starts = [json.loads(line) for line in (output / "record.jsonl").open() if '"kind": "start"' in line]
-    assert starts[-1]["from_step"] == stopped["rows_seen"] // LEARNING["global_batch"]
 
 
 REFUSED = {
@@ -184,11 +100,20 @@ class Noting(Bars):
         self.notes.append(text)
 
 
-def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(with_readers: Fleet, tmp_path: Path) -> None:
-    bars, alone = Noting(), Fleet().add("train", "g4dn.xlarge", 1).deployment
-    for deployment in (with_readers.deployment, alone):
+def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(aws: EmbeddedAws, tmp_path: Path) -> None:
+    bars, alone, both = Noting(), *(Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
+    for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
         assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS), bars) is None
     assert "how fast GPUs train --model skipgram is not known; its nodes cost $" in bars.notes[0]
     said = re.findall(r"its nodes cost \$(\S+) an hour", str(bars.notes))
     hourly, less = map(float, said)
     assert hourly > less + 2 * 0.15
+
+
+def test_a_run_on_text_is_resumed_with_its_own_settings_and_as_many_readers() -> None:
+    before = request(readers=1)
+    assert PreparedStream(replace(STREAM, readers=5)).resumed(lambda: before).readers == STREAM.readers
+    with pytest.raises(ShoalError, match=r"has tokeniser punctuation, and not spaces; resume with what it was"):
+        PreparedStream(replace(STREAM, tokeniser="spaces")).resumed(lambda: before)
+    with pytest.raises(ShoalError, match="the run that would be resumed is none on a text"):
+        PreparedStream(STREAM).resumed(request)
