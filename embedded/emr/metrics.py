@@ -21,7 +21,6 @@ _POINTS = 1440
 def install() -> None:
     """Compute the points before statistics are returned."""
     cloudwatch.statistics.wrap(_with_points)
-    cloudwatch.data.wrap(_with_points)
 
 
 def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,9 +10,6 @@ _cloudwatch = MinistackModule("services.cloudwatch")
 statistics: Seam[Callable[..., Any]] = Seam("_get_metric_statistics", _cloudwatch)
 """GetMetricStatistics: the request's parameters, its decoded body, and whether that was CBOR or JSON."""
 
-data: Seam[Callable[..., Any]] = Seam("_get_metric_data", _cloudwatch)
-"""GetMetricData, as `statistics`."""
-
 moment: Callable[[Any], float | None] = _cloudwatch.take("_parse_ts")
 """A time of a request in seconds; None where it gives none."""
 

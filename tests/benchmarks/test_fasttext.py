@@ -148,9 +148,3 @@ def test_all_models_get_the_first_words_of_each_text(tmp_path: Path) -> None:
             assert (cut.labels == all_words.labels).all()
             assert set(cut.lengths.tolist()) == {3}
         assert rows.vocabulary == texts.vocabulary
-
-
-def test_lengths_that_make_the_same_rows_come_once() -> None:
-    longest = max(len(text.split(" ")) for text, _ in PILE.learnt)
-    assert both.lengths_of(PILE, [longest, 2000]) == [longest]
-    assert both.lengths_of(PILE, [2000, longest - 1]) == [longest - 1, 2000]

@@ -194,25 +194,6 @@ def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client):
 
     until(lambda: state() == "WAITING")
     assert idle(client, cluster, 2) == [1.0] * 6
-    data = client("cloudwatch").get_metric_data(
-        MetricDataQueries=[
-            {
-                "Id": "idle",
-                "MetricStat": {
-                    "Metric": {
-                        "Namespace": "AWS/ElasticMapReduce",
-                        "MetricName": "IsIdle",
-                        "Dimensions": [{"Name": "JobFlowId", "Value": cluster}],
-                    },
-                    "Period": 300,
-                    "Stat": "Minimum",
-                },
-            }
-        ],
-        StartTime=time.time() + 3600,
-        EndTime=time.time() + 5400,
-    )
-    assert data["MetricDataResults"][0]["Values"] == [1.0] * 6
     jar = {"Jar": "command-runner.jar", "Args": ["sleep", "1000"]}
     emr.add_job_flow_steps(JobFlowId=cluster, Steps=[{"Name": "busy", "HadoopJarStep": jar}])
     until(lambda: state() == "RUNNING")

@@ -61,7 +61,7 @@ def test_two_stand_side_by_side(folder, monkeypatch):
                 assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == [name]
 
 
-def test_its_environment_outweighs_the_users_own(folder, monkeypatch):
+def test_its_environment_outweighs_the_users_own_and_nothing_runs_after_its_block(folder, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9")
@@ -71,12 +71,8 @@ def test_its_environment_outweighs_the_users_own(folder, monkeypatch):
         for key, value in aws.environment.items():
             monkeypatch.setenv(key, value)
         identity = boto3.Session().client("sts").get_caller_identity()
-    assert identity["Account"] == "000000000000"
-
-
-def test_nothing_runs_after_the_block(folder):
-    with EmbeddedAws(folder):
         assert marked_processes(MARK, str(folder))
+    assert identity["Account"] == "000000000000"
     assert marked_processes(MARK, str(folder)) == []
 
 

@@ -38,12 +38,11 @@ def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthe
     ]
 
 
-def test_retired_types_play_on_the_emulator(synthesise: Synthesise, tmp_path: Path) -> None:
-    assert not errors(synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path))
-
-
-def test_types_of_today_deploy_to_aws(synthesise: Synthesise, tmp_path: Path) -> None:
-    assert not errors(synthesise(DEMO, tmp_path, emulated=False))
+@pytest.mark.parametrize(("name", "emulated"), [("reference-3g3-1p2", True), ("demo", False)])
+def test_retired_types_play_on_the_emulator_and_those_of_today_deploy_to_aws(
+    name: str, emulated: bool, synthesise: Synthesise, tmp_path: Path
+) -> None:
+    assert not errors(synthesise(topology.load(name, SHIPPED), tmp_path, emulated=emulated))
 
 
 @pytest.mark.parametrize(

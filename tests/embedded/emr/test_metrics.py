@@ -1,5 +1,6 @@
 """The points of EMR's idle metric follow from the history of a cluster."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,18 +9,21 @@ from embedded.emr.metrics import points
 MINUTE = 60.0
 
 
-def test_a_point_every_five_minutes_tells_what_the_cluster_was_doing_then():
-    history = [(0.0, "STARTING"), (7 * MINUTE, "WAITING"), (12 * MINUTE, "RUNNING"), (21 * MINUTE, "WAITING")]
-    assert list(points(history, 31 * MINUTE)) == [(600, 1.0), (900, 0.0), (1200, 0.0), (1500, 1.0), (1800, 1.0)]
-
-
-def test_a_cluster_that_never_was_ready_publishes_nothing():
-    assert list(points([(0.0, "STARTING"), (MINUTE, "TERMINATING")], 10_000.0)) == []
-
-
-def test_nothing_comes_after_the_end():
-    history = [(0.0, "WAITING"), (11 * MINUTE, "TERMINATED")]
-    assert list(points(history, 1e6)) == [(0.0, 1.0), (300.0, 1.0), (600.0, 1.0)]
+@pytest.mark.parametrize(
+    ("history", "until", "marks"),
+    [
+        (
+            [(0.0, "STARTING"), (7 * MINUTE, "WAITING"), (12 * MINUTE, "RUNNING"), (21 * MINUTE, "WAITING")],
+            31 * MINUTE,
+            [(600, 1.0), (900, 0.0), (1200, 0.0), (1500, 1.0), (1800, 1.0)],
+        ),
+        ([(0.0, "STARTING"), (MINUTE, "TERMINATING")], 10_000.0, []),
+        ([(0.0, "WAITING"), (11 * MINUTE, "TERMINATED")], 1e6, [(0.0, 1.0), (300.0, 1.0), (600.0, 1.0)]),
+    ],
+    ids=["at work between", "never ready", "ended"],
+)
+def test_a_point_every_five_minutes_tells_what_the_cluster_was_doing_then(history, until, marks):
+    assert list(points(history, until)) == marks
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e5))
