@@ -1,25 +1,26 @@
 """Beginnings of review files, and how files with them are understood."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from common.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
-from tests.reviews import json_lines
+from tests.corpus.reading.cuts import PACKERS
+from tests.reviews import snap_lines
 
-SNAP_2014 = json_lines(
-    {"reviewerID": "A1", "reviewText": "a fine lamp", "overall": 5.0, "summary": "Fine"},
-    {"reviewerID": "A2", "reviewText": "broke at once", "overall": 1.0, "summary": "Bad"},
-)
-SNAP_2023 = json_lines(
-    {"rating": 5.0, "title": "Fine", "text": "a fine lamp", "images": [], "verified_purchase": True},
-    {"rating": 1.0, "title": "Bad", "text": "broke at once", "images": [], "verified_purchase": False},
-)
-AMAZON = b"marketplace\tstar_rating\treview_headline\treview_body\nUS\t5\tFine\ta lamp\nUS\t1\tBad\tbroke\n"
-FASTTEXT = b"__label__2 a fine lamp\n__label__1 broke at once\n"
+TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("understood.yaml").read_text())
+CONTENTS: dict[str, str] = TABLE["contents"]
+SNAP_2014 = snap_lines(("a fine lamp", 5.0), ("broke at once", 1.0))
 
 
 def written(folder: Path, name: str, content: bytes) -> str:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(content)
     return str(folder / name)
 
@@ -28,5 +29,54 @@ def understood(folder: Path, name: str, content: bytes, **options: object) -> Un
     return understand_inputs(Inputs(files=(written(folder, name, content),), options=ReadingOptions(**options)))  # type: ignore[arg-type]
 
 
-def json_of(*text: str, value: str) -> Format:
-    return Format(kind="json", text=text, value=value)
+def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with tuples for lists, as dataclasses have them."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def content_of(written: Any) -> bytes:
+    """What a table calls a content: one that it has named, text of which each letter is a byte, or parts of these."""
+    if isinstance(written, str):
+        return CONTENTS.get(written, written).encode("latin-1")
+    if isinstance(written, list):
+        return b"".join(content_of(part) for part in written)
+    content = content_of(written["of"]) * written.get("times", 1)
+    return PACKERS[written["packed"]](content) if "packed" in written else content
+
+
+def shown_format(form: Format) -> str:
+    """The fields of a format that are set."""
+    values = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in asdict(form).items()}
+    return "; ".join(f"{name} {value!s}" for name, value in values.items() if value)
+
+
+def approximate(number: int) -> int:
+    """Estimates, which are of large files, to two digits."""
+    return number if number < 10_000 else int(float(f"{number:.2g}"))
+
+
+def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """All that is understood of files below a folder, or the sentence by which they are refused."""
+    try:
+        addresses = {
+            name: tuple(each if name == "exclude" else f"{folder}/{each}" for each in names)
+            for name, names in asked.items()
+        }
+        found = understand_inputs(Inputs(**addresses, options=ReadingOptions(**tuples(options))))
+    except DataError as error:
+        return {"refused": str(error).replace(f"{folder}/", "")}
+    sample = found.sample
+    shown = {
+        "formats": {source.address.removeprefix(f"{folder}/"): shown_format(source.format) for source in found.sources},
+        "codes": [source.code for source in found.sources if source.code is not None],
+        "labelled": found.labelled,
+        "classes": list(found.classes),
+        "size": f"{approximate(found.rows)} rows of {approximate(found.plain_bytes)} bytes",
+        "values": {name: approximate(count) for name, count in sample.values.items()},
+        "malformed": {reason: approximate(count) for reason, count in sample.malformed_by_reason.items()},
+        "malformed_lines": [f"{each.reason} in line {each.line}: {each.begins}" for each in sample.malformed_lines],
+        "example": f"{sample.example_value}: {sample.example}",
+        "words": [round(sample.words(rule), 2) for rule in ("letters", "tokens")],
+        "warnings": [note.replace(f"{folder}/", "") for note in found.warnings],
+    }
+    return {name: value for name, value in shown.items() if value not in ([], {}, False)}

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError
 from corpus.reading.inputs.finding import find_files, key_pattern
-from corpus.reading.sources import Inputs, ReadingOptions
+from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws
 
 BUCKET = "pile"
@@ -157,38 +156,6 @@ def test_a_file_to_learn_from_is_not_one_to_test_with(tmp_path: Path) -> None:
     write(tmp_path, "a")
     with pytest.raises(DataError, match="given twice"):
         find_files(Inputs(files=(str(tmp_path),), test=(str(tmp_path / "a"),)))
-
-
-READING, CLASSES = ReadingOptions, ("a", "b", "c")
-ONE_CLASS = {"positive": ("b",), "negative": ("c",)}
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "wrong"),
-    [
-        (Inputs, {}, "no input is given"),
-        (Inputs, {"test": ("a",)}, "no input is given"),
-        (Inputs, {"positive": ("a",)}, "go together"),
-        (Inputs, {"files": ("a",), **ONE_CLASS}, "one or the other"),
-        (Inputs, {"test": ("a",), **ONE_CLASS}, "--test-share"),
-        (Inputs, {**ONE_CLASS, "options": READING(label="x")}, "leave out the options"),
-        (Inputs, {**ONE_CLASS, "options": READING(classes=CLASSES)}, "leave out the options"),
-        (READING, {"rating": "a", "label": "b"}, "exclude each other"),
-        (READING, {"rating": "a", "positive_label": "b"}, "--positive-label goes with labels"),
-        (READING, {"rating": "a", "classes": CLASSES}, "leave out --rating-field"),
-        (READING, {"positive_label": "a", "classes": CLASSES}, "leave out --rating-field and --positive"),
-        (READING, {"classes": ("a", "b")}, "there are names of 2 classes"),
-        (READING, {"classes": ("a", "b", "__label__a")}, "two classes have the same name"),
-        (READING, {"classes": ("a", "b", "__label__")}, "the name of a class is empty"),
-        (READING, {"kind": "json", "separator": ";"}, "--separator goes with --format csv"),
-        (READING, {"separator": ""}, "--separator is empty"),
-        (READING, {"separator": "a\nb"}, "newline"),
-        (READING, {"kind": "fasttext", "text": ("a",)}, "has no fields"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(kind: type, options: dict[str, Any], wrong: str) -> None:
-    with pytest.raises(DataError, match=wrong):
-        kind(**options)
 
 
 KEYS = (

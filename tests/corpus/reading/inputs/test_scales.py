@@ -1,6 +1,5 @@
 """Ratings on other scales: read if the options say so, never guessed; the error names the options."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.inputs.scales import ScaleError, check_scale
-from corpus.reading.inputs.understanding import understand_inputs
-from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
 from tests.corpus.reading.inputs.beginnings import understood
@@ -158,13 +155,3 @@ def test_words_are_shown_and_may_be_labels(tmp_path: Path) -> None:
     found = understood(tmp_path, "a.json", json_lines(*({"text": "a", "rating": each} for each in ("good", "bad"))))
     with pytest.raises(ScaleError, match=r"such as 'good' \(1\), 'bad' \(1\); .* if these are labels"):
         found.check_values(Settings(), 0.05)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_a_column_without_a_name_is_found_by_ratings_on_the_scale_that_was_asked_for(tmp_path: Path, name) -> None:
-    separator = "," if name == "a.csv" else "\t"
-    (tmp_path / name).write_text("".join(f"{number / 2}{separator}a lamp\n" for number in range(1, 11)))
-    options = ReadingOptions(rating_range=(1, 10), rating_steps=2)
-    found = understand_inputs(Inputs(files=(str(tmp_path / name),), options=options))
-    assert (found.sources[0].format.value, found.labelled) == ("1", False)
-    assert json.dumps(found.sample.values, sort_keys=True).startswith('{"0.5": 1, "1": 1, "1.5": 1')
