@@ -32,7 +32,6 @@ LONGEST = (
     "test_embeddings_life.py",
     "test_faults.py",
     "test_late_deletions.py",
-    "test_fasttext_life.py",
     "infra/test_guard.py",
     "bootstrap/nodes/test_scale_up.py",
     "bootstrap/cli/test_cli.py",

@@ -79,13 +79,6 @@ def test_a_training_goes_on_with_another_number_of_ranks(alone: list[float], tmp
     assert [*first["losses"], *second["losses"]] == pytest.approx(alone, abs=1e-5)
 
 
-@pytest.mark.soak
-def test_no_rank_has_more_rows_than_its_memory_takes(alone: list[float], tmp_path: Path) -> None:
-    found = run(2, tmp_path / "out.json", slow=(1e-5, 9e-4), max_rows=40)
-    assert found["losses"] == pytest.approx(alone, abs=1e-5)
-    assert found["shares"][-1] == [40, 24]
-
-
 @given(st.integers(1, 6), st.integers(0, 300), st.data())
 def test_a_split_keeps_to_its_bounds_and_its_sum(ranks: int, total: int, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, total), min_size=ranks - 1, max_size=ranks - 1)))

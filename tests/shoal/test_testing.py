@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from shoal.testing import local_aws
-from tests.shoal.outside import EXAMPLES, run
+from tests.shoal.outside import EXAMPLES
 
 
 @pytest.mark.soak
@@ -21,32 +21,6 @@ def test_the_example_s_tests_pass_in_another_folder(tmp_path: Path) -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, check=False)
     assert re.search(r"\b2 passed\b", done.stdout), done.stdout + done.stderr
-
-
-APP = """
-from aws_cdk import App, RemovalPolicy, Stack
-from aws_cdk import aws_s3 as s3
-
-app = App()
-stack = Stack(app, "Foreign")
-s3.Bucket(stack, "Bucket", bucket_name="foreign-bucket", removal_policy=RemovalPolicy.DESTROY)
-app.synth()
-"""
-
-
-@pytest.mark.soak
-def test_somebody_else_s_cdk_app_is_deployed_and_destroyed(tmp_path: Path, shoal_aws: boto3.Session) -> None:
-    (tmp_path / "app.py").write_text(APP)
-
-    def buckets() -> set[str]:
-        return {each["Name"] for each in shoal_aws.client("s3").list_buckets()["Buckets"]}
-
-    app = ("--app", f"{sys.executable} app.py")
-    run(tmp_path, "cdk", "bootstrap", *app)
-    run(tmp_path, "cdk", "deploy", "--require-approval", "never", *app)
-    assert "foreign-bucket" in buckets()
-    run(tmp_path, "cdk", "destroy", "--force", *app)
-    assert "foreign-bucket" not in buckets()
 
 
 def test_afterwards_the_environment_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from corpus.dataset import write_dataset
-from corpus.dataset_settings import Settings
 from tests.trainer import runs
-from tests.trainer.runs import finish, lines, notes, run_here, summary
+from tests.trainer.runs import lines, notes, run_here, summary
 from trainer import task
 from trainer.classification.metrics import CALIBRATION
 from trainer.classification.task import Classification
@@ -53,34 +51,6 @@ def test_a_run_that_cannot_begin(
     with h5py.File("newer.h5", "w") as file:
         file.attrs["layout_version"] = 99
     refused(sentence, "--data", dataset, "--output", "out", *options)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("otherwise", "sentence"),
-    [
-        (
-            ("--learning-rate", "0.5"),
-            "rank 1: --learning-rate is 0.5 here and 0.008 on the first rank; start all ranks",
-        ),
-        (("--data", "other.h5"), "other.h5 is another dataset than the first rank's (digest "),
-    ],
-)
-def test_ranks_that_were_told_other_things(
-    launch, dataset: Path, rows_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, otherwise, sentence: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_dataset(
-        Path("other.h5"),
-        train=rows_of(99, seed=5),
-        test=rows_of(9, seed=6),
-        vocabulary=[f"word{number}" for number in range(60)],
-        settings=Settings(row_length=20, vocabulary_size=60),
-    )
-    program = Path(__file__).with_name("differing.py")
-    process = launch(2, program, "--data", dataset, "--output", "out", "--threads", "1", "--", *otherwise)
-    assert finish(process, status=1).count(sentence) == 1
-    assert not Path("out/record.jsonl").exists()
 
 
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.\nmore")
@@ -273,16 +243,6 @@ def test_a_global_batch_larger_than_the_rows_is_said(dataset: Path, tmp_path: Pa
     assert notes(tmp_path) == [
         "the global batch of 5000 rows is larger than the 1900 training rows, so that every step takes all of them"
     ]
-
-
-@pytest.mark.soak
-def test_a_share_that_does_not_fit_into_memory_is_said_once_with_its_rank(
-    launch, dataset: Path, tmp_path: Path
-) -> None:
-    program = Path(__file__).with_name("failing.py")
-    arguments = ("--data", dataset, "--output", tmp_path, "--threads", "1", "--epochs", "1", "--balance", "off")
-    finish(launch(2, program, "memory", *arguments))
-    assert notes(tmp_path) == ["rank 1: its share does not fit into its memory; continuing in pieces of 32 rows"]
 
 
 class FullDisk(io.StringIO):

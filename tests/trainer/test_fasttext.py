@@ -9,7 +9,7 @@ import torch
 from corpus.dataset import RowBlock, write_dataset
 from corpus.dataset_settings import Settings
 from tests.trainer.conftest import VOCABULARY, Launch, make_rows
-from tests.trainer.runs import finish, run_here, stop, summary, train_here, wait_for_lines, weights
+from tests.trainer.runs import finish, run_here, summary, train_here, weights
 from trainer.classification import task
 from trainer.classification.data import load_data
 from trainer.classification.labelling import Labeller
@@ -90,45 +90,6 @@ def test_by_sgd_a_step_has_more_of_short_texts_unless_its_rows_are_given(
     config = configured({"data": texts, "output": texts.parent, **options})
     ranks: Any = None  # asked only for vectors
     assert task.Classification.resolve_config(config, ranks, load_data(texts))[0].global_batch == batch
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--epochs=6", "--optimiser=adagrad", "--learning-rate=0.5"),
-        ("--preset=fasttext", "--epochs=10", "--gradient-bits=16"),
-        ("--preset=gluon", "--epochs=3"),
-        ("--preset=fasttext", "--epochs=10", "--char-ngrams=2-3"),
-    ],
-)
-def test_it_learns_with_each_optimiser_also_in_few_bits_and_from_characters(
-    launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    found = trained(launch, texts, tmp_path, *options)
-    assert found["accuracy"] > found["majority"] + 0.1
-
-
-@pytest.mark.soak
-def test_a_run_that_was_stopped_goes_on_with_the_moments_of_its_rows(
-    launch: Launch, texts: Path, alone: Path, tmp_path: Path
-) -> None:
-    program = ("-m", "trainer", "--data", texts, "--output", tmp_path, *LEARNING, *STEPS)
-    first = launch(0, *program, "--slow", "0:1@40:2000", "--record-every", "1")
-    wait_for_lines(first, tmp_path, "step", 45)
-    errors, stopped = stop(first), summary(tmp_path)
-    assert stopped["stopped"], errors
-    assert 45 <= stopped["steps"] < 180
-    trained(launch, texts, tmp_path, *STEPS, "--resume")
-    for name, expected in weights(alone).items():
-        torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.soak
-def test_it_learns_rows_that_were_cut_to_a_length_too(dataset: Path, tmp_path: Path) -> None:
-    found = train_here(tmp_path, "--data", dataset, *LEARNING, *STEPS)
-    assert found["accuracy"] > found["majority"] + 0.1
-    assert load_model(tmp_path).row_length == 20
 
 
 def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(texts: Path, tmp_path: Path) -> None:

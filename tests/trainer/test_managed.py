@@ -2,13 +2,11 @@
 
 import io
 import json
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -132,22 +130,6 @@ def test_a_job_that_is_stopped_stops_its_launcher_and_leaves_no_model(
     assert runs.summary(base / "checkpoints")["stopped"]
     assert not list((base / "model").iterdir())
     assert not (base / "output/failure").exists()
-
-
-@pytest.mark.soak
-def test_it_stops_with_a_checkpoint_and_resumes(base: Path, dataset: Path) -> None:
-    shutil.copy(dataset, base / "input/data/data/dataset.h5")
-    configure(base, {**QUICK, "epochs": "5000", "checkpoint-minutes": "0.01"})
-    program = [sys.executable, "-P", "-m", "trainer.managed", "train"]
-    environment = {**os.environ, "SAGEMAKER_BASE_DIR": str(base)}
-    running = subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
-    runs.wait_for_lines(running, base / "checkpoints", "checkpoint")
-    runs.stop(running)
-    assert runs.summary(base / "checkpoints")["stopped"]
-    assert not list((base / "model").iterdir())
-    configure(base, {**QUICK, "epochs": "60"})
-    subprocess.run(program, env=environment, check=True)
-    assert runs.lines(base / "checkpoints", "start")[-1]["from_step"] > 0
 
 
 @pytest.mark.parametrize(

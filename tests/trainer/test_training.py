@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from corpus.dataset import open_dataset, write_dataset
-from corpus.dataset_settings import Settings
 from tests.trainer.runs import finish, lines, step_losses, stop, summary, train_here, wait_for_lines, weights
 from trainer.classification.calibration import calibrated
 from trainer.classification.data import load_data
 from trainer.classification.evaluate import Evaluation, evaluate
-from trainer.classification.labelling import Labeller
 from trainer.classification.loading import load_model
 from trainer.classification.losses import Loss
 from trainer.classification.rows import Rows
@@ -53,42 +50,6 @@ def test_it_learns(alone: Path) -> None:
     found = summary(alone)
     assert found["accuracy"] > found["majority"] + 0.1
     assert min(found["f1_negative"], found["f1_positive"], found["balanced_accuracy"]) > 0.8
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--loss", "mse", "--precision", "bfloat16", "--gradient-bits", "16", "--rows-in", "device"),
-        ("--loss", "cross-entropy", "--precision", "float32", "--epochs", "8"),
-    ],
-)
-def test_it_learns_ratings_in_few_bits(launch, dataset: Path, alone: Path, tmp_path: Path, options: list[str]) -> None:
-    # A threshold by macro-F1 rests on 100 validation rows, and on the rounding, which depends on the ranks' shares.
-    options = [*options, "--metric", "accuracy"]
-    finish(launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING, *options))
-    found = summary(tmp_path)
-    assert found["accuracy"] > summary(alone)["accuracy"] - 0.03
-    assert found["f1_negative"] > 0.8
-    assert found["precision"] == options[3]
-    (likely, unlikely) = Labeller(load_model(tmp_path))(["gooda goodb plaina", "bada badb plaina"])
-    assert (likely.label, unlikely.label) == (1, 0)
-
-
-@pytest.mark.soak
-def test_ragged_rows_are_learnt_as_the_same_fixed_rows_are(launch, dataset: Path, tmp_path: Path) -> None:
-    ragged = tmp_path / "ragged.h5"
-    with open_dataset(dataset) as fixed:
-        blocks = {split.name: split.rows(0, len(split)) for split in (fixed.train, fixed.test)}
-        for name, rows in blocks.items():
-            blocks[name] = rows._replace(tokens=rows.tokens[rows.tokens > 0])
-        settings = Settings(ragged=True, vocabulary_size=60)
-        write_dataset(ragged, **blocks, vocabulary=fixed.vocabulary, settings=settings)
-    for name, data in (("fixed", dataset), ("ragged", ragged)):
-        output = ("--output", tmp_path / name, "--word-dropout", "0")
-        finish(launch(2, "-m", "trainer", "--data", data, *output, *LEARNING))
-    losses, others = (step_losses(tmp_path / name) for name in ("fixed", "ragged"))
-    assert losses == pytest.approx(others, rel=1e-3)
 
 
 def test_what_record_and_summary_say_is_documented(uneven: Path) -> None:
@@ -215,45 +176,3 @@ def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, 
     assert summary(tmp_path)["rows_seen"] == 5700
     assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
     assert summary(tmp_path)["accuracy"] == pytest.approx(summary(alone)["accuracy"], abs=0.01)
-
-
-@pytest.fixture(scope="module")
-def long_to_judge(tmp_path_factory: pytest.TempPathFactory, dataset: Path, rows_of) -> Path:
-    """The same training rows with a test set that takes a while."""
-    path = tmp_path_factory.mktemp("data") / "dataset.h5"
-    with open_dataset(dataset) as source:
-        write_dataset(
-            path,
-            train=rows_of(2000, seed=1),
-            test=rows_of(20_000, seed=2),
-            vocabulary=source.vocabulary,
-            settings=source.settings,
-            stopwords=source.stopwords,
-        )
-    return path
-
-
-@pytest.mark.soak
-def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_when_it_goes_on(
-    launch, long_to_judge: Path, tmp_path: Path
-) -> None:
-    wide = ("--epochs", "1", "--hidden", "256", "--global-batch", "512", "--threads", "1")
-    arguments = ["-m", "trainer", "--data", long_to_judge, "--output", tmp_path, *wide]
-    process = launch(2, *arguments)
-    wait_for_lines(process, tmp_path, "checkpoint")
-    errors = stop(process)
-    stopped = summary(tmp_path)
-    assert stopped["stopped"], errors
-    assert (stopped["steps"], stopped["accuracy"]) == (4, None)
-    assert lines(tmp_path, "test") == []
-    assert not (tmp_path / "model").exists()
-
-    finish(launch(2, *arguments, "--resume"))
-    judged = summary(tmp_path)
-    assert (judged["stopped"], judged["rows_seen"], judged["epochs"]) == (False, 1900, 1)
-    assert 0 < judged["seconds"] <= stopped["seconds"] + judged["times"]["checkpoints"]
-    assert judged["times"]["training"] < judged["times"]["evaluation"]
-    assert (judged["balanced"], judged["share_of_ideal"], judged["lost"]) == (None, None, None)
-    assert [len(lines(tmp_path, kind)) for kind in ("epoch", "test", "checkpoint")] == [1, 1, 2]
-    assert {line["epoch"] for line in lines(tmp_path, "step")} == {1}
-    assert load_model(tmp_path).about["test"]["accuracy"] == judged["accuracy"]

@@ -1,6 +1,5 @@
 """A classifier may start from word embeddings that were learnt before, which only the beginning of a run reads."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 import torch
 
 from common.errors import DataError, TrainingError
-from tests.trainer.runs import finish, lines, notes, stop, wait_for_lines
 from trainer.classification import models
 from trainer.classification.data import StartVectors, load_data
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
@@ -90,43 +88,6 @@ def test_the_size_is_that_of_the_vectors_unless_it_was_given(
     assert (config.embedding, config.word_rate) == (embedding, rate)
     assert parse_arguments(as_arguments(config)) == config
     assert configured({**PLACES, **options}).embedding is not None
-
-
-LEARNING = ("--global-batch", "64", "--threads", "1", "--epochs", "2")
-
-
-@pytest.mark.soak
-def test_a_run_on_two_ranks_starts_from_them_and_says_for_how_many_words(launch, dataset: Path, tmp_path: Path) -> None:
-    vectors = written(tmp_path / "vectors.txt", load_data(dataset).vocabulary[:30])
-    output = tmp_path / "out"
-    start = ("-m", "trainer", "--data", dataset, "--output", output, *LEARNING)
-    finish(launch(2, *start, "--embeddings", vectors))
-    (began,) = lines(output, "start")
-    assert (began["config"]["embedding"], began["config"]["embeddings"]) == (5, str(vectors))
-    assert any(f"30 of 60 words start with the vectors in {vectors}" in note for note in notes(output))
-    assert json.loads((output / "model" / "config.json").read_text())["settings"]["embedding"] == 5
-
-
-@pytest.mark.soak
-def test_a_file_that_is_not_there_ends_all_ranks_with_one_sentence(launch, dataset: Path, tmp_path: Path) -> None:
-    start = ("-m", "trainer", "--data", dataset, "--output", tmp_path / "out", *LEARNING)
-    errors = finish(launch(2, *start, "--embeddings", tmp_path / "none.bin"), status=1)
-    assert errors.count("trainer: cannot read ") == 1
-    assert "Traceback" not in errors.partition("trainer: cannot read")[0]
-
-
-@pytest.mark.soak
-def test_a_resumed_run_needs_the_file_no_more(launch, dataset: Path, tmp_path: Path) -> None:
-    vectors = written(tmp_path / "vectors.txt", load_data(dataset).vocabulary)
-    output = tmp_path / "out"
-    start = ("-m", "trainer", "--data", dataset, "--output", output, "--threads", "1", "--global-batch", "64")
-    often = ("--checkpoint-minutes", "0.001", "--slow", "0:20", "--epochs", "6", "--embeddings", vectors)
-    running = launch(1, *start, *often)
-    wait_for_lines(running, output, "checkpoint")
-    stop(running)
-    vectors.unlink()
-    finish(launch(2, *start, "--resume", "--epochs", "6", "--embeddings", vectors))
-    assert lines(output, "start")[-1]["from_step"] > 0
 
 
 def test_what_a_run_began_with_is_part_of_it() -> None:

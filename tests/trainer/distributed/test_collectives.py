@@ -10,7 +10,6 @@ import torch
 import torch.distributed as dist
 
 from common.errors import TrainingError
-from tests.trainer.runs import finish, wait_for_lines
 from trainer.__main__ import main
 from trainer.distributed import collectives
 from trainer.distributed.collectives import convert_errors, wait
@@ -70,21 +69,6 @@ def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> Non
 def test_a_full_memory_is_no_lost_peer(kind: type[RuntimeError]) -> None:
     with join_process_group(1), pytest.raises(kind, match="out of memory"), convert_errors("at step 5"):
         raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
-
-
-@pytest.mark.soak
-def test_the_rank_that_is_left_says_so_and_ends(launch, dataset: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    arguments = ("-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:9", "1:9", "--threads", "1")
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-    first, second = (launch(0, *arguments, **meeting, RANK=str(rank)) for rank in range(2))
-    wait_for_lines(first, tmp_path, "step")
-    second.kill()
-    second.communicate()
-    errors = finish(first, status=1)
-    assert "trainer: rank 0 lost the other ranks at step" in errors
-    assert "Traceback" not in errors
 
 
 def test_a_rank_that_finds_no_others_says_where_it_looked(

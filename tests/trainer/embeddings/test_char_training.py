@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
-from tests.trainer.runs import finish, step_losses, stop, summary, train_here, wait_for_lines
+from tests.trainer.runs import summary, train_here
 from trainer.embeddings.encoder import read_encoder
 from trainer.embeddings.model_folder import open_words
 
@@ -37,25 +36,3 @@ def test_words_that_stand_together_become_similar_and_unseen_ones_like_those_the
     assert {word[:3] for word, _ in vectors.including(["seaz"]).nearest("seaz", 5)} == {"sea"}
     encoder = read_encoder(alone / "model" / "encoder.safetensors")
     assert np.allclose(encoder.vectors(vectors.words), vectors.matrix, atol=1e-5)
-
-
-@pytest.mark.soak
-def test_two_ranks_learn_what_one_learns(launch: Launch, text: Path, alone: Path, tmp_path: Path) -> None:
-    finish(launch(2, "-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING, "--balance", "3,1"))
-    assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
-    assert summary(tmp_path)["loss"] == pytest.approx(summary(alone)["loss"], rel=1e-3)
-
-
-@pytest.mark.soak
-def test_a_run_that_is_stopped_goes_on_exactly(launch: Launch, text: Path, alone: Path, tmp_path: Path) -> None:
-    arguments = ["-m", "trainer", "--data", text, "--output", tmp_path, *LEARNING]
-    first = launch(0, *arguments, "--slow", "0:5")
-    wait_for_lines(first, tmp_path, "step", 5)
-    errors = stop(first)
-    assert summary(tmp_path)["stopped"], errors
-    assert 0 < summary(tmp_path)["rows_seen"] < summary(alone)["rows_seen"]
-    finish(launch(0, *arguments, "--resume"))
-    assert summary(tmp_path)["rows_seen"] == summary(alone)["rows_seen"]
-    assert step_losses(tmp_path) == step_losses(alone)
-    vectors = [open_words(str(output)).matrix for output in (alone, tmp_path)]
-    assert np.array_equal(*vectors)

@@ -72,29 +72,3 @@ def test_a_search_that_is_stopped_goes_on_without_the_trials_that_it_made(
     assert told["search"]["trials"][: len(stopped["search"]["trials"])] == stopped["search"]["trials"]
     assert [line["trial"] for line in lines(tmp_path, "trial")] == [*range(1, 1 + len(told["search"]["trials"]))]
     assert (tmp_path / "model" / "config.json").exists()
-
-
-@pytest.mark.soak
-def test_the_run_that_follows_is_stopped_and_goes_on_with_what_was_chosen(
-    launch: Launch, texts: Path, tmp_path: Path
-) -> None:
-    command = (*SEARCH, "--data", texts, "--output", tmp_path, "--minutes", "0.05", "--epochs", "20")
-    command = (*command, "--record-every", "1")
-    slowed = ("--slow", "0:1@80:3000")  # after as many steps as a fold has: the last 20
-    process = launch(0, *command, *slowed)
-    wait_for_lines(process, tmp_path, "step")
-    stop(process)
-    before = summary(tmp_path)
-    assert before["stopped"]
-    finish(launch(0, *command, "--resume"))
-    assert summary(tmp_path)["search"] == before["search"]
-    assert summary(tmp_path)["steps"] > before["steps"] > 0
-
-
-@pytest.mark.soak
-def test_ranks_search_together(launch: Launch, texts: Path, tmp_path: Path) -> None:
-    finish(launch(2, *SEARCH, "--data", texts, "--output", tmp_path, "--minutes", "0.3"))
-    told = summary(tmp_path)
-    assert told["world_size"] == 2
-    assert told["accuracy"] > told["majority"] + 0.1
-    assert told["search"]["trials"][0]["folds"] == 5
