@@ -35,6 +35,7 @@ from corpus.stream import progress
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
 from tests.bootstrap.cli.command import ACCOUNT, content_of, shoal_here
+from tests.bootstrap.cli.known_model import save
 from tests.bootstrap.cli.made_datasets import make_dataset, make_texts
 from tests.experiments import made_records
 from tests.experiments.report import examples
@@ -97,6 +98,11 @@ ANSWERS: dict[str, Any] = {
 """Functions below commands, by the type of what they return."""
 
 
+def model(path: Path, of: dict[str, Any]) -> None:
+    path.mkdir()
+    save(path, of["scale"], **of["about"])
+
+
 def vectors(path: Path, words: dict[str, list[float]]) -> None:
     write_binary(str(path), WordVectors(list(words), np.array(list(words.values()), np.float32)))
 
@@ -111,6 +117,7 @@ def unfinished(path: Path, about: str) -> None:
 MADE: dict[str, Callable[..., object]] = {
     "dataset": make_dataset,
     "experiment": lambda path, more: examples.experiment(path, more=more),
+    "model": model,
     "preprocessings": lambda path, _: examples.preprocessings(path),
     "run": lambda path, changes: made_records.whole(path, **changes),
     "texts": make_texts,

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,8 @@ from common.errors import ShoalError
 from common.options import Option, argparse_argument
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
+
+WRONG: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("wrong_config.yaml").read_text())
 
 
 def parsed(arguments: list[str]) -> dict[str, Any] | str:
@@ -201,40 +204,14 @@ def test_the_command_line_beats_the_file_and_the_file_beats_the_default(tmp_path
     }
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("even: 6\nevn: 4", "line 2: 'evn' is not an option of it; did you mean 'even'?"),
-        ("a_text: b", "line 1: 'a_text' is not an option of it; did you mean 'a-text'?"),
-        ("zzzzzz: 1", "line 1: 'zzzzzz' is not an option of it; `it --help-all` lists them."),
-        ("config: b.yaml", "line 1: 'config' is not an option of it; "),
-        ("bits: 16\neven: 4\neven: 6", "line 3: 'even' is given twice; keep one of them."),
-        ("w: a\nwords: b", "line 2: words is given by another of its names, too; keep one."),
-        ("even: 5", "line 1: even: 5 is not even"),
-        ("\nshare: much", "line 2: share: 'much' is not a valid number."),
-        ("share: .nan", "line 1: share: "),
-        ("bits: 8", "line 1: bits: '8' is not one of '32', '16'."),
-        ("bits: [16, 32]", "line 1: bits: it takes 1 value, not 2."),
-        ("pair: 3", "line 1: pair: it takes 2 values, not 1."),
-        ("switch: 1", "line 1: switch: an option without a value is true or false."),
-        ("a-text:", "line 1: a-text must be a value, or a list of values; write it, or leave it out."),
-        ("words: {a: b}", "line 1: words must be a value, or a list of values"),
-        ("words: [[a]]", "line 1: words must be a value, or a list of values"),
-        ('folder: "a\\0"', "line 1: folder has the character NUL"),
-        ("- a", "holds no fields"),
-        ("a: b: c", "line 1: this is not YAML"),
-        (None, "cannot be read (No such file or directory)"),
-    ],
-)
-def test_a_file_of_options_that_is_wrong_is_refused_with_its_line(
-    content: str | None, sentence: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "c.yaml"
-    if content is not None:
-        file.write_text(content)
-    message = said("--config", str(file))
-    assert message.startswith(f"{file}")
-    assert sentence in message
+@pytest.mark.parametrize("row", WRONG, ids=lambda row: row["said"])
+def test_a_file_of_options_that_is_wrong_is_refused_with_its_line(row: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(row["file"])
+    assert said("--config", str(tmp_path / "c.yaml")).replace(f"{tmp_path}/", "") == row["said"]
+
+
+def test_a_file_of_options_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "c.yaml cannot be read (No such file or directory)" in said("--config", str(tmp_path / "c.yaml"))
 
 
 def test_a_file_that_a_person_wrote_is_not_replaced(tmp_path: Path) -> None:

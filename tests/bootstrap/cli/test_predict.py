@@ -2,7 +2,6 @@
 
 import gc
 import gzip
-import json
 import os
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -18,7 +17,6 @@ from tests.bootstrap.cli.answered_files import (
     as_json,
     json_lines,
 )
-from tests.bootstrap.cli.known_model import save
 
 ANSWERS = ["positive", "negative", "positive", "positive", "negative"]
 
@@ -40,44 +38,6 @@ def test_every_format_of_preprocessing_is_labelled_in_order_and_scored(
     }
     of_classes = {"balanced_accuracy": 7 / 12, "macro_f1": 7 / 12, "f1_positive": 2 / 3, "f1_negative": 1 / 2}
     assert scores == pytest.approx({"accuracy": 3 / 5, "majority": 3 / 5, **of_classes})
-
-
-HALVES = {"rating_steps": 2, "rating_fraction": True}
-
-
-@pytest.mark.parametrize(
-    ("scale", "about", "ratings", "options"),
-    [
-        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), []),
-        ((1, 10, 7), HALVES, ("3.5/5", "3/5", "2.5", "5/5"), []),
-        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
-        ((1, 10, 7), HALVES, ("5", "4.5", "1", "4.5"), ["--positive-from", "4.5"]),
-        ((1, 10, 7), {}, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
-        ((1, 5, 4), {"rating_steps": 1, "rating_fraction": False}, ("4", "3.5", "1", "5"), ["--half-stars"]),
-    ],
-)
-def test_ratings_are_read_as_the_model_learnt_them(
-    scale: tuple[int, int, int],
-    about: dict[str, Any],
-    ratings: tuple[str, ...],
-    options: list[str],
-    told: Callable[..., Any],
-    tmp_path: Path,
-) -> None:
-    save(tmp_path, scale, **about)
-    texts = ("good lamp", "good lamp", "bad lamp", "bad lamp")
-    rows = [{"text": text, "rating": rating} for text, rating in zip(texts, ratings, strict=True)]
-    (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    _, together = told("a.json", "--model", str(tmp_path), *options)
-    assert together["malformed"] == 0
-    confusion = together["scores"]["confusion"]
-    third = int("--positive-from" in options)
-    assert confusion == {
-        "true_positive": 1 + third,
-        "false_positive": 1 - third,
-        "false_negative": 1,
-        "true_negative": 1,
-    }
 
 
 def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[..., Any], tmp_path: Path) -> None:

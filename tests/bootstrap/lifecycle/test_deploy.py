@@ -54,21 +54,6 @@ def deployed(person: Person) -> Person:
     return person
 
 
-@pytest.mark.soak
-@pytest.mark.end_to_end
-def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
-    resources = deployed.resources("pair")
-    deployed.writes("pair", TRAINING.replace("g5.xlarge, count: 1", "g5.xlarge, count: 3"))
-    changes = json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--dry-run", "--json")[0])["changes"]
-    groups = [each for each in changes if each["type"] == "AWS::AutoScaling::AutoScalingGroup"]
-    assert [each["action"] for each in groups] == ["change"]
-    assert {each["action"] for each in changes} == {"change"}
-    assert deployed.group_sizes() == [1, 1]
-    assert json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--yes", "--json")[0])["changed"] is True
-    assert deployed.group_sizes() == [1, 3]
-    assert deployed.resources("pair") == resources
-
-
 @pytest.mark.slow
 @pytest.mark.end_to_end
 def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
