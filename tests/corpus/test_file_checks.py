@@ -3,6 +3,7 @@
 import json
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -15,28 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from corpus.counts import final_counts
-from corpus.dataset import Dataset, DatasetWriter, RowBlock, open_dataset
-from corpus.dataset_settings import Settings
+from corpus.dataset import Dataset, DatasetWriter, RowBlock, Split, open_dataset
+from tests.corpus.damage import CASES, COUNTS, SETTINGS, again, damage, make, rows
 
 ARRAYS = RowBlock._fields
-SETTINGS = Settings(row_length=4, vocabulary_size=9)
-WORDS = ["good", "bad", "it's"]
-COUNTS = final_counts({}, settings=SETTINGS, positive_from=4, frequent_words=[("good", 7)])
-
-
-def rows(count: int) -> RowBlock:
-    tokens = (np.arange(4 * count).reshape(count, 4) % 4 + 1).astype(np.uint16)
-    numbers = np.arange(count, dtype=np.uint8)
-    return RowBlock(tokens, np.full(count, 4, np.uint16), numbers % 2, numbers % 5 + 1)
-
-
-def make(path: Path, *, packed: bool) -> bytes:
-    with DatasetWriter(path, SETTINGS, packed=packed) as writer:
-        writer.append("train", rows(40))
-        writer.append("test", rows(20))
-        writer.finish(vocabulary=WORDS, stopwords=frozenset({"the"}), counts=COUNTS)
-    return path.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -50,180 +33,44 @@ def content(dataset: Dataset) -> list[Any]:
     return [array[:].tolist() for split in (dataset.train, dataset.test) for array in split.arrays.values()]
 
 
-def again(file: h5py.File, name: str, **how: Any) -> h5py.Dataset:
-    """Create an array anew, in place of the one that there is."""
-    del file[name]
-    return file.create_dataset(name, **how)
+def reads(path: Path, refusing: bool) -> list[Callable[[], object]]:
+    """The ways to read a file, or only to open it where that is refused."""
+
+    def opened(read: Callable[[Split], object]) -> object:
+        with open_dataset(path) as dataset:
+            return read(dataset.train)
+
+    ways: list[Callable[[Split], object]] = [
+        lambda split: list(split.blocks()),
+        lambda split: split.rows(0, len(split)),
+        lambda split: [split.rows(row, row + 1) for row in range(len(split))],
+    ]
+    return [lambda: open_dataset(path)] if refusing else [partial(opened, way) for way in ways]
 
 
-def virtual(file: h5py.File) -> None:
-    layout = h5py.VirtualLayout((40,), np.uint8)
-    layout[:] = h5py.VirtualSource("other.h5", "secret", (40,))
-    del file["train/labels"]
-    file.create_virtual_dataset("train/labels", layout)
-
-
-def link(made: Any, name: str = "train/labels") -> Callable[[h5py.File], None]:
-    def put(file: h5py.File) -> None:
-        del file[name]
-        file[name] = made
-
-    return put
-
-
-def attribute(name: str, value: Any) -> Callable[[h5py.File], None]:
-    return lambda file: file.attrs.__setitem__(name, value)
-
-
-def changed(name: str, **changes: Any) -> Callable[[h5py.File], None]:
-    return lambda file: file.attrs.__setitem__(name, json.dumps({**json.loads(file.attrs[name]), **changes}))
-
-
-def longer(*names: str) -> Callable[[h5py.File], None]:
-    return lambda file: [file[f"train/{name}"].resize(200_000_000, axis=0) for name in names] and None
-
-
-def labels(**how: Any) -> Callable[[h5py.File], None]:
-    return lambda file: again(file, "train/labels", **{"data": rows(40).labels, **how}) and None
-
-
-def tokens(**how: Any) -> Callable[[h5py.File], None]:
-    return lambda file: again(file, "train/tokens", **{"chunks": (40, 4), "dtype": np.uint16, **how}) and None
-
-
-def words(values: Any, dtype: Any = h5py.string_dtype(), **how: Any) -> Callable[[h5py.File], None]:  # noqa: B008
-    return lambda file: again(file, "vocabulary", data=values, dtype=dtype, **how) and None
-
-
-def elsewhere(file: h5py.File) -> str:
-    return str(Path(file.filename).with_name("other.raw"))
-
-
-def external_labels(file: h5py.File) -> None:
-    labels(external=[(elsewhere(file), 0, 40)])(file)
-
-
-def external_words(file: h5py.File) -> None:
-    again(file, "vocabulary", shape=(1,), dtype=h5py.string_dtype(), external=[(elsewhere(file), 0, 16)])
-
-
-def unstored_words(file: h5py.File) -> None:
-    again(file, "vocabulary", shape=(9,), dtype=h5py.string_dtype())
-
-
-def one_long_word_many_times(file: h5py.File) -> None:
-    """60,000 entries for one string of 60 KB: 3.6 GB of words."""
-    changed("settings", vocabulary_size=60_000)(file)
-    array = again(file, "vocabulary", data=["w" * 60_000] + [""] * 59_999, dtype=h5py.string_dtype())
-    place, name = array.id.get_offset(), file.filename
-    file.close()
-    with Path(name).open("r+b") as raw:
-        raw.seek(place)
-        entry = raw.read(16)
-        raw.write(entry * 59_999)
-
-
-NO_DIGEST = "its digest is not 32 hexadecimal digits"
-NOT_WORDS = "/vocabulary is not a list of words"
-NO_WORD = "/vocabulary has an entry that is not a word"
-COUNTS_FORM = "its counts are not in the form"
-DECLARED = "declares 200,000,000 rows, but not all of them are stored"
-HUGE_CHUNK = {"shape": (40, 4), "maxshape": (None, 4), "chunks": (1 << 28, 4)}
-
-
-def without(name: str) -> Callable[[h5py.File], None]:
-    return lambda file: (file.attrs if name in file.attrs else file).__delitem__(name)
-
-
-HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
-    "a folder as digest": (attribute("digest", "/home/someone/thesis"), NO_DIGEST),
-    "a path as digest": (attribute("digest", "../" * 10 + "ab"), NO_DIGEST),
-    "capital digits": (attribute("digest", "A" * 32), NO_DIGEST),
-    "a line more": (attribute("digest", "a" * 32 + "\n"), NO_DIGEST),
-    "a number as digest": (attribute("digest", 7), "its attribute 'digest' is not a text"),
-    "several digests": (attribute("digest", ["a" * 32] * 2), "its attribute 'digest' is not a text"),
-    "no labels": (without("train/labels"), "/train/labels"),
-    "fewer labels": (lambda file: file["train/labels"].resize(1, axis=0), "the arrays of /train differ in length"),
-    "no words": (without("vocabulary"), "/vocabulary"),
-    "a row length of 0": (changed("settings", row_length=0), "the row length is 0"),
-    "no digest": (without("digest"), "its attribute 'digest' is missing"),
-    "rows without end": (longer(*ARRAYS), f"/train/tokens {DECLARED}"),
-    "labels without end": (longer("labels"), f"/train/labels {DECLARED}"),
-    "no chunk stored": (labels(data=None, shape=(40,), dtype=np.uint8, chunks=(40,)), "not all of them are stored"),
-    "not in chunks": (labels(), "/train/labels is not chunked"),
-    "chunks of one number": (tokens(data=rows(40).tokens, chunks=(1, 1)), "chunks have whole rows"),
-    "a huge chunk": (tokens(**HUGE_CHUNK), r"chunks of \(268435456, 4\); chunks have whole rows"),
-    "longer rows": (tokens(data=np.ones((40, 9)), chunks=(40, 9)), r"has the shape \(40, 9\) instead of \(N, 4\)"),
-    "shorter rows": (tokens(data=np.ones((40, 3)), chunks=(40, 3)), r"has the shape \(40, 3\) instead of \(N, 4\)"),
-    "flat tokens": (tokens(data=np.ones(40), chunks=(40,)), r"has the shape \(40,\) instead of \(N, 4\)"),
-    "deep tokens": (tokens(data=np.ones((40, 4, 1)), chunks=(40, 4, 1)), r"has the shape \(40, 4, 1\)"),
-    "wide tokens": (tokens(data=rows(40).tokens, dtype=np.uint32), "has the type uint32 instead of uint16"),
-    "tokens of another machine": (tokens(data=rows(40).tokens, dtype=">u2"), "has the type >u2 instead of uint16"),
-    "signed labels": (labels(dtype=np.int8, chunks=(40,)), "has the type int8 instead of uint8"),
-    "labels as text": (labels(data=["a"] * 40, chunks=(40,)), "instead of uint8"),
-    "no numbers at all": (labels(data=h5py.Empty(np.uint8)), "/train/labels is not an array"),
-    "another filter": (labels(chunks=(40,), compression="lzf"), "other filters than shuffle and gzip"),
-    "virtual": (virtual, "/train/labels is not chunked"),
-    "external": (external_labels, "/train/labels is not chunked"),
-    "external words": (external_words, "/vocabulary is not stored in one piece"),
-    "a link to a file": (link(h5py.ExternalLink("other.h5", "/labels")), "/train/labels is a link"),
-    "a link to itself": (link(h5py.SoftLink("/test/labels")), "/train/labels is a link"),
-    "a linked group": (link(h5py.ExternalLink("other.h5", "/"), "train"), "/train/tokens is a link"),
-    "linked words": (link(h5py.SoftLink("/stopwords"), "vocabulary"), "/vocabulary is a link"),
-    "a type as array": (link(np.dtype(np.uint8)), "/train/labels is not an array"),
-    "numbers as words": (words([1], np.uint8), NOT_WORDS),
-    "words of one length": (words([b"a"], "S1"), NOT_WORDS),
-    "a table of words": (words([["a", "b"]]), NOT_WORDS),
-    "one word alone": (words("a"), NOT_WORDS),
-    "packed words": (words(["a"], chunks=(1,), compression="gzip"), "/vocabulary is not stored in one piece"),
-    "words not stored": (unstored_words, "/vocabulary declares 9 words, but not all of them are stored"),
-    "one word many times": (one_long_word_many_times, "declares 60,000 words, but not all of them are stored"),
-    "too many words": (words([f"w{n}" for n in range(10)]), "it has 10 words, but its vocabulary size is 9"),
-    "a word twice": (words(["a", "a"]), f"{NO_WORD}, or a word twice"),
-    "an empty word": (words(["a", ""]), NO_WORD),
-    "a command for a terminal": (words(["a\x1b[2J"]), NO_WORD),
-    "no UTF-8": (words([b"\xff\xfe"]), ""),
-    "a row length of 4.0": (changed("settings", row_length=4.0), "row_length is not of type int"),
-    "a row length of yes": (changed("settings", row_length=True), "row_length is not of type int"),
-    "a text as share": (changed("settings", test_share="0.1"), "test_share is not of type float"),
-    "no number as share": (changed("settings", test_share=float("nan")), "'settings': .* NaN is not a number"),
-    "three ratings": (changed("settings", rating_range=[1, 3, 5]), "rating_range is not of type"),
-    "unknown setting": (changed("settings", colour="red"), "'colour' is not a known field"),
-    "half a letter": (changed("settings", stopwords="\ud800"), "'settings': it is not JSON"),
-    "settings as list": (attribute("settings", "[1]"), "'settings': it is not a JSON object"),
-    "endless settings": (attribute("settings", "[" * 60_000), "'settings': it is not JSON"),
-    "counts as list": (attribute("counts", "[]"), "'counts': it is not a JSON object"),
-    "counts of nothing": (attribute("counts", '{"lines": 7}'), COUNTS_FORM),
-    "half of the labels": (changed("counts", labels={"before": {}, "after": {}}), COUNTS_FORM),
-    "classes as text": (changed("counts", labels="many"), COUNTS_FORM),
-    "a negative count": (changed("counts", lengths={"1": -7}), COUNTS_FORM),
-    "words for lengths": (changed("counts", lengths={"one": 7}), COUNTS_FORM),
-    "a shown command": (changed("counts", frequent_words=[["\x1b[2J", 7]]), COUNTS_FORM),
-    "a version of text": (attribute("layout_version", "two"), "its layout version is not a number"),
-    "two versions": (attribute("layout_version", [2, 2]), "its layout version is not a number"),
-}
-
-
-@pytest.mark.parametrize("kind", HARM)
-def test_what_a_dataset_cannot_be_is_refused(tmp_path: Path, written: dict[bool, bytes], kind: str) -> None:
+@pytest.mark.parametrize("case", CASES, ids=itemgetter("case"))
+def test_what_a_dataset_cannot_be_is_refused(tmp_path: Path, case: dict[str, Any]) -> None:
     path = tmp_path / "d.h5"
-    path.write_bytes(written[True])
+    make(path, ragged=case.get("ragged", False))
     with h5py.File(tmp_path / "other.h5", "w") as other:
         other["labels"] = other["secret"] = np.ones(40, np.uint8)
     (tmp_path / "other.raw").write_bytes(bytes(40))
-    harm, wrong = HARM[kind]
     with h5py.File(path, "r+") as file:
-        harm(file)
-    tracemalloc.start()
-    try:
-        with pytest.raises(
-            DataError,
-            match=f"^{path} is damaged, or of another version: .*{wrong}.*; make it again by `shoal preprocess`$",
-        ):
-            open_dataset(path)
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    finally:
-        tracemalloc.stop()
+        damage(file, case)
+    again = "; make it again by `shoal preprocess`"
+    if "opened" in case:
+        sentence = f"{path} is damaged, or of another version: {case['opened']}{again}"
+    else:
+        sentence = f"{path} is damaged: {case['read']}{again}" if "read" in case else f"{path} {case['refused']}"
+    for read in reads(path, "read" not in case):
+        tracemalloc.start()
+        try:
+            with pytest.raises(DataError) as refused:
+                read()
+            assert str(refused.value) == sentence
+            assert "read" in case or tracemalloc.get_traced_memory()[1] < 4 << 20
+        finally:
+            tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -235,27 +82,6 @@ def test_another_file_is_refused_with_its_name(tmp_path: Path, content: bytes | 
     if content is not None:
         path.write_bytes(make(path, packed=True)[:-100] if content == b"cut" else content)
     with pytest.raises(DataError, match=rf"file\.h5.*{wrong}|{wrong}.*file\.h5"):
-        open_dataset(path)
-
-
-OLD_SETTINGS = attribute("settings", '{"row_length": 4, "rating_range": [1, 5]}')
-
-
-@pytest.mark.parametrize(
-    ("harm", "wrong"),
-    [
-        (lambda file: [file.attrs.__delitem__(name) for name in list(file.attrs)], "not a Shoal dataset"),
-        (attribute("layout_version", 99), "layout version 99, and this Shoal reads 2 and 3"),
-        # The first layout had fewer settings; its version has to be found before they are read.
-        (lambda file: (OLD_SETTINGS(file), attribute("layout_version", 1)(file)), "layout version 1.*make it again"),
-    ],
-)
-def test_another_layout_is_refused_with_its_version(tmp_path: Path, harm: Any, wrong: str) -> None:
-    path = tmp_path / "file.h5"
-    make(path, packed=True)
-    with h5py.File(path, "r+") as file:
-        harm(file)
-    with pytest.raises(DataError, match=rf"file\.h5.*{wrong}"):
         open_dataset(path)
 
 
@@ -344,3 +170,22 @@ def test_whatever_a_file_claims_it_is_refused_or_its_rows_can_be_read(
             assert len(dataset.train) <= 40
     except DataError:
         pass
+
+
+END = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 25)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 9), END), min_size=1, max_size=3), st.booleans())
+def test_any_ends_are_refused_or_rows_are_whole(tmp_path: Path, changes: list[tuple[int, int]], packed: bool) -> None:
+    make(tmp_path / "ends.h5", packed=packed, ragged=True)
+    with h5py.File(tmp_path / "ends.h5", "r+") as file:
+        for row, end in changes:
+            file["train/ends"][row] = end
+    with open_dataset(tmp_path / "ends.h5") as dataset:
+        try:
+            found = RowBlock(*map(np.concatenate, zip(*dataset.train.blocks(), strict=True)))
+        except DataError:
+            return
+    assert (len(found.tokens), len(found.lengths), int(found.lengths.sum())) == (20, 10, 20)
+    assert int(found.lengths.min()) >= 1
