@@ -45,7 +45,6 @@ def words() -> tuple[Tensor, Tensor]:
 def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
     from transformers import (
         BertConfig,
-        BertForMaskedLM,
         BertForSequenceClassification,
         GPT2Config,
         GPT2LMHeadModel,
@@ -62,13 +61,6 @@ def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
     if asked["of"] == "classes":
         model = BertForSequenceClassification(bert)
         rows = [{"input_ids": text, "labels": label} for text, label in zip(texts, labels, strict=True)]
-    elif asked["of"] == "hidden words":
-        model = BertForMaskedLM(bert)
-        shown = torch.arange(LENGTH) >= 1 + torch.arange(ROWS)[:, None] % 4
-        rows = [
-            {"input_ids": text.masked_fill(~yes, 0), "labels": text.masked_fill(yes, -100)}
-            for text, yes in zip(texts, shown, strict=True)
-        ]
     else:
         size = {"n_positions": LENGTH, "n_embd": 16, "n_layer": 1, "n_head": 2}
         model = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **size))
@@ -80,7 +72,6 @@ def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
     arguments = TrainingArguments(
         output_dir=asked["output"],
         per_device_train_batch_size=asked.get("batch", GLOBAL_BATCH) // WORLD,
-        gradient_accumulation_steps=asked.get("accumulate", 1),
         num_train_epochs=asked.get("epochs", 2),
         max_steps=asked.get("stop_after", -1),
         learning_rate=1e-2,
@@ -144,7 +135,6 @@ def by_lightning(asked: dict[str, Any]) -> dict[str, Any]:
         callbacks=[Balance(), saves],
         max_epochs=2,
         max_steps=asked.get("stop_after", -1),
-        accumulate_grad_batches=asked.get("accumulate", 1),
         gradient_clip_val=0.3,
         logger=False,
         enable_progress_bar=False,

@@ -17,7 +17,6 @@ SLOW = [1e-3, 4e-3]
 KINDS = {
     "classes": {"by": "transformers", "of": "classes"},
     "tokens": {"by": "transformers", "of": "tokens"},
-    "hidden words": {"by": "transformers", "of": "hidden words"},
     "lightning": {"by": "lightning"},
 }
 
@@ -50,13 +49,6 @@ def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
     assert found["losses"] == pytest.approx(alone(kind), abs=1e-5)
     assert len(found["losses"]) == 16
     assert found["shares"] == [13, 3]
-
-
-@pytest.mark.parametrize("kind", ["hidden words", "lightning"])
-def test_accumulated_gradients_are_those_of_one_rank(kind: str, tmp_path: Path) -> None:
-    one = run(1, tmp_path / "one", accumulate=3, **KINDS[kind])
-    two = run(2, tmp_path / "two", accumulate=3, slow=SLOW, **KINDS[kind])
-    assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -12,44 +12,26 @@ from tests.shoal.outside import EXAMPLES, ROOT, run_python
 from tests.trainer.embeddings.made_text import lines
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of the example's results, and what it printed."""
-    folder = tmp_path_factory.mktemp("example")
-    write_reviews(folder / "reviews.json", texts=1_500)
-    printed = run_python(folder, EXAMPLES / "reviews_to_predictions.py", "reviews.json", "results")
-    return folder / "results", printed
-
-
 @pytest.mark.soak
-def test_the_example_makes_a_model_and_predicts(made: tuple[Path, str]) -> None:
-    _, printed = made
+def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_path: Path) -> None:
+    write_reviews(tmp_path / "reviews.json", texts=1_500)
+    printed = run_python(tmp_path, EXAMPLES / "reviews_to_predictions.py", "reviews.json", "results")
     first, second, *predictions = printed.splitlines()
     assert first.startswith("1,500 distinct texts in ")
     assert second.startswith("accuracy ")
     assert [line[4:6] for line in predictions] == ["  ", "  "]
-
-
-@pytest.mark.soak
-def test_a_finished_training_that_is_resumed_returns_its_summary(made: tuple[Path, str]) -> None:
-    folder, _ = made
-    summary = shoal.train(folder / "data" / "dataset.h5", folder / "model", resume=True)
+    data, output = tmp_path / "results" / "data" / "dataset.h5", tmp_path / "results" / "model"
+    summary = shoal.train(data, output, resume=True)
     assert summary["model"] == summary["search"]["settings"]["model"]
     with pytest.raises(shoal.TrainingError, match="is a finished model"):
-        shoal.train(folder / "data" / "dataset.h5", folder / "model")
-
-
-@pytest.mark.soak
-def test_predictions_come_in_the_order_of_the_texts(made: tuple[Path, str]) -> None:
-    model = shoal.load_model(made[0] / "model")
-    texts = ["good", "", "bad", "good"]
-    found = model.predict(texts)
+        shoal.train(data, output)
+    model = shoal.load_model(output)
+    found = model.predict(["good", "", "bad", "good"])
     assert [each.label is None for each in found] == [False, True, False, False]
     assert found[0] == found[3]
     assert model.classes == ("negative", "positive")
     assert [each.probabilities[1] for each in found] == [each.probability for each in found]
-    assert model.predict(texts, threshold=0.0)[2].label == 1
-    assert model.predict([]) == []
+    assert model.predict(["bad"], threshold=0.0)[0].label == 1
 
 
 def test_what_cannot_be_is_an_exception_with_a_sentence(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The command line of the trainer: what it accepts, refuses, and passes on to ranks."""
 
-import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.command_line import add_arguments, as_arguments, from_args, parse_arguments
+from trainer.command_line import as_arguments, parse_arguments
 from trainer.config import TrainConfig
 from trainer.options.run_options import Slowdown
 
@@ -62,12 +61,6 @@ def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
     assert config.slow[1].at(10**6) == 2.0
 
 
-def test_the_options_fit_into_another_parser() -> None:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    assert from_args(parser.parse_args(FILES)).data == Path("d.h5")
-
-
 def test_the_options_are_known_without_torch() -> None:
     program = "import sys, trainer.command_line; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -80,13 +73,3 @@ def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for words in ("--global-batch", "over all ranks together", "default: 256", "--slow RANK:FACTOR", "--preset"):
         assert words in text
-
-
-def test_options_are_shown_in_the_groups_of_their_sections(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_arguments(["--help"])
-    text = capsys.readouterr().out
-    titles = ["data", "output", "task", "model", "optimisation", "balance", "compute", "debugging"]
-    places = [text.index(f"\n{title}:\n") for title in titles]
-    assert places == sorted(places)
-    assert text.index("\n  --learning-rate LEARNING_RATE") > places[titles.index("optimisation")]

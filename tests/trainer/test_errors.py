@@ -202,19 +202,6 @@ def unfinished(monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -
     return options
 
 
-def test_a_run_may_be_given_more_epochs_before_its_end(unfinished: tuple[object, ...], tmp_path: Path) -> None:
-    refused("--epochs is 1, but", *unfinished, "--epochs", "1", "--resume")
-    assert run_here(*unfinished, "--epochs", "5", "--resume")[0] == 0
-    (note,) = notes(tmp_path)
-    assert note.startswith(
-        "continuing to 5 epochs; they were to be 4. The learning rate is from here on that of a run of 5"
-    )
-    told = summary(tmp_path)
-    assert (told["epochs"], told["rows_seen"], told["steps"]) == (5, 5 * 1900, 5 * 19)
-    sentence = "has come to the end of its 5 epochs; leave out --epochs"
-    refused(sentence, *unfinished, "--epochs", "6", "--resume")
-
-
 def test_a_run_that_goes_on_keeps_its_steps(unfinished: tuple[object, ...], tmp_path: Path) -> None:
     sentence = (
         f"--global-batch is 50, but the run in {tmp_path} has steps of 100 rows; leave it out, or start in another"
@@ -280,14 +267,6 @@ def test_an_error_that_nobody_expects(
     assert status == 1
     assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")
     assert errors.startswith("Traceback")
-
-
-def test_resuming_with_another_seed(dataset: Path, tmp_path: Path) -> None:
-    assert run_here("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
-    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
-    refused("were made with --seed 0, not --seed 5", *arguments, "--seed", "5")
-    assert run_here(*arguments)[0] == 0
-    assert summary(tmp_path)["rows_seen"] == 1900
 
 
 def test_a_run_of_which_only_the_test_is_left_is_calibrated_as_one_that_was_not_stopped(

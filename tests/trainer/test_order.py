@@ -1,7 +1,5 @@
 """The order of rows is a function of rows, seed, epoch and step, and shows every row once an epoch."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -30,16 +28,15 @@ def test_every_row_comes_exactly_once_an_epoch(order: BatchOrder, epoch: int) ->
     assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
 
 
-ranks_of_any_shares = given(
+@settings(max_examples=200)
+@given(
     order=orders,
     epoch=st.integers(0, 5),
     shares=st.lists(st.floats(0.01, 10), min_size=1, max_size=8),
     how=st.sampled_from(["steps", "epoch:0.3", "off", "fixed"]),
     times=st.integers(0, 2**32),
 )
-
-
-def together_they_take_the_rows_of_one_and_every_row_once_an_epoch(
+def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an_epoch(
     order: BatchOrder, epoch: int, shares: list[float], how: str, times: int
 ) -> None:
     generator = np.random.default_rng(times)
@@ -56,19 +53,6 @@ def together_they_take_the_rows_of_one_and_every_row_once_an_epoch(
         seen += np.concatenate(taken).tolist()
         splitting.observe(split, split / np.array(shares) * generator.uniform(0.5, 2.0, len(shares)))
     assert sorted(seen) == list(range(order.rows))
-
-
-@settings(max_examples=200)
-@ranks_of_any_shares
-def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an_epoch(**of: Any) -> None:
-    together_they_take_the_rows_of_one_and_every_row_once_an_epoch(**of)
-
-
-@pytest.mark.soak
-@settings(max_examples=3000)
-@ranks_of_any_shares
-def test_so_it_is_in_thousands_of_cases(**of: Any) -> None:
-    together_they_take_the_rows_of_one_and_every_row_once_an_epoch(**of)
 
 
 @given(orders)
@@ -105,13 +89,6 @@ def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: BatchOrder) -
     for start in range(0, len(blocks), window_rows):
         assert len(set(blocks[start : start + window_rows])) <= 2 * order.window_blocks
     assert sorted(in_order) == list(range(-(-order.rows // order.block_rows)))
-
-
-def test_epochs_and_seeds_differ() -> None:
-    order = BatchOrder(rows=1000, global_batch=1000, seed=0)
-    other = BatchOrder(rows=1000, global_batch=1000, seed=1)
-    assert order.batch(0, 0).tolist() != order.batch(1, 0).tolist()
-    assert order.batch(0, 0).tolist() != other.batch(0, 0).tolist()
 
 
 def test_every_window_of_every_epoch_and_seed_is_shuffled_in_a_way_of_its_own() -> None:

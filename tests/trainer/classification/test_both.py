@@ -65,13 +65,6 @@ def test_texts_are_classified_by_the_mean_of_both() -> None:
     torch.testing.assert_close(model(tokens, lengths), (model.lstm(tokens, lengths) + by_ngrams) / 2)
 
 
-@pytest.mark.parametrize("keys", [None, keys()])
-def test_padding_changes_nothing(keys: torch.Tensor | None) -> None:
-    model, (tokens, lengths) = made(), texts()
-    wider = torch.cat([tokens, torch.zeros(ROWS, 9, dtype=torch.int32)], dim=1)
-    torch.testing.assert_close(model(tokens, lengths, keys), model(wider, lengths, keys))
-
-
 def test_what_a_row_gives_depends_on_its_key_alone() -> None:
     model, (tokens, lengths), all_keys = made(), texts(), keys()
     together = model(tokens, lengths, all_keys)

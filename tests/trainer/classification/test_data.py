@@ -43,11 +43,6 @@ def put(path: Path, train: Written, test: Written, **ratings: Any) -> Path:
     return path
 
 
-def test_the_first_twentieth_of_the_training_rows_is_held_out(dataset: Path) -> None:
-    data = load_data(dataset)
-    assert (len(data.validation), len(data.training), len(data.test)) == (100, 1900, 400)
-
-
 def test_a_share_of_the_training_rows_leaves_validation_and_test_as_they_are(dataset: Path) -> None:
     whole, part = load_data(dataset), load_data(dataset, learnt=lambda every: every // 4)
     assert part.sizes == {**whole.sizes, "training": 475}

@@ -17,6 +17,13 @@ from trainer.rank_errors import RankError
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
 
 
+def of_words(words: np.ndarray, labels: np.ndarray | None = None) -> TextRows:
+    """Rows of these words, (rows, width); all are of class 0 without labels."""
+    labels = np.zeros(len(words), np.uint8) if labels is None else labels
+    lengths = np.full(len(words), words.shape[1], np.uint16)
+    return TextRows(tokens=words.astype(np.uint16), lengths=lengths, labels=labels, ratings=labels)
+
+
 class FirstWord(Classifier):
     """Says that a text whose first word is 3 is positive; remembers the sizes of batches that its memory holds."""
 
@@ -75,13 +82,7 @@ class ByFirstWord(FirstWord):
 
 
 def test_rows_are_counted_by_label_and_prediction_also_where_a_class_has_none() -> None:
-    first = np.array([2, 3, 4, 4], np.uint16)
-    rows = TextRows(
-        tokens=first[:, None],
-        lengths=np.ones(4, np.uint16),
-        labels=np.array([0, 0, 0, 1], np.uint8),
-        ratings=np.zeros(4, np.uint8),
-    )
+    rows = of_words(np.array([[2], [3], [4], [4]]), np.array([0, 0, 0, 1], np.uint8))
     three = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
     with join_process_group(1):
         found = evaluate(ByFirstWord(), rows, split=np.array([4]), loss=three, threads=Threads(1), stop=lambda: False)
@@ -90,18 +91,14 @@ def test_rows_are_counted_by_label_and_prediction_also_where_a_class_has_none() 
 
 
 def test_ranks_that_leave_rows_to_each_other_say_so() -> None:
-    labels = np.zeros(9, dtype=np.uint8)
-    rows = TextRows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
+    rows = of_words(np.full((9, 3), 2))
     sentence = "the ranks evaluated 8 rows, but there are 9: they split the rows differently; give all ranks the same"
     with join_process_group(1), pytest.raises(TrainingError, match=sentence):
         evaluate(FirstWord(), rows, split=np.array([8]), loss=LOSS, threads=Threads(1), stop=lambda: False)
 
 
 def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
-    labels = np.zeros(9000, dtype=np.uint8)
-    rows = TextRows(
-        tokens=np.full((9000, 3), 2, np.uint16), lengths=np.ones(9000, np.uint16), labels=labels, ratings=labels
-    )
+    rows = of_words(np.full((9000, 3), 2))
     model, asked = FirstWord(), iter((False, True))
     with join_process_group(1):
         found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, threads=Threads(1), stop=lambda: next(asked))
@@ -110,7 +107,6 @@ def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
 
 
 def test_a_memory_that_holds_no_row_is_said() -> None:
-    labels = np.zeros(9, dtype=np.uint8)
-    rows = TextRows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
+    rows = of_words(np.full((9, 3), 2))
     with join_process_group(1), pytest.raises(RankError, match="not one row to evaluate fits into the memory of cpu"):
         evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, threads=Threads(1), stop=lambda: False)

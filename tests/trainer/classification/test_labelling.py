@@ -110,20 +110,10 @@ def test_only_the_first_words_of_a_row_count(label: Labeller) -> None:
     assert label(["good bad good bad song"]) == label(["good bad good bad good good"])
 
 
-def test_the_label_is_1_above_one_half(label: Labeller) -> None:
-    for called, probabilities in label(["good", "bad", "song", "good song", "bad bad"]):
-        assert called == int(probabilities[1] > 0.5)
-        assert sum(probabilities) == pytest.approx(1)
-
-
 @pytest.mark.parametrize("text", ["", "12345 !?", "the The THE"])
 def test_a_text_without_words_has_no_label(label: Labeller, text: str) -> None:
     assert label([text, "good"])[0] == Prediction(None, (0.5, 0.5))
     assert label([text]) == [Prediction(None, (0.5, 0.5))]
-
-
-def test_no_texts_no_answers(label: Labeller) -> None:
-    assert label([]) == []
 
 
 FEW_THEN_MANY = """

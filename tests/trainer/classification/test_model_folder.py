@@ -68,14 +68,6 @@ def test_a_model_with_character_ngrams_knows_the_letters_of_its_vocabulary_alone
     assert said(found) == said(model) != said(random_fasttext())
 
 
-def test_a_model_of_both_kinds_is_read_as_it_was_written(tmp_path: Path) -> None:
-    both = random_model(name="both", buckets=50)
-    write_model(tmp_path / "model", both)
-    found = load_model(tmp_path)
-    assert said(found) == said(both)
-    assert (found.name, found.settings) == ("both", both.settings)
-
-
 def test_a_calibrated_model_is_read_as_it_was_written_and_its_card_says_how_it_labels(
     model: TrainedModel, tmp_path: Path
 ) -> None:
@@ -211,18 +203,10 @@ CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "it does not name"),
     "an earlier format": (lambda held: held.update(format=1), "is of format 1, and this Shoal reads 3; take"),
     "a later format": (lambda held: held.update(format=99), "is of format 99, and this Shoal reads 3; take"),
-    "another rule of words": (lambda held: held.update(words="runes"), "its rule of words is 'runes', and this Shoal"),
-    "a model that fills the memory": (
-        lambda held: held["settings"].update(hidden=8192, layers=64),
-        "the number of its weights is not that of its settings",
-    ),
-    "words without end": (lambda held: held["settings"].update(words=10**12), "the number of its words or its outputs"),
-    "names of classes for two": (lambda held: held.update(classes=["a", "b"] * 2), "or a word twice"),
     "an option that cannot be": (
         lambda held: held["settings"].update(char_ngrams="6-3"),
         "--char-ngrams is 6-3, but must be the fewest and most characters",
     ),
-    "another model": (lambda held: held.update(model="oracle"), "its model is oracle, but must be one of lstm"),
 }
 
 

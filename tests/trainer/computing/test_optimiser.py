@@ -1,7 +1,5 @@
 """The optimisers, and the learning rate over a run."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -80,21 +78,6 @@ def test_no_step_of_adagrad_waits_for_a_number_from_the_device() -> None:
     own = Optimiser(few, [], TrainConfig(data=Path("d"), output=Path("o"), optimiser="adagrad"))
     own.step(0.1)
     assert own.state()["steps.0"] == 1
-
-
-@pytest.mark.soak
-def test_a_rank_does_not_wait_for_torchs_compiler_to_be_imported(tmp_path: Path, dataset: Path) -> None:
-    told = "import runpy, sys; runpy.run_module('trainer', run_name='__main__', alter_sys=True)"
-    asks = (
-        "import atexit, sys; atexit.register(lambda: print('compiler' if 'torch._dynamo' in sys.modules else 'none'))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", f"{asks}; {told}", "--data", dataset, "--output", tmp_path, "--epochs", "1"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "none"
 
 
 def rates(steps: int, batch: int = 256, **changes: object) -> list[float]:

@@ -1,6 +1,4 @@
-import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -41,42 +39,6 @@ def test_on_a_cpu_no_thread_of_gloo_takes_the_core_of_another_by_waking():
     assert named < {name for name, _ in found}
     assert {batch for name, batch in found if name == "computing"} == {"False"}
     assert {batch for name, batch in found if name != "computing"} == {"True"}
-
-
-THREADS = """
-import os
-import torch
-from trainer.distributed import ranks
-os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-print(ranks.cores())
-ranks.cores = lambda: 12
-with ranks.join_process_group(None) as joined:
-    print(joined.threads.count, joined.local_size)
-del os.environ["RANK"], os.environ["WORLD_SIZE"]
-for asked in (None, 5):
-    with ranks.join_process_group(asked) as alone:
-        print(alone.threads.count)
-print(torch.get_num_threads())
-"""
-
-
-@pytest.mark.soak
-def test_ranks_share_the_cores_that_they_may_use_unless_told_how_many_threads():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "CUDA_VISIBLE_DEVICES": ""}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", THREADS],
-            cwd=Path(__file__).parents[3],
-            env={**os.environ, **place, "RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    assert [rank.communicate()[0].split() for rank in ranks] == [["1", "6", "2", "12", "5", "1"]] * 2
 
 
 @pytest.mark.parametrize("error", [TrainingError("no disk"), DataError("no disk")])
@@ -123,3 +85,11 @@ def test_a_request_to_stop_is_noted_and_signals_are_then_what_they_were() -> Non
         signal.raise_signal(signal.SIGTERM)
         assert stop.made
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_ranks_of_a_machine_share_its_cores_unless_told_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "cores", lambda: 12)
+    for here, asked, threads in ((1, None, 12), (2, None, 6), (13, None, 1), (2, 5, 5)):
+        monkeypatch.setattr(ranks.Ranks, "gather", lambda _own, mine, here=here: [mine] * here + ["another machine"])
+        with ranks.join_process_group(asked) as joined:
+            assert (joined.threads.count, joined.local_size, torch.get_num_threads()) == (threads, here, 1)

@@ -45,19 +45,6 @@ def as_tables(ways: list[list[Means]]) -> list[torch.Tensor]:
     return found
 
 
-@settings(max_examples=30)
-@given(text=texts, rate=st.floats(0.01, 2.0))
-def test_one_step_of_one_rank_is_the_step_that_it_makes_together_with_nobody(text: np.ndarray, rate: float) -> None:
-    numbers = np.arange(len(text))
-    together = gradients(text)(model(), numbers, len(text), 5, StepTimer())
-    local = LocalSteps(gradients(text), rows=len(text), clip_norm=0.0)
-    local.rate = rate
-    alone = local(model(), numbers, len(text), 5, StepTimer())
-    assert float(alone.loss) == pytest.approx(float(together.loss), rel=1e-5)
-    for own, expected in zip(as_tables(alone.means), as_tables(together.means), strict=True):
-        torch.testing.assert_close(own, rate * expected, rtol=1e-4, atol=1e-5)
-
-
 def test_steps_for_which_memory_is_too_small_leave_the_vectors_as_they_were() -> None:
     text = np.random.default_rng(0).integers(FIRST_WORD, WORDS + FIRST_WORD, (6, TOKENS), dtype=np.int32)
     learnt, computing = model(), gradients(text)

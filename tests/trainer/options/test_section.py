@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import TrainingError
 from trainer.config import TrainConfig
-from trainer.options.section import ABOVE_0, Section, option, option_metadata, options
+from trainer.options.section import ABOVE_0, Section, option, options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,3 @@ def test_a_run_has_each_of_its_options_in_one_section() -> None:
 def test_plain_values_are_those_that_json_holds() -> None:
     assert Both(colour="red").plain() == {"width": 3, "colour": "red", "near": False}
     assert TrainConfig(data=Path("d"), output=Path("o")).plain()["data"] == "d"
-
-
-def test_what_describes_an_option_is_its_metadata() -> None:
-    assert option_metadata("how", choices=(1, 2))["choices"] == (1, 2)

@@ -43,15 +43,6 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000020.pt", "step-000000300.pt"]
 
 
-def test_the_newest_is_used(tmp_path: Path) -> None:
-    for steps in (1, 2):
-        checkpoint.save(tmp_path, state(steps), steps=steps)
-    found, others = checkpoint.newest(tmp_path)
-    assert found is not None
-    assert found[0].name == "step-000000002.pt"
-    assert (steps_found(tmp_path), others) == (2, [])
-
-
 @pytest.mark.parametrize("damage", ["cut short", "a flipped bit", "emptied", "something else"])
 def test_a_damaged_newest_gives_way_to_the_one_before(tmp_path: Path, damage: str) -> None:
     checkpoint.save(tmp_path, state(1), steps=1)

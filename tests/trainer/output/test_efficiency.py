@@ -118,20 +118,6 @@ def test_of_a_run_each_share_is_what_it_was(
         assert spent["rest"] == pytest.approx(steps * updating, abs=1e-6)
 
 
-def test_the_wait_for_the_last_rank_is_imbalance_and_what_the_last_one_waits_is_communication() -> None:
-    found = run([[4.0, 8.0]] * 10, rows=[30, 30], reducing=1.0, ordering=1.0).shares
-    assert found == pytest.approx(
-        {
-            "balanced": 60 / (30 / 4 + 30 / 8) / 10,
-            "imbalance": 0.8 - 60 / (30 / 4 + 30 / 8) / 10,
-            "communication": 0.1,
-            "data": 0.1,
-            "checkpoints": 0.0,
-            "rest": 0.0,
-        }
-    )
-
-
 def test_the_wait_for_the_first_ranks_checkpoint_is_no_communication() -> None:
     found = run([[4.0, 4.0]] * 10, rows=[1, 1], checkpoint=20.0).shares
     assert found["checkpoints"] == pytest.approx(1 / 3)
@@ -192,7 +178,3 @@ def test_steps_whose_times_are_not_known_yet_are_taken_to_be_like_the_others() -
     efficiency.add(np.array([0]), np.array([0.0]))
     efficiency.add(np.array([10]), np.array([5.0]))
     assert efficiency.ideal_seconds(30) == pytest.approx(15.0)
-
-
-def test_of_nothing_nothing_is_known() -> None:
-    assert Efficiency([1.0]).ideal_seconds(0) == 0.0

@@ -65,31 +65,24 @@ def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.count("cannot write /dev/full: No space left on device") == 1
 
 
-def taken(every: int, seconds_a_step: float, steps: int, first: int = 0) -> list[int]:
-    thinning = StepSampling(every)
-    return [
+@pytest.mark.parametrize(
+    ("every", "seconds_a_step", "steps", "first", "taken"),
+    [
+        (10, 0.25, 35, 0, [0, 10, 20, 30, 34]),
+        (10, 2.0, 20, 0, [0, 3, 6, 9, 10, 13, 16, 19]),
+        (10, 60.0, 4, 0, [0, 1, 2, 3]),
+        (10, 0.01, 143, 0, [0, 50, 100, 142]),
+        (10, 0.25, 42, 17, [17, 20, 30, 40, 41]),  # a resumed run
+        (1, 0.001, 9, 0, list(range(9))),
+    ],
+)
+def test_a_line_comes_every_so_many_steps_and_more_of_slow_ones_and_fewer_of_quick_ones(
+    every: int, seconds_a_step: float, steps: int, first: int, taken: list[int]
+) -> None:
+    sampling, last = StepSampling(every), steps - 1
+    found = [
         step
         for step in range(first, steps)
-        if thinning.takes(step, last=step == steps - 1, now=1000 + step * seconds_a_step)
+        if sampling.takes(step, last=step == last, now=1000 + step * seconds_a_step)
     ]
-
-
-def test_slow_steps_get_a_line_every_so_many() -> None:
-    assert taken(10, 0.25, 35) == [0, 10, 20, 30, 34]
-
-
-def test_very_slow_steps_get_more() -> None:
-    assert taken(10, 2.0, 20) == [0, 3, 6, 9, 10, 13, 16, 19]
-    assert taken(10, 60.0, 4) == [0, 1, 2, 3]
-
-
-def test_quick_steps_get_two_lines_a_second() -> None:
-    assert taken(10, 0.01, 143) == [0, 50, 100, 142]
-
-
-def test_a_run_that_goes_on_between_two_lines_begins_with_one() -> None:
-    assert taken(10, 0.25, 42, first=17) == [17, 20, 30, 40, 41]
-
-
-def test_1_means_every_step() -> None:
-    assert taken(1, 0.001, 9) == list(range(9))
+    assert found == taken

@@ -55,20 +55,14 @@ def test_checkpoints_of_a_run_that_has_ended_may_go(output: Path, lines: list[st
 
 def test_a_summary_says_too_that_a_run_has_ended(output: Path) -> None:
     assert refused(output)
+    (output / "summary.json").write_text("[" * 100_000)
+    assert refused(output)
+    (output / "record.jsonl").mkdir()
+    assert refused(output)
     (output / "summary.json").write_text(STOPPED)
     assert refused(output)
     (output / "summary.json").write_text(ENDED)
     assert not refused(output)
-
-
-def test_a_record_that_cannot_be_read_says_nothing(output: Path) -> None:
-    (output / "record.jsonl").mkdir()
-    assert refused(output)
-
-
-def test_a_summary_of_endless_brackets_says_nothing(output: Path) -> None:
-    (output / "summary.json").write_text("[" * 100_000)
-    assert refused(output)
 
 
 def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
