@@ -82,20 +82,6 @@ def growing() -> Iterator[None]:
         adding.join()
 
 
-def test_before_anything_starts_the_command_shows_what_it_would_read_and_what_it_costs(deployed: Person) -> None:
-    boto3.client("s3").put_object(Bucket=BUCKET, Key="news/first.txt", Body=b"The news of today\n")
-    said, _ = deployed.types(*TRAIN, "--output", "out", "--dry-run", "--json")
-    shown = json.loads(said)
-    assert (shown["files"], shown["bytes"], shown["goes_on"]) == (1, 18, True)
-    assert shown["sample"]["example"] == ["the", "news", "of", "today"]
-    assert shown["settings"]["readers"] == 2
-    assert shown["nodes"] == ["g4dn.xlarge"] * 2 + ["m5.xlarge"] * 2
-    assert 1.0 < shown["dollars_an_hour"] < 2.0
-    refused = deployed.types(*TRAIN[:-1], __file__, "--output", "out", status=1)[1]
-    assert "the nodes of a deployment read text from S3 alone" in " ".join(refused.split())
-    assert boto3.client("ec2").describe_instances()["Reservations"] == []
-
-
 def test_words_of_a_growing_prefix_become_vectors_that_are_judged_where_they_are(
     deployed: Person, tmp_path: Path
 ) -> None:

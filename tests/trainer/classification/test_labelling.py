@@ -10,50 +10,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.text import word_ids
+from tests.trainer.classification.made_models import random_model
 from trainer.classification import labelling, models
 from trainer.classification.labelling import Labeller, Prediction
-from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.trained_model import TrainedModel
 
 WORDS = ["good", "bad", "song"]
-SETTINGS = {
-    "words": 2 + len(WORDS),
-    "embedding": 4,
-    "hidden": 3,
-    "layers": 1,
-    "pooling": "mean+words",
-    "dropout": 0.5,
-    "embedding_dropout": 0.5,
-    "outputs": 1,
-}
 MANY = 1 << 40
 """Of letters: the fast encoder pays."""
 
 
-def made() -> TrainedModel:
-    """A model of random weights."""
-    torch.manual_seed(1)
-    classifier = models.build("lstm", SETTINGS)
-    with torch.no_grad():
-        classifier.embedding.weight.mul_(30)
-    classifier.eval()
-    return TrainedModel(
-        name="lstm",
-        settings=SETTINGS,
-        classifier=classifier,
-        loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
-        ids=word_ids(WORDS),
-        stopwords=frozenset({"the"}),
-        row_length=4,
-        about={},
-    )
-
-
 @pytest.fixture(scope="module")
 def model() -> TrainedModel:
-    return made()
+    return random_model(kind="bce", pooling="mean+words")
 
 
 @pytest.fixture(params=[0, MANY], ids=["plain", "fast"])
@@ -118,8 +88,8 @@ def test_a_text_without_words_has_no_label(label: Labeller, text: str) -> None:
 
 FEW_THEN_MANY = """
 import sys
-from tests.trainer.classification.test_labelling import Labeller, labelling, made
-label = Labeller(made())
+from tests.trainer.classification.test_labelling import Labeller, labelling, random_model
+label = Labeller(random_model(kind="bce"))
 few = label(["good song"])
 assert not {"numba", "h5py"} & sys.modules.keys()
 labelling._FAST_FROM = 15
@@ -136,12 +106,13 @@ def test_few_texts_do_not_wait_for_what_many_need() -> None:
 def three() -> TrainedModel:
     """A model of random weights for three classes."""
     loss = SimpleNamespace(kind="softmax", classes=3, probabilities=lambda outputs: outputs.softmax(1))
-    settings = {**made().settings, "outputs": 3}
+    two = random_model(kind="bce", pooling="mean+words")
+    settings = {**two.settings, "outputs": 3}
     torch.manual_seed(2)
     classifier = models.build("lstm", settings).eval()
     with torch.no_grad():
         classifier.embedding.weight.mul_(300)
-    return replace(made(), classifier=classifier, loss=loss, classes=("sport", "art", "trade"), settings=settings)
+    return replace(two, classifier=classifier, loss=loss, classes=("sport", "art", "trade"), settings=settings)
 
 
 @pytest.mark.parametrize("expected", [0, MANY])

@@ -79,10 +79,7 @@ def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture
 def test_a_line_comes_every_so_many_steps_and_more_of_slow_ones_and_fewer_of_quick_ones(
     every: int, seconds_a_step: float, steps: int, first: int, taken: list[int]
 ) -> None:
-    sampling, last = StepSampling(every), steps - 1
-    found = [
-        step
-        for step in range(first, steps)
-        if sampling.takes(step, last=step == last, now=1000 + step * seconds_a_step)
+    takes, last = StepSampling(every).takes, steps - 1
+    assert taken == [
+        step for step in range(first, steps) if takes(step, last=step == last, now=1000 + step * seconds_a_step)
     ]
-    assert found == taken
