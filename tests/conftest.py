@@ -31,7 +31,6 @@ LONGEST = (
     "bootstrap/training/test_left_to_itself.py",
     "test_embeddings_life.py",
     "test_faults.py",
-    "test_late_deletions.py",
     "infra/test_guard.py",
     "bootstrap/nodes/test_scale_up.py",
     "bootstrap/cli/test_cli.py",

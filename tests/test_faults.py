@@ -7,7 +7,15 @@ import pytest
 from bootstrap.aws import cdk
 from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
-from embedded.faults.kinds import CreateFails, Denied, Throttled
+from embedded.faults.kinds import (
+    CreateFails,
+    Denied,
+    LateInterfaces,
+    LateUpload,
+    RevokedMeanwhile,
+    StaleAnswer,
+    Throttled,
+)
 from tests.person import Person
 
 pytestmark = pytest.mark.end_to_end
@@ -81,4 +89,16 @@ def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> No
         told = person.types("status", "whole", status=1)[1]
     assert "AWS limits the number of requests at the moment" in told
     with person.aws.faults.during(*often):
+        assert "nothing that costs money is left" in destroys(person)
+
+
+@pytest.mark.soak
+def test_what_comes_late_or_meanwhile_is_waited_for_and_no_stale_list_is_believed(person: Person) -> None:
+    deploys(person)
+    stale = [
+        StaleAnswer(service=service, operation=operation, seconds=15)
+        for service, operation in (("tagging", "GetResources"), ("iam", "ListRoles"), ("ec2", "DescribeSubnets"))
+    ]
+    late = (LateUpload(times=5), RevokedMeanwhile(times=None), LateInterfaces(seconds=15))
+    with person.aws.faults.during(*late, *stale):
         assert "nothing that costs money is left" in destroys(person)

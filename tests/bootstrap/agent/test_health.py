@@ -1,4 +1,4 @@
-"""What is wrong with a node that still answers."""
+"""What an agent sees of its node, and what is wrong with one that still answers."""
 
 import os
 import shutil
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from bootstrap.agent.health import HUNG_SECONDS, Health
+from bootstrap.agent.machine import Machine
 
+FAILED = "NVIDIA-SMI has failed because it could not communicate with the driver."
 XID = "[ 12.3] NVRM: Xid (PCI:0000:00:1e): 79, pid=1, GPU has fallen off the bus."
 
 
@@ -81,3 +83,27 @@ def test_ranks_that_come_no_further_are_named_after_many_times_a_steps_time(node
     slow.after(0, 0)
     slow.after(100, 1)  # 100 s
     assert slow.after(HUNG_SECONDS, 1) == ""
+
+
+@pytest.mark.parametrize(("printed", "computes"), [("4711", True), ("", False), (FAILED, False)])
+def test_only_the_numbers_of_processes_tell_that_a_gpu_computes(
+    tmp_path: Path, prints: Callable[..., None], printed: str, computes: bool
+) -> None:
+    prints("nvidia-smi", printed)
+    assert Machine(root=tmp_path).uses_gpus() is computes
+
+
+@pytest.mark.parametrize(
+    ("printed", "used"), [("97\n98\n", 98), ("0\n", 0), ("[N/A]\n40\n", 40), ("[N/A]", None), (FAILED, None)]
+)
+def test_the_use_of_gpus_is_the_mean_of_those_that_tell_it(
+    tmp_path: Path, prints: Callable[..., None], printed: str, used: int | None
+) -> None:
+    prints("nvidia-smi", printed)
+    assert Machine(root=tmp_path).gpu_use() == used
+
+
+def test_a_node_without_gpus_uses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not Machine(root=tmp_path).uses_gpus()
+    assert Machine(root=tmp_path).gpu_use() is None

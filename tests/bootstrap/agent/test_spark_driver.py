@@ -55,14 +55,18 @@ def driver() -> Iterator[Driver]:
         server.shutdown()
 
 
-def test_the_tasks_of_all_stages_are_counted_also_of_those_that_wait(driver: Driver) -> None:
-    driver.has(stage("PENDING", 4, 0), stage("ACTIVE", 12, 3), stage("COMPLETE", 5, 5))
-    assert tasks(driver.server_port) == (8, 21)
-
-
-def test_of_stages_that_failed_or_are_skipped_only_the_tasks_that_are_done_are_counted(driver: Driver) -> None:
-    driver.has(stage("FAILED", 12, 7), stage("ACTIVE", 5, 1), stage("SKIPPED", 4, 0))
-    assert tasks(driver.server_port) == (8, 12)
+@pytest.mark.parametrize(
+    ("stages", "counted"),
+    [
+        ([("PENDING", 4, 0), ("ACTIVE", 12, 3), ("COMPLETE", 5, 5)], (8, 21)),  # also of those that wait
+        ([("FAILED", 12, 7), ("ACTIVE", 5, 1), ("SKIPPED", 4, 0)], (8, 12)),  # of some only what is done
+    ],
+)
+def test_the_tasks_of_all_stages_are_counted(
+    driver: Driver, stages: list[tuple[str, int, int]], counted: tuple[int, int]
+) -> None:
+    driver.has(*(stage(*each) for each in stages))
+    assert tasks(driver.server_port) == counted
 
 
 def test_a_driver_on_yarn_is_asked_through_yarns_proxy(driver: Driver) -> None:
@@ -74,26 +78,20 @@ def test_a_driver_on_yarn_is_asked_through_yarns_proxy(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("place", "answer"),
     [
-        "Spark is starting up. Please wait a while until it's ready.",
-        "[]",
-        "{}",
-        "[1]",
-        "[{}]",
-        '[{"id": 5}]',
-        '[{"id": "../../elsewhere"}]',
-        '[{"id": "a"}, {"id": "b"}]',
+        ("/api/v1/applications", "Spark is starting up. Please wait a while until it's ready."),
+        *(
+            ("/api/v1/applications", answer)
+            for answer in ("[]", "{}", "[1]", "[{}]", '[{"id": 5}]', '[{"id": "../../elsewhere"}]')
+        ),
+        ("/api/v1/applications", '[{"id": "a"}, {"id": "b"}]'),
+        *((STAGES, answer) for answer in ("", "{}x", '{"a": 1}', "[[]]", "7")),
+        (STAGES, '[{"status": "ACTIVE", "numTasks": "many"}]'),
     ],
 )
-def test_a_driver_that_does_not_tell_now_counts_nothing(driver: Driver, answer: str) -> None:
-    driver.answers["/api/v1/applications"] = answer
-    assert tasks(driver.server_port) is None
-
-
-@pytest.mark.parametrize("answer", ["", "{}x", '{"a": 1}', "[[]]", '[{"status": "ACTIVE", "numTasks": "many"}]', "7"])
-def test_stages_that_cannot_be_read_count_nothing(driver: Driver, answer: str) -> None:
-    driver.answers[STAGES] = answer
+def test_a_driver_that_does_not_tell_now_counts_nothing(driver: Driver, place: str, answer: str) -> None:
+    driver.answers[place] = answer
     assert tasks(driver.server_port) is None
 
 

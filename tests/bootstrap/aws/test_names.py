@@ -4,31 +4,19 @@ import pytest
 
 from bootstrap.aws.names import is_dataset, is_run
 
-DIGEST = "0" * 32
+RUN, DATASET = "starter.20260102T030405-0a1b", f"datasets/{'0' * 32}/dataset.h5"
 
 
 @pytest.mark.parametrize(
-    ("name", "is_one"),
+    ("text", "found"),
     [
-        ("starter.20260102T030405-0a1b", True),
-        ("starter.20260102T030405-0a1", False),
-        ("../starter.20260102T030405-0a1b", False),
-        ("starter.20260102T030405-0a1b/..", False),
-        ("starter", False),
+        (RUN, (True, False)),
+        (DATASET, (False, True)),
+        *((text, (False, False)) for text in (RUN[:-1], f"../{RUN}", f"{RUN}/..", "starter")),
+        (DATASET.replace("dataset.h5", "other.h5"), (False, False)),
+        (DATASET.replace("datasets/", "datasets/../"), (False, False)),
+        (DATASET.replace("datasets/", "runs/"), (False, False)),
     ],
 )
-def test_a_run_is_known_by_its_name(name: str, is_one: bool) -> None:
-    assert is_run(name) is is_one
-
-
-@pytest.mark.parametrize(
-    ("key", "is_one"),
-    [
-        (f"datasets/{DIGEST}/dataset.h5", True),
-        (f"datasets/{DIGEST}/other.h5", False),
-        (f"datasets/../{DIGEST}/dataset.h5", False),
-        (f"runs/{DIGEST}/dataset.h5", False),
-    ],
-)
-def test_a_dataset_is_known_by_its_key(key: str, is_one: bool) -> None:
-    assert is_dataset(key) is is_one
+def test_runs_and_datasets_are_known_by_their_names(text: str, found: tuple[bool, bool]) -> None:
+    assert (is_run(text), is_dataset(text)) == found

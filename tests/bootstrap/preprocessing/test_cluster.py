@@ -1,10 +1,8 @@
 import gzip
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -14,7 +12,6 @@ from botocore.exceptions import EndpointConnectionError
 from bootstrap.agent.documents import Cancellation
 from bootstrap.agent.job_progress import JobProgress, progress_key
 from bootstrap.agent.node_documents import CancellationAnswer
-from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing import cluster, followed_step
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.followed_step import FollowedSteps
@@ -25,19 +22,12 @@ from corpus.reading.s3 import S3Path
 from embedded.aws import EmbeddedAws
 from infra import topology
 from tests.aws import asked_aws
+from tests.bootstrap.preprocessing.emr_clusters import deployment, deployment_of, make_buckets
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[3]
 MINE = Cancellation(run="0123456789ab", token="0a1b2c3d")
 THEIRS = Cancellation(run="ba9876543210", token="0a1b2c3d")
 OWN, OTHER = (f"shoal {each.run}: " for each in (MINE, THEIRS))
-STEP = f"""\
-cat > $NODE_ROOT/usr/local/bin/shoal-step <<'RUN'
-#!/bin/bash
-PYTHONPATH={ROOT} exec {sys.executable} -P -m bootstrap.agent.step "$@"
-RUN
-chmod +x $NODE_ROOT/usr/local/bin/shoal-step
-"""
 
 
 @pytest.fixture(scope="module")
@@ -48,31 +38,8 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
 
 @pytest.fixture(scope="module")
 def session(aws: EmbeddedAws) -> boto3.Session:
-    session = boto3.Session()
-    for bucket in ("data", "log"):
-        session.client("s3").create_bucket(Bucket=bucket)
-    session.client("s3").put_object(Bucket="data", Key="boot/step.sh", Body=STEP.encode())
-    session.client("s3").put_object(Bucket="data", Key="in/lines", Body=b"a line\n")
-    return session
-
-
-def deployment(session: boto3.Session, *groups: tuple[str, str, int]) -> Deployment:
-    """One with a cluster of these groups: role, type, how many."""
-    instances: Any = [
-        {"InstanceRole": role, "InstanceType": kind, "InstanceCount": count} for role, kind, count in groups
-    ]
-    made = session.client("emr").run_job_flow(
-        Name="mine",
-        ReleaseLabel="emr-7.13.0",
-        LogUri="s3://log/emr/",
-        ServiceRole="service",
-        JobFlowRole="nodes",
-        Instances={"InstanceGroups": instances, "KeepJobFlowAliveWhenNoSteps": True},
-        BootstrapActions=[{"Name": "boot", "ScriptBootstrapAction": {"Path": "s3://data/boot/step.sh"}}],
-    )
-    buckets = {topology.OUTPUT_LOG_BUCKET: "log", topology.OUTPUT_DATA_BUCKET: "data"}
-    outputs = {topology.OUTPUT_CLUSTER_ID: made["JobFlowId"], **buckets}
-    return Deployment(name="mine", topology="starter", session=session, outputs=outputs)
+    make_buckets().put_object(Bucket="data", Key="in/lines", Body=b"a line\n")
+    return boto3.Session()
 
 
 FAILING = r"bash -c 'sleep 2; printf Traceback\\n\\033[31mValueError:\\040no\\040number\\n >&2; exit 3'"
@@ -101,8 +68,8 @@ def streaming(name: str, launch: Cancellation) -> Any:
 class Cluster(EmrCluster):
     """A cluster of one node, and what is on it."""
 
-    def __init__(self, session: boto3.Session, aws: EmbeddedAws) -> None:
-        super().__init__(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    def __init__(self, aws: EmbeddedAws) -> None:
+        super().__init__(deployment())
         self._root = aws.folder / "clusters" / self.id
 
     def state(self, step: str) -> str:
@@ -129,11 +96,11 @@ class Cluster(EmrCluster):
     ],
 )
 def test_core_and_task_nodes_work_or_else_the_primary_node(session, groups, vcpus) -> None:
-    assert EmrCluster(deployment(session, *groups)).workers().vcpus == vcpus
+    assert EmrCluster(deployment(*groups)).workers().vcpus == vcpus
 
 
 def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(session) -> None:
-    ended = deployment(session, ("MASTER", "m5.xlarge", 1))
+    ended = deployment()
     session.client("emr").terminate_job_flows(JobFlowIds=[ended.output(topology.OUTPUT_CLUSTER_ID)])
     with pytest.raises(
         ShoalError, match=r"\); `shoal deploy starter --deployment mine` creates a new one and does not"
@@ -142,21 +109,19 @@ def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(ses
 
 
 def test_a_cluster_that_emr_has_forgotten_has_ended(session) -> None:
-    buckets = {topology.OUTPUT_LOG_BUCKET: "log", topology.OUTPUT_DATA_BUCKET: "data"}
-    outputs = {topology.OUTPUT_CLUSTER_ID: "j-FORGOTTEN", **buckets}
     with pytest.raises(ShoalError, match=r"the cluster j-FORGOTTEN has ended \(state TERMINATED\); `shoal deploy"):
-        EmrCluster(Deployment(name="mine", topology="starter", session=session, outputs=outputs))
+        EmrCluster(deployment_of("j-FORGOTTEN"))
 
 
 def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(session) -> None:
-    there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    there = EmrCluster(deployment())
     names = (f"{OWN}encode", f"{OWN}merge", f"{OTHER}merge", "end cancelled jobs")
     ids = there.submit([sleeping(name) for name in names])
     assert there.active_steps(OWN) == {"encode": ids[0], "merge": ids[1]}
 
 
 def test_steps_continue_when_aws_cannot_be_reached(session) -> None:
-    there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    there = EmrCluster(deployment())
     (step,) = there.submit([sleeping(f"{OWN}merge")])
     with pytest.raises(EndpointConnectionError), there.cancelling([step], MINE):
         raise EndpointConnectionError(endpoint_url="nowhere")
@@ -165,7 +130,7 @@ def test_steps_continue_when_aws_cannot_be_reached(session) -> None:
 
 @pytest.mark.soak
 def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(session, aws) -> None:
-    there, s3 = Cluster(session, aws), session.client("s3")
+    there, s3 = Cluster(aws), session.client("s3")
     own, other = there.submit([streaming(f"{OWN}encode", MINE), streaming(f"{OTHER}encode", THEIRS)])
     s3.put_object(Bucket="data", Key=MINE.key, Body=b'{"version": 1, "run": "$(reboot)", "token": ""}')
     until(lambda: "'$(reboot)' is not the name of a run" in there.error(own))
@@ -189,7 +154,7 @@ def test_a_cancelled_step_ends_its_job_on_yarn_before_another_runs_steps_do(sess
 )
 def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypatch, written, why) -> None:
     monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
-    there, launch = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1))), replace(MINE, token="00000002")
+    there, launch = EmrCluster(deployment()), replace(MINE, token="00000002")
     (own,) = there.submit([sleeping(f"{OWN}encode")])
     if written:
         session.client("s3").put_object(Bucket="data", Key=launch.answer_key, Body=written)
@@ -201,7 +166,7 @@ def test_a_step_that_does_not_answer_is_cancelled_and_reported(session, monkeypa
 
 
 def test_steps_that_only_waited_are_cancelled_at_once(session) -> None:
-    there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    there = EmrCluster(deployment())
     running, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
     until(lambda: there._unfinished([running], "RUNNING") == [running])
     with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], MINE):
@@ -231,7 +196,7 @@ class Shown(Bars):
 
 def test_the_tasks_of_a_step_are_shown_and_of_one_that_fails_its_last_lines(session, monkeypatch) -> None:
     monkeypatch.setattr(followed_step, "_LOOK_SECONDS", 0.2)
-    there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    there = EmrCluster(deployment())
     job = streaming(f"{OWN}encode", MINE)
     job["HadoopJarStep"]["Args"] = [FAILING if each == "sleep 1000" else each for each in job["HadoopJarStep"]["Args"]]
     job["HadoopJarStep"]["Args"][5:5] = ["-D", "mapreduce.map.maxattempts=2"]
@@ -262,6 +227,6 @@ def test_what_is_told_of_another_step_or_cannot_be_used_is_not_shown(session, wr
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])
 def test_a_damaged_log_of_a_step_is_reported(session, packed: bytes) -> None:
-    there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    there = EmrCluster(deployment())
     session.client("s3").put_object(Bucket="log", Key="emr/damaged/stderr.gz", Body=packed)
     assert there._last_line(S3Path("log", "emr/damaged/")) == "its log is damaged"

@@ -12,7 +12,6 @@ from typing import Any
 import boto3
 import pytest
 
-from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import Detached
@@ -30,26 +29,15 @@ from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
 from tests.aws import asked_aws
+from tests.bootstrap.preprocessing.emr_clusters import ROOT, deployment, make_buckets
 from tests.waiting import until
 
 pytestmark = pytest.mark.soak
 
-ROOT = Path(__file__).parents[3]
-RAW, DATA, LOG = "raw", "data", "log"
+DATA = "data"
 _NO_REVIEWS = b"no review\n" * 1_000
 """More malformed lines than are allowed, for the end of a file, where only the jobs find them."""
 STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
-PYTHON = f"""\
-cat > $NODE_ROOT/usr/local/bin/shoal-python <<'RUN'
-#!/bin/bash
-PYTHONPATH={ROOT} exec {sys.executable} "$@"
-RUN
-cat > $NODE_ROOT/usr/local/bin/shoal-step <<'RUN'
-#!/bin/bash
-PYTHONPATH={ROOT} exec {sys.executable} -P -m bootstrap.agent.step "$@"
-RUN
-chmod +x $NODE_ROOT/usr/local/bin/shoal-*
-"""
 CODE = """
 import sys
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
@@ -71,29 +59,9 @@ class There:
 
     def __init__(self, aws: EmbeddedAws) -> None:
         self.aws = aws
-        self.s3, self.emr = boto3.client("s3"), boto3.client("emr")
-        for bucket in (RAW, DATA, LOG, "boot"):
-            self.s3.create_bucket(Bucket=bucket)
-        self.s3.put_object(Bucket="boot", Key="python.sh", Body=PYTHON.encode())
-        self.cluster: str = self.emr.run_job_flow(
-            Name="mine",
-            ReleaseLabel="emr-7.13.0",
-            LogUri=f"s3://{LOG}/emr/",
-            ServiceRole="service",
-            JobFlowRole="nodes",
-            Instances={
-                "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
-                "KeepJobFlowAliveWhenNoSteps": True,
-            },
-            BootstrapActions=[{"Name": "python", "ScriptBootstrapAction": {"Path": "s3://boot/python.sh"}}],
-        )["JobFlowId"]
-        outputs = {
-            topology.OUTPUT_RAW_BUCKET: RAW,
-            topology.OUTPUT_DATA_BUCKET: DATA,
-            topology.OUTPUT_LOG_BUCKET: LOG,
-            topology.OUTPUT_CLUSTER_ID: self.cluster,
-        }
-        self.deployment = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
+        self.s3, self.emr = make_buckets(), boto3.client("emr")
+        self.deployment = deployment()
+        self.cluster = self.deployment.output(topology.OUTPUT_CLUSTER_ID)
 
     def preprocess(self, path: Path | str, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
         limit = settings.pop("max_malformed", 0.2)

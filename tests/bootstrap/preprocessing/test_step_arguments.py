@@ -65,21 +65,20 @@ def test_the_steps_of_a_plan_are_these(row: dict[str, Any], runner: Callable[...
     assert made == {**jobs, **row["commands"]}
 
 
-@pytest.mark.parametrize("label", ["very good", "it's", 'the "best"', "$1", "'\"", "sehr schön"])
-def test_a_label_reaches_the_tasks_unchanged(label: str) -> None:
-    deduplicate = said(labelled=True, positive_label=label)["deduplicate"]
-    words = split_arguments(values(deduplicate, "-mapper")[0])
-    (given,) = (word.partition("=")[2] for word in words if word.startswith("--positive-label="))
-    assert json.loads(given) == label
+CLASSES = {"ragged": True, "words": "tokens", "duplicates": True, "labelled": True}
 
 
-def test_names_of_classes_reach_the_tasks_unchanged() -> None:
-    classes = ("arts & crafts", "it's", 'the "best"')
-    made = said(ragged=True, words="tokens", duplicates=True, labelled=True, classes=classes)["deduplicate"]
+@pytest.mark.parametrize(
+    "label", ["very good", "it's", 'the "best"', "$1", "'\"", "sehr schön", ["arts & crafts", "it's", "x"]]
+)
+def test_labels_and_classes_reach_the_tasks_unchanged(label: str | list[str]) -> None:
+    classes = {**CLASSES, "classes": tuple(label)}
+    made = said(**({"labelled": True, "positive_label": label} if isinstance(label, str) else classes))["deduplicate"]
     words = split_arguments(values(made, "-mapper")[0])
-    (given,) = (word.partition("=")[2] for word in words if word.startswith("--classes="))
-    assert tuple(json.loads(given)) == classes
-    assert {"--rows=ragged", "--words=tokens", "--keep-duplicates"} <= set(words)
+    options = ("--positive-label=", "--classes=")
+    (given,) = (word.partition("=")[2] for word in words if word.startswith(options))
+    assert json.loads(given) == label
+    assert isinstance(label, str) or {"--rows=ragged", "--words=tokens", "--keep-duplicates"} <= set(words)
 
 
 @pytest.mark.parametrize("arguments", [streaming_arguments, spark_arguments])

@@ -11,6 +11,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from bootstrap.cli.commands import shoal
 from infra import topology
 from infra.managed_spec import aws_image
 
@@ -33,8 +34,11 @@ class Planter:
     def client(self, service: str) -> Any:
         return self.once(f"client of {service}", lambda: boto3.client(service))
 
-    def specified(self, kind: str) -> list[dict[str, Any]]:
-        return [{"ResourceType": kind, "Tags": self.tags}]
+    def ec2(self, made: str, kind: str, **asked: Any) -> Any:
+        """The answer to a request for a thing with tags, which is made once by this name and these parameters."""
+        tags = [{"ResourceType": kind, "Tags": self.tags}]
+        make = getattr(self.client("ec2"), made)
+        return self.once(f"{made} {asked}", lambda: make(**asked, TagSpecifications=tags))
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self._made:
@@ -42,17 +46,15 @@ class Planter:
         return self._made[name]
 
     def vpc(self) -> str:
-        asked = {"CidrBlock": "10.0.0.0/16", "TagSpecifications": self.specified("vpc")}
-        return str(self.once("vpc", lambda: self.client("ec2").create_vpc(**asked))["Vpc"]["VpcId"])
+        return str(self.ec2("create_vpc", "vpc", CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"])
 
     def subnet(self) -> str:
-        asked = {"VpcId": self.vpc(), "CidrBlock": "10.0.0.0/24", "TagSpecifications": self.specified("subnet")}
-        return str(self.once("subnet", lambda: self.client("ec2").create_subnet(**asked))["Subnet"]["SubnetId"])
+        made = self.ec2("create_subnet", "subnet", VpcId=self.vpc(), CidrBlock="10.0.0.0/24")
+        return str(made["Subnet"]["SubnetId"])
 
     def group(self, name: str = "") -> str:
-        tags = {"TagSpecifications": self.specified("security-group")}
-        asked = {"GroupName": f"{self.name}{name}", "Description": "x", "VpcId": self.vpc(), **tags}
-        return str(self.once(f"group{name}", lambda: self.client("ec2").create_security_group(**asked))["GroupId"])
+        asked = {"GroupName": f"{self.name}{name}", "Description": "x", "VpcId": self.vpc()}
+        return str(self.ec2("create_security_group", "security-group", **asked)["GroupId"])
 
     def role(self) -> str:
         def make() -> str:
@@ -65,10 +67,8 @@ class Planter:
 
     def template(self) -> str:
         data = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge"}
-        tags = {"TagSpecifications": self.specified("launch-template")}
-        asked = {"LaunchTemplateName": self.name, "LaunchTemplateData": data, **tags}
-        made = self.once("template", lambda: self.client("ec2").create_launch_template(**asked))
-        return str(made["LaunchTemplate"]["LaunchTemplateId"])
+        asked = {"LaunchTemplateName": self.name, "LaunchTemplateData": data}
+        return str(self.ec2("create_launch_template", "launch-template", **asked)["LaunchTemplate"]["LaunchTemplateId"])
 
     def system(self) -> str:
         asked = {"CreationToken": self.name, "Tags": self.tags}
@@ -77,6 +77,32 @@ class Planter:
     def topic(self) -> str:
         made = self.once("topic", lambda: self.client("sns").create_topic(Name=self.name, Tags=self.tags))
         return str(made["TopicArn"])
+
+
+def make_bucket(name: str, deployment: str, keep: str = "", region: str = "us-east-1") -> Any:
+    """S3, and in it a bucket of a deployment, whose data are kept as this says."""
+    s3 = boto3.client("s3", region_name=region)
+    elsewhere = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    s3.create_bucket(Bucket=name, **elsewhere)
+    tags = {topology.TAG_DEPLOYMENT: deployment, **({topology.TAG_KEEP: keep} if keep else {})}
+    tagging = {"TagSet": [{"Key": key, "Value": value} for key, value in tags.items()]}
+    s3.put_bucket_tagging(Bucket=name, Tagging=tagging)
+    return s3
+
+
+def make_stack(name: str, resources: dict[str, Any], region: str = "us-east-1", **more: Any) -> dict[str, str]:
+    """Make a stack; what it made, by their logical ids."""
+    cloudformation: Any = boto3.client("cloudformation", region_name=region)
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}), **more)
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+    made = cloudformation.describe_stack_resources(StackName=name)["StackResources"]
+    return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in made}
+
+
+def command(*arguments: str) -> int:
+    """`shoal` with these arguments; by main() it would end this process's children, the emulator among them."""
+    with shoal.make_context("shoal", list(arguments), obj=list(arguments)) as ctx:
+        return int(shoal.invoke(ctx))
 
 
 def bucket(p: Planter) -> None:
@@ -161,14 +187,18 @@ def budget(p: Planter) -> None:
 
 
 def gateway(p: Planter) -> None:
-    made = p.client("ec2").create_internet_gateway(TagSpecifications=p.specified("internet-gateway"))
+    made = p.ec2("create_internet_gateway", "internet-gateway")
     identifier = made["InternetGateway"]["InternetGatewayId"]
     p.client("ec2").attach_internet_gateway(VpcId=p.vpc(), InternetGatewayId=identifier)
 
 
+def instance(p: Planter) -> None:
+    p.ec2("run_instances", "instance", ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=p.subnet())
+
+
 def endpoint(p: Planter) -> None:
     asked = {"ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface", "SubnetIds": [p.subnet()]}
-    p.client("ec2").create_vpc_endpoint(VpcId=p.vpc(), TagSpecifications=p.specified("vpc-endpoint"), **asked)
+    p.ec2("create_vpc_endpoint", "vpc-endpoint", VpcId=p.vpc(), **asked)
 
 
 def scaling_group(p: Planter) -> None:
@@ -188,24 +218,18 @@ PLANTS: dict[str, Callable[[Planter], Any]] = {
     "vpc": Planter.vpc,
     "subnet": Planter.subnet,
     "security group": tied_groups,
-    "route table": lambda p: p.client("ec2").create_route_table(
-        VpcId=p.vpc(), TagSpecifications=p.specified("route-table")
-    ),
+    "route table": lambda p: p.ec2("create_route_table", "route-table", VpcId=p.vpc()),
     "internet gateway": gateway,
-    "elastic ip": lambda p: p.client("ec2").allocate_address(Domain="vpc", TagSpecifications=p.specified("elastic-ip")),
-    "nat gateway": lambda p: p.client("ec2").create_nat_gateway(
-        SubnetId=p.subnet(), ConnectivityType="private", TagSpecifications=p.specified("natgateway")
-    ),
+    "elastic ip": lambda p: p.ec2("allocate_address", "elastic-ip", Domain="vpc"),
+    "nat gateway": lambda p: p.ec2("create_nat_gateway", "natgateway", SubnetId=p.subnet(), ConnectivityType="private"),
     "vpc endpoint": endpoint,
-    "instance": lambda p: p.client("ec2").run_instances(
-        ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=p.subnet(), TagSpecifications=p.specified("instance")
+    "instance": lambda p: p.ec2(
+        "run_instances", "instance", ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=p.subnet()
     ),
-    "volume": lambda p: p.client("ec2").create_volume(
-        AvailabilityZone="us-east-1a", Size=8, TagSpecifications=p.specified("volume")
-    ),
+    "volume": lambda p: p.ec2("create_volume", "volume", AvailabilityZone="us-east-1a", Size=8),
     "launch template": Planter.template,
-    "placement group": lambda p: p.client("ec2").create_placement_group(
-        GroupName=p.name, Strategy="cluster", TagSpecifications=p.specified("placement-group")
+    "placement group": lambda p: p.ec2(
+        "create_placement_group", "placement-group", GroupName=p.name, Strategy="cluster"
     ),
     "auto scaling group": scaling_group,
     "emr cluster": cluster,

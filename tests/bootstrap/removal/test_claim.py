@@ -18,6 +18,7 @@ from bootstrap.removal.sweep import FOUND, LEFT, UNVERIFIED, FoundResource, dele
 from common.errors import UsageError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
+from tests.bootstrap.removal.plants import make_stack
 
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 STACK: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("left_stack.yaml").read_text())
@@ -37,9 +38,9 @@ def account(aws: EmbeddedAws) -> Account:
 @pytest.fixture(scope="module")
 def left(account: Account) -> Keys:
     """What the stack `web` left; beside it stands a neighbour, whose name begins with the same."""
-    create("web-2", STACK)
+    make_stack("web-2", STACK)
     beside = exist(account)
-    create("web", STACK)
+    make_stack("web", STACK)
     made = exist(account) - beside
     (bucket,) = (identifier for kind, identifier in made if kind == "s3 bucket")
     for body in (b"one", b"two"):
@@ -54,12 +55,6 @@ def delete(name: str) -> None:
     cloudformation = boto3.client("cloudformation")
     cloudformation.delete_stack(StackName=name)
     cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
-
-
-def create(name: str, resources: dict[str, Any], region: str = "us-east-1") -> None:
-    cloudformation = boto3.client("cloudformation", region_name=region)
-    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
-    cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
 
 def size(volume: str) -> int:
@@ -185,10 +180,8 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
     """In a VPC that the stack left, under names like its own, imported from it, and in another region."""
     lambdas = "AWS::Lambda::Function"
     left = {"Vpc": STACK["Vpc"], "Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}}
-    create("near", left)
-    cloudformation, ec2, s3 = boto3.client("cloudformation"), boto3.client("ec2"), boto3.client("s3")
-    resources = cloudformation.describe_stack_resources(StackName="near")["StackResources"]
-    made = {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources}
+    made = make_stack("near", left)
+    ec2, s3 = boto3.client("ec2"), boto3.client("s3")
     delete("near")
     group = ec2.create_security_group(GroupName="app", Description="x", VpcId=made["Vpc"])["GroupId"]
     other = [{"Key": "aws:cloudformation:stack-name", "Value": "far"}]
@@ -196,7 +189,7 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
     s3.create_bucket(Bucket="near-assets-123456789012")
     boto3.client("logs").create_log_group(logGroupName="/ecs/prod")
     boto3.client("iam").create_role(RoleName="near-AppRole-1ABCDEFG2HIJ", AssumeRolePolicyDocument=TRUST)
-    create("near", {"Topic": {"Type": "AWS::SNS::Topic"}}, region="eu-west-1")
+    make_stack("near", {"Topic": {"Type": "AWS::SNS::Topic"}}, region="eu-west-1")
     claim = Claim(account, stack="near")
     outcomes = {thing.key: thing.outcome for thing in found(claim)}
     assert outcomes.pop(("vpc", made["Vpc"])) == FOUND
@@ -216,7 +209,7 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
 def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not_certain(
     account: Account, aws: EmbeddedAws
 ) -> None:
-    create("kept", {"Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}})
+    make_stack("kept", {"Uploads": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}})
     with aws.faults.during(Denied(service="tagging", operation="GetResources")):
         claim = Claim(account, stack="kept")
         (bucket,) = (identifier for kind, identifier in claim.stack_resources if kind == "AWS::S3::Bucket")
@@ -226,7 +219,7 @@ def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not
 
 
 def test_nothing_is_deleted_while_a_stack_may_exist(account: Account, aws: EmbeddedAws) -> None:
-    create("there", {"Topic": {"Type": "AWS::SNS::Topic"}})
+    make_stack("there", {"Topic": {"Type": "AWS::SNS::Topic"}})
     with pytest.raises(UsageError, match="1 stack of these exist: there"):
         Claim(account, tag="aws:cloudformation:stack-name=there").check_deletable()
     for operation, claim in (

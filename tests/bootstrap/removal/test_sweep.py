@@ -21,7 +21,7 @@ from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, Throttled
 from infra import policies, topology
 from tests.aws import session_with
-from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, oddly_named
+from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, make_bucket, oddly_named
 
 pytestmark = pytest.mark.usefixtures("aws")
 
@@ -56,11 +56,7 @@ def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -
 
 
 def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
-    s3 = boto3.client("s3")
-    kept = [{"Key": topology.TAG_DEPLOYMENT, "Value": "keeper"}, {"Key": topology.TAG_KEEP, "Value": "true"}]
-    for name in ("shoal-keeper-full", "shoal-keeper-empty"):
-        s3.create_bucket(Bucket=name)
-        s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": kept})
+    s3, _ = (make_bucket(f"shoal-keeper-{name}", "keeper", "true") for name in ("full", "empty"))
     s3.put_object(Bucket="shoal-keeper-full", Key="runs/one/model.pt", Body=b"x")
     outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", shared())}
     assert outcomes == {"shoal-keeper-full": (KEPT, False), "shoal-keeper-empty": (DELETED, False)}
@@ -68,10 +64,7 @@ def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
 
 
 def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws) -> None:
-    s3, run = boto3.client("s3"), "waiting.20260102T030405-0a1b"
-    tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": "waiting"}, {"Key": topology.TAG_KEEP, "Value": "unfetched"}]
-    s3.create_bucket(Bucket="shoal-waiting")
-    s3.put_bucket_tagging(Bucket="shoal-waiting", Tagging={"TagSet": tags})
+    s3, run = make_bucket("shoal-waiting", "waiting", "unfetched"), "waiting.20260102T030405-0a1b"
     s3.put_object(Bucket="shoal-waiting", Key="datasets/x", Body=b"x")
     etag = s3.put_object(Bucket="shoal-waiting", Key=f"runs/{run}/summary.json", Body=b"{}")["ETag"]
     (bucket,) = sweep("waiting", shared())
@@ -87,17 +80,8 @@ def test_a_bucket_stays_as_long_as_a_run_in_it_was_not_fetched(aws: EmbeddedAws)
     assert [each.outcome for each in sweep("waiting", shared())] == [DELETED]
 
 
-def kept_and_empty(name: str) -> Any:
-    """S3, and in it a bucket of the deployment `late` whose data are kept, and that has none."""
-    s3 = boto3.client("s3")
-    kept = [{"Key": topology.TAG_DEPLOYMENT, "Value": "late"}, {"Key": topology.TAG_KEEP, "Value": "true"}]
-    s3.create_bucket(Bucket=name)
-    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": kept})
-    return s3
-
-
 def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
-    s3, account, filled = kept_and_empty("shoal-late"), Account(), []
+    s3, account, filled = make_bucket("shoal-late", "late", "true"), Account(), []
 
     def fill_once(**_: Any) -> None:
         if not filled:
@@ -114,7 +98,7 @@ def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
 def test_a_bucket_whose_tags_became_unreadable_is_not_deleted(
     aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    s3, faults = kept_and_empty("shoal-dark"), []
+    s3, faults = make_bucket("shoal-dark", "late", "true"), []
 
     def find_then_lose_sight(deployment: str, account: Account) -> list[FoundResource]:
         found = find_resources(deployment, account)

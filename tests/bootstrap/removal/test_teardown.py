@@ -15,7 +15,6 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
-from bootstrap.cli.commands import shoal
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 from bootstrap.removal.inventory import inventory, left_over
@@ -26,6 +25,7 @@ from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 from infra import topology
 from tests import slow
+from tests.bootstrap.removal.plants import command
 from tests.waiting import until
 
 RUN = "keeping.20260102T030405-0a1b"
@@ -84,12 +84,6 @@ class Made:
 
     def fill(self) -> None:
         boto3.client("s3").put_object(Bucket=self.physical("Bucket"), Key="key", Body=b"x")
-
-
-def command(*arguments: str) -> int:
-    """`shoal` with these arguments; by main() it would end this process's children, the emulator among them."""
-    with shoal.make_context("shoal", list(arguments), obj=list(arguments)) as ctx:
-        return int(shoal.invoke(ctx))
 
 
 @cache

@@ -1,6 +1,5 @@
 """What AWS does not report never counts as gone: a refusal is named, and what can be listed is still deleted."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership
-from bootstrap.cli.commands import shoal
 from bootstrap.nodes import boot_report
 from bootstrap.removal.kinds import KINDS
 from bootstrap.removal.sweep import DELETED, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
@@ -20,7 +18,7 @@ from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, Throttled
 from infra import topology
-from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter
+from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter, command, make_bucket, make_stack
 
 SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem", "resourcegroupstaggingapi": "tagging"}
 """What IAM calls a service that botocore calls otherwise."""
@@ -55,22 +53,15 @@ Keys = set[tuple[str, str]]
 @pytest.fixture(scope="module")
 def planted(account: Account) -> Keys:
     """Everything of the deployment `planted`: a thing of each kind, a stack, and a bucket whose data are kept."""
-    planter, s3 = Planter("planted"), boto3.client("s3")
+    planter, s3 = Planter("planted"), make_bucket("shoal-kept", "planted", "true")
     for plant in PLANTS.values():
         plant(planter)
-    tags = [*planter.tags, {"Key": topology.TAG_KEEP, "Value": "true"}]
-    s3.create_bucket(Bucket="shoal-kept")
-    s3.put_bucket_tagging(Bucket="shoal-kept", Tagging={"TagSet": tags})
     s3.put_object(Bucket="shoal-kept", Key="runs/one/model.pt", Body=b"x")
     boto3.client("iam").create_policy(PolicyName="shoal-policy", PolicyDocument=PERMISSION, Tags=planter.tags)
     boto3.client("ssm").put_parameter(Name="/of-shoal", Value="x", Type="String", Tags=planter.tags)
     boto3.client("scheduler").create_schedule_group(Name="shoal-group", Tags=planter.tags)
     boto3.client("kms").create_key(Tags=[{"TagKey": topology.TAG_DEPLOYMENT, "TagValue": "planted"}])
-    template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
-    boto3.client("cloudformation").create_stack(StackName=planter.stack, TemplateBody=json.dumps(template))
-    boto3.client("cloudformation").get_waiter("stack_create_complete").wait(
-        StackName=planter.stack, WaiterConfig={"Delay": 1}
-    )
+    make_stack(planter.stack, {"Topic": {"Type": "AWS::SNS::Topic"}})
     found = find_resources("planted", account)
     assert [thing for thing in found if thing.outcome == UNVERIFIED] == []
     return keys(found)
@@ -124,22 +115,9 @@ def test_a_denied_list_is_not_an_empty_one(operations: list[str], account: Accou
     assert len({thing.kind for thing in found}) >= len(operations)
 
 
-def bucket_of(deployment: str, name: str, region: str = "us-east-1") -> None:
-    s3 = boto3.client("s3", region_name=region)
-    elsewhere = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-    s3.create_bucket(Bucket=name, **elsewhere)
-    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]})
-
-
 def destroy(deployment: str) -> int:
     """`shoal destroy`'s exit status."""
     return command("destroy", deployment, "--yes")
-
-
-def command(*arguments: str) -> int:
-    """`shoal` with these arguments; by main() it would end this process's children, the emulator among them."""
-    with shoal.make_context("shoal", list(arguments), obj=list(arguments)) as ctx:
-        return int(shoal.invoke(ctx))
 
 
 @pytest.fixture
@@ -151,7 +129,7 @@ def table(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 def test_a_bucket_whose_tags_cannot_be_read_is_named_and_the_rest_is_deleted(
     aws: EmbeddedAws, table: Callable[[], str]
 ) -> None:
-    bucket_of("hidden", "shoal-hidden-data")
+    make_bucket("shoal-hidden-data", "hidden")
     Planter("hidden").subnet()
     with aws.faults.during(denied("s3 GetBucketTagging"), TAGGING):
         assert destroy("hidden") == 1
@@ -181,7 +159,7 @@ def test_a_kept_bucket_that_cannot_be_seen_does_not_count_as_missing(account: Ac
 def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
     account: Account, aws: EmbeddedAws, table: Callable[[], str]
 ) -> None:
-    bucket_of("listless", "shoal-listless")
+    make_bucket("shoal-listless", "listless")
     with aws.faults.during(denied("s3 ListBuckets")):
         assert destroy("listless") == 1
         assert "it was deleted, but cannot be listed" in table()
@@ -189,20 +167,15 @@ def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
 
 
 def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws: EmbeddedAws, table: Callable[[], str]) -> None:
-    cloudformation, stack = boto3.client("cloudformation"), topology.stack_name("blind")
-    template = {"Resources": {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}}}
-    cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template))
-    cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-    filled = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="Bucket")
-    boto3.client("s3").put_object(
-        Bucket=filled["StackResourceDetail"]["PhysicalResourceId"], Key="x", Body=b"in its way"
-    )
+    stack = topology.stack_name("blind")
+    made = make_stack(stack, {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}})
+    boto3.client("s3").put_object(Bucket=made["Bucket"], Key="x", Body=b"in its way")
     refused = ("s3 ListBuckets", "autoscaling *", "budgets *", "ssm *", "sns *", "elasticmapreduce *", "ec2 *")
     with aws.faults.during(TAGGING, *map(denied, refused)):
         assert destroy("blind") == 1
     assert "'blind': the stack is deleted; it is unknown whether more is left" in table()
     with pytest.raises(ClientError, match="does not exist"):
-        cloudformation.describe_stacks(StackName=stack)
+        boto3.client("cloudformation").describe_stacks(StackName=stack)
 
 
 def test_a_service_that_cannot_be_reached_is_unverified_and_the_rest_is_deleted(
@@ -243,23 +216,16 @@ def test_a_role_may_belong_to_a_region_that_cannot_be_checked(account: Account, 
 def test_a_role_differs_from_one_of_another_region_by_the_record_of_its_stack(account: Account) -> None:
     trust = {"Version": "2012-10-17", "Statement": []}
     role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}
-    stack, tags, roles = topology.stack_name("double"), Planter("double").tags, {}
-    for region in ("us-east-1", "eu-west-1"):
-        cloudformation = boto3.client("cloudformation", region_name=region)
-        cloudformation.create_stack(
-            StackName=stack,
-            TemplateBody=json.dumps({"Resources": {"R": role}}),
-            Tags=tags,
-            Capabilities=["CAPABILITY_IAM"],
-        )
-        cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-        made = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="R")
-        roles[region] = made["StackResourceDetail"]["PhysicalResourceId"]
+    more = {"Tags": Planter("double").tags, "Capabilities": ["CAPABILITY_IAM"]}
+    roles = {
+        region: make_stack(topology.stack_name("double"), {"R": role}, region, **more)["R"]
+        for region in ("us-east-1", "eu-west-1")
+    }
     assert [thing.key for thing in find_resources("double", account)] == [("iam role", roles["us-east-1"])]
 
 
 def test_resources_of_others_are_not_reported(account: Account, aws: EmbeddedAws) -> None:
-    bucket_of("mine", "shoal-mine-abroad", "eu-west-1")
+    make_bucket("shoal-mine-abroad", "mine", region="eu-west-1")
     boto3.client("s3").create_bucket(Bucket="shoal-of-somebody")
     boto3.client("kms").create_key()
     with aws.faults.during(denied("kms DescribeKey")):  # its policy may keep a key from everybody but its owner

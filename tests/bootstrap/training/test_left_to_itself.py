@@ -35,11 +35,10 @@ pytestmark = pytest.mark.usefixtures("node_bucket")
 def test_a_detached_training_is_followed_from_elsewhere_to_its_results_and_no_secret_is_left_anywhere(
     aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = secrets.token_hex(20)
+    one, secret = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent()), secrets.token_hex(20)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     for module in (scale_up, attaching):
         monkeypatch.setattr(module, "_PAUSE_SECONDS", 0.1)
-    one = Fleet().add("one", "g5.xlarge", 1, boot=boot_agent())
     config = TrainConfig(data=Path("dataset"), output=tmp_path / "here", epochs=6, threads=1, seed=3)
     with Bars() as bars:
         left = train(DatasetSource(DATASET), config, OnDeployment(one.deployment, Wishes(detach=True)), bars)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks.trained import train_here
@@ -15,10 +14,11 @@ from bootstrap.progress import Bars
 from bootstrap.training.places.this_machine import show_record
 from bootstrap.training.run_view import RunView
 from common.errors import ShoalError, TrainingError
-from corpus.dataset import RowBlock, write_dataset
+from corpus.dataset import write_dataset
 from corpus.dataset_settings import Settings
 from corpus.stream.progress import Status
 from experiments.records.summaries import read_summary
+from tests.bootstrap.training.on_nodes import rows
 from trainer.config import TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.options.run_options import Slowdown
@@ -187,14 +187,10 @@ def test_a_summary_that_no_training_wrote_is_refused_with_its_file(
 @pytest.fixture
 def config(tmp_path: Path) -> TrainConfig:
     """One whose run takes some seconds."""
-    generator = np.random.default_rng(0)
-    labels = (generator.random(2000) < 0.5).astype(np.uint8)
-    tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (2000, 10))).astype(np.uint16)
-    rows = RowBlock(tokens, np.full(2000, 10, np.uint16), labels, labels * 4 + 1)
     write_dataset(
         tmp_path / "dataset.h5",
-        train=rows,
-        test=rows,
+        train=rows(2000),
+        test=rows(2000),
         vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
         settings=Settings(row_length=10, vocabulary_size=20),
     )

@@ -1,7 +1,9 @@
 """Ranks, agents and nodes that are lost during a training on nodes of the embedded AWS: the run goes on."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import boto3
 import psutil
@@ -9,6 +11,7 @@ import pytest
 
 from bootstrap.nodes.fleet import nodes
 from bootstrap.progress import Bars
+from embedded.aws import EmbeddedAws
 from tests.bootstrap.training.on_nodes import DATASET, boot, checkpoints
 from tests.fleet import Fleet
 from tests.processes import rank_processes
@@ -19,34 +22,50 @@ from trainer.options.run_options import Slowdown
 pytestmark = pytest.mark.usefixtures("node_bucket")
 
 
-class Murderer(Bars):
-    """Kills the second rank, which is on the second node, as soon as a checkpoint may be there."""
+class Losing(Bars):
+    """Takes something away, as soon as a checkpoint may be there."""
 
-    def __init__(self, nodes: Path) -> None:
+    def __init__(self, takes: Callable[[int], list[Any]]) -> None:
         super().__init__()
-        self._nodes = nodes
-        self.killed: list[psutil.Process] = []
+        self._takes, self.lost, self.notes = takes, list[Any](), list[str]()
 
     def at(self, done: int) -> None:
         super().at(done)
-        if not self.killed and done > 40 * 256:
-            self.killed = rank_processes(1, self._nodes)
-            for rank in self.killed:
-                rank.kill()
+        self.lost = self.lost or self._takes(done)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def trained(
+    fleet: Fleet, output: Path, minutes: float, takes: Callable[[int], list[Any]]
+) -> tuple[Losing, dict[str, Any], list[dict[str, Any]]]:
+    """What was taken away of a training on two nodes that comes to its end, its summary and its record."""
+    slow = {0: Slowdown(30.0), 1: Slowdown(30.0)}
+    more = {"epochs": 12, "slow": slow, "balance": "off", "checkpoint_minutes": minutes}
+    with Losing(takes) as bars:
+        finished = train_on(fleet.deployment, TrainConfig(data=Path("dataset"), output=output, **more), DATASET, bars)
+    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
+    return bars, finished, [json.loads(line) for line in (output / "record.jsonl").open()]
+
+
+@pytest.fixture
+def two(aws: EmbeddedAws) -> Fleet:
+    return Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
 
 
 @pytest.mark.slow
-def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, tmp_path: Path) -> None:
-    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
-    slow = {0: Slowdown(30.0), 1: Slowdown(30.0)}
-    config = TrainConfig(
-        data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.004
-    )
-    with Murderer(aws.folder) as bars:
-        finished = train_on(two.deployment, config, DATASET, bars)
-    assert len(bars.killed) == 1
-    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
-    record = [json.loads(line) for line in (tmp_path / "record.jsonl").open()]
+def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(
+    two: Fleet, aws: EmbeddedAws, tmp_path: Path
+) -> None:
+    def kill(done: int) -> list[psutil.Process]:
+        found = rank_processes(1, aws.folder) if done > 40 * 256 else []
+        for rank in found:  # it is on the second node
+            rank.kill()
+        return found
+
+    bars, finished, record = trained(two, tmp_path, 0.004, kill)
+    assert len(bars.lost) == 1
     starts = [line["from_step"] for line in record if line["kind"] == "start"]
     assert len(starts) == 2
     node = finished["nodes"][1]["instance_id"]
@@ -55,35 +74,20 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     assert note.endswith(f"; resuming from step {starts[1]}")
 
 
-class Taker(Bars):
-    """Takes the first node away, which serves the folder that all share, when a checkpoint is in the bucket."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        super().__init__()
-        self._fleet, self.taken, self.notes = fleet, "", list[str]()
-
-    def at(self, done: int) -> None:
-        super().at(done)
-        if not self.taken and checkpoints():
-            self.taken = nodes(self._fleet.deployment)[0].instance_id
-            boto3.client("ec2").terminate_instances(InstanceIds=[self.taken])
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
 @pytest.mark.slow
-def test_the_others_go_on_without_the_first_node_from_the_newest_checkpoint_in_the_bucket(aws, tmp_path: Path) -> None:
-    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
-    slow = {0: Slowdown(30.0), 1: Slowdown(30.0)}
-    config = TrainConfig(
-        data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.02
-    )
-    with Taker(two) as bars:
-        finished = train_on(two.deployment, config, DATASET, bars)
-    assert any(note.startswith(f"the node {bars.taken} is gone; attempt 2 continues on ") for note in bars.notes)
-    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
-    starts = [line for line in map(json.loads, (tmp_path / "record.jsonl").open()) if line["kind"] == "start"]
+def test_the_others_go_on_without_the_first_node_from_the_newest_checkpoint_in_the_bucket(
+    two: Fleet, tmp_path: Path
+) -> None:
+    def end(_: int) -> list[str]:
+        if not checkpoints():
+            return []
+        first = nodes(two.deployment)[0].instance_id  # which serves the folder that all share
+        boto3.client("ec2").terminate_instances(InstanceIds=[first])
+        return [first]
+
+    bars, _, record = trained(two, tmp_path, 0.02, end)
+    assert any(note.startswith(f"the node {bars.lost[0]} is gone; attempt 2 continues on ") for note in bars.notes)
+    starts = [line["from_step"] for line in record if line["kind"] == "start"]
     assert len(starts) >= 2
-    assert starts[1]["from_step"] > 0
+    assert starts[1] > 0
     assert two.desired() == {"pair": 0}

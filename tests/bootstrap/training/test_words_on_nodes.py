@@ -23,18 +23,6 @@ from trainer.config import TrainConfig, configured
 
 TEXTS, NEWS = "my-texts", "s3://my-texts/news/"
 SETTINGS = StreamSettings(sources=(NEWS,), readers=2, follow=True, part_rows=128, quiet_seconds=2.0)
-LEARNING: dict[str, Any] = {
-    "model": "skipgram",
-    "embedding": 16,
-    "global_batch": 4,
-    "learning_rate": 1.6,
-    "schedule": "constant",
-    "subsample": 0.0,
-    "min_count": 1,
-    "threads": 1,
-    "vocabulary_words": 16_000,
-    "data": Path("stream"),
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -48,7 +36,7 @@ def deployed(fleet: Fleet, *, inputs: str = NEWS) -> Deployment:
 
 
 def configuration(output: Path, **more: Any) -> TrainConfig:
-    return configured({**LEARNING, "output": output, **more})
+    return configured({"data": Path("stream"), "model": "skipgram", "output": output, **more})
 
 
 REFUSED = {
@@ -89,23 +77,16 @@ def test_a_set_out_of_the_nodes_reach_is_refused_before_they_start(aws: Embedded
     assert fleet.scaling.describe_scaling_activities(AutoScalingGroupName=f"{fleet.name}-train")["Activities"] == []
 
 
-class Noting(Bars):
-    """Keeps what was noted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
-def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(aws: EmbeddedAws, tmp_path: Path) -> None:
-    bars, alone, both = Noting(), *(Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
+def test_of_text_the_price_of_the_nodes_and_readers_by_the_hour_is_noted(
+    aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, both = (Fleet(share="nfs").add("train", "g4dn.xlarge", 1) for _ in range(2))
+    bars, notes = Bars(), list[str]()
+    monkeypatch.setattr(bars, "note", notes.append)
     for deployment in (both.add("read", "m5.xlarge", 2, role="read").deployment, alone.deployment):
         assert predicted_on(deployment, configuration(tmp_path), PreparedStream(SETTINGS), bars) is None
-    assert "how fast GPUs train --model skipgram is not known; its nodes cost $" in bars.notes[0]
-    said = re.findall(r"its nodes cost \$(\S+) an hour", str(bars.notes))
+    assert "how fast GPUs train --model skipgram is not known; its nodes cost $" in notes[0]
+    said = re.findall(r"its nodes cost \$(\S+) an hour", str(notes))
     hourly, less = map(float, said)
     assert hourly > less + 2 * 0.15
 
