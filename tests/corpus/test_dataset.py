@@ -244,6 +244,8 @@ def test_fixed_rows_keep_their_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "dtype"), [(3, np.uint8), (65_536, np.uint16)])
 def test_names_of_classes_are_kept_and_many_have_wider_labels(tmp_path: Path, count: int, dtype: type) -> None:
     kind = replace(RAGGED, labelled=True, classes=tuple(f"class/{number}" for number in range(count)))
+    with pytest.raises(DataError, match="65,537 classes"):
+        replace(kind, classes=tuple(map(str, range(65_537))))
     whole = rows([1] * 3_000, kind, classes=count)
     with DatasetWriter(tmp_path / "d.h5", kind) as writer:
         writer.append("train", whole)
@@ -252,38 +254,6 @@ def test_names_of_classes_are_kept_and_many_have_wider_labels(tmp_path: Path, co
         assert dataset.settings == kind
         assert dataset.train.arrays["labels"].dtype == dtype
         assert_same(dataset.train.rows(0, 3_000), whole)
-
-
-R = {"ragged": True}
-C = {"ragged": True, "labelled": True}
-
-
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ({"row_length": 0}, "row length is 0"),
-        ({"row_length": 70_000}, "row length is 70000"),
-        ({"vocabulary_size": 0}, "vocabulary size is 0"),
-        ({"rating_range": (5, 1)}, "rating range is 5 to 1"),
-        ({"positive_from": 1}, "leaves one class"),
-        ({"positive_from": 6}, "leaves one class"),
-        ({"test_share": 1.0}, "test share is 1.0"),
-        ({"test_share": -0.1}, "test share is -0.1"),
-        ({**R, "row_length": 50}, "row length is 50, but ragged"),
-        ({**R, "words": "letter"}, "rule of words is 'letter'"),
-        ({**R, "classes": ("a", "b", "c")}, "3 classes, so the input needs labels"),
-        ({**C, "positive_label": "a", "classes": ("a", "b", "c")}, "none is the positive one"),
-        ({"labelled": True, "classes": ("a", "b", "c")}, "only ragged rows"),
-        ({**C, "classes": ("a", "b")}, "2 classes, but must be of 3 to 65,536"),
-        ({**C, "classes": tuple(map(str, range(65_537)))}, "65,537 classes"),
-        ({**C, "classes": ("a", "b", "")}, "the name of a class is empty"),
-        ({**C, "classes": ("a", "b", "\x1b[2J")}, "does not print"),
-        ({**C, "classes": ("a", "b", "a")}, "same name"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], named: str) -> None:
-    with pytest.raises(DataError, match=named):
-        Settings(**wrong)
 
 
 GROWTH = """

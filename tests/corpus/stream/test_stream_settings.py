@@ -27,45 +27,6 @@ def test_a_second_start_has_the_same_settings_or_is_refused(tmp_path: Path) -> N
     assert read_settings(tmp_path) == SETTINGS
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        ({"sources": ()}, "sources is empty"),
-        ({"sources": ("/a", "/a")}, "sources has an address twice"),
-        ({"sources": ("texts",)}, "'texts' is not an absolute path"),
-        *(({"sources": (f"tcp://here{end}",)}, "like tcp://host:9000") for end in ("", ":99999", ":9/path")),
-        ({"readers": 0}, "readers is 0"),
-        ({"tokeniser": "words"}, "'words' is not a tokeniser"),
-        ({"part_rows": 0}, "part_rows is 0"),
-        ({"part_rows": 1 << 18}, "part_rows is 262144"),
-        ({"max_malformed": 1.5}, "max_malformed is 1.5"),
-        ({"ahead": 0}, "ahead is 0"),
-        *(({"quiet_seconds": seconds}, "quiet_seconds is not a number above 0") for seconds in (0.0, float("inf"))),
-    ],
-)
-def test_impossible_settings_are_refused(wrong: dict[str, object], why: str) -> None:
-    with pytest.raises(DataError, match=why):
-        replace(SETTINGS, **wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"{", "it is not JSON"),
-        (b"[]", "it is not a JSON object"),
-        (b"\xff", "has no settings of a stream"),
-        (b"{}", "sources is missing"),
-        (b'{"sources": ["/a"], "speed": 1}', "'speed' is not a known field"),
-        (b'{"sources": "/a"}', "sources is not of type"),
-        (b'{"sources": ["/a"], "follow": 1}', "follow is not of type bool"),
-    ],
-)
-def test_other_files_are_no_settings(tmp_path: Path, content: bytes, why: str) -> None:
-    (tmp_path / "stream.json").write_bytes(content)
-    with pytest.raises(DataError, match=why):
-        read_settings(tmp_path)
-
-
 def test_a_folder_without_settings_is_no_stream(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no .*/absent/stream.json; it names the sources of the stream"):
         read_settings(tmp_path / "absent")

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.inputs.scales import ScaleError, check_scale
 from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
-from tests.corpus.reading.inputs.beginnings import understood
+from tests.corpus.reading.inputs.beginnings import tuples, understood
 from tests.jobs.test_job_settings import parsed
 from tests.reviews import json_lines
 
@@ -78,71 +78,21 @@ def test_half_stars_are_kept_as_their_number_of_halves() -> None:
     assert [Codes(settings).code_of(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
 
 
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("scales.yaml").read_text())
+
+
 @pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (("--positive-from", "3.5"), "3.5 cannot be a rating .* give --half-stars"),
-        (("--positive-from", "3.3", "--half-stars"), "3.3 cannot be a rating"),
-        (("--half-stars", "--positive-from", "5.5"), "5.5, which leaves one class"),
-        (("--half-stars", "--rating-range", "0", "200"), "range is 0 to 200, .* 127.5"),
-    ],
+    "row", [*ROWS, {"values": [f"4/{'9' * 5_000}"], "options": ""}], ids=lambda row: str(row["values"])[:60]
 )
-def test_scales_that_make_no_sense_are_refused(options: tuple[str, ...], sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
-        settings_of(*options)
-
-
-def suggested(*values: object, settings: Settings | None = None) -> tuple[str, ...]:
+def test_options_that_read_other_ratings_are_named_and_read_them(row: dict[str, Any]) -> None:
+    asked = Settings(**tuples(row.get("asked", {})))
     with pytest.raises(ScaleError) as refused:
-        check_scale(Counter(str(value) for value in values), settings or Settings(), 0.05)
-    return refused.value.options
-
-
-@pytest.mark.parametrize(
-    ("values", "options"),
-    [
-        (range(1, 11), "--rating-range 1 10 --positive-from 7"),
-        (range(11), "--rating-range 0 10 --positive-from 7"),
-        (range(5, 101, 5), "--rating-range 1 100 --positive-from 61"),
-        (range(6), "--rating-range 0 5"),
-        ((1, 1.5, 4.5, 5), "--half-stars"),
-        ((0.5, 3, 5), "--half-stars --rating-range 0.5 5"),
-        ((1, 7.5, 10), "--half-stars --rating-range 1 10 --positive-from 7"),
-        (("1/5", "4/5", "5 / 5"), "--rating-fraction"),
-        (("2/10", "9/10"), "--rating-fraction --rating-range 1 10 --positive-from 7"),
-        (("3.5/5", "4/5"), "--half-stars --rating-fraction"),
-        (("4/5", "8/10"), ""),
-        (("4/300", "250/300"), ""),
-        (("1/1", "1/1"), ""),
-        (("100.5/200", "150/200"), ""),
-        ((-2, 2), ""),
-        ((1, 1_000), ""),
-        ((f"4/{'9' * 400}",), ""),
-        ((f"4/{'9' * 5_000}",), ""),
-        ((3.3, 4.7), ""),
-        (("good", "bad"), ""),
-    ],
-)
-def test_what_reads_other_ratings_is_reported_and_reads_them(values, options: str) -> None:
-    found = suggested(*values)
-    assert " ".join(found) == options
-    if options:
-        codes = Codes(settings_of(*found))
-        assert all(codes.code_of(str(value)) >= 0 for value in values)
-
-
-@pytest.mark.parametrize(
-    ("asked", "values", "options"),
-    [
-        ({"rating_range": (1, 4), "positive_from": 3}, range(1, 6), "--rating-range 1 5 --positive-from 4"),
-        ({"rating_range": (1, 10), "positive_from": 7}, range(11), "--rating-range 0 10"),
-        ({"rating_steps": 2, "rating_range": (1, 10), "positive_from": 7}, range(6), "--rating-range 0 5"),
-        ({"rating_range": (1, 10), "positive_from": 7}, (1, 7.5, 9.5), "--half-stars"),
-        ({"rating_steps": 2, "rating_fraction": True}, ("0.5", "2.5", "5/5"), "--rating-range 0.5 5 --positive-from 4"),
-    ],
-)
-def test_only_what_was_not_asked_for_already_is_reported(asked: dict[str, Any], values, options: str) -> None:
-    assert " ".join(suggested(*values, settings=Settings(**asked))) == options
+        check_scale(Counter(map(str, row["values"])), asked, 0.05)
+    assert " ".join(refused.value.options) == row["options"]
+    assert str(refused.value) == row.get("refused", str(refused.value))
+    if row["options"] and asked == Settings():
+        codes = Codes(settings_of(*refused.value.options))
+        assert all(codes.code_of(str(value)) >= 0 for value in row["values"])
 
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:
