@@ -7,6 +7,10 @@ from typing import Any
 
 CONFIG = {"model": "lstm", "learning_rate": 0.008, "hidden": 32, "data": "data.h5", "output": "model"}
 
+_TIMES = {"loading": 1.0, "rates": 2.0, "training": 9.0, "checkpoints": 1.0, "evaluation": 0.5, "other": 0.5}
+_LOST = {"imbalance": 0.1, "communication": 0.15, "data": 0.02, "checkpoints": 0.1, "rest": 0.03}
+MEASURED: dict[str, Any] = {"times": _TIMES, "lost": _LOST, "balanced": 0.6, "wall": 14.0}
+
 
 def start(time: float = 100.0, *, from_step: int = 0, **changes: Any) -> dict[str, Any]:
     return {
@@ -84,3 +88,19 @@ def whole(folder: Path, **changes: Any) -> Path:
         tested(111.0),
         end(111.5),
     )
+
+
+def line(text: str) -> dict[str, Any]:
+    """A line of a record by its kind and its numbers, such as `step 10 106` or `start 118 from 10 ranks 3`. Ends are
+    `ended` and `halted`, or with MEASURED `measured` and `stopped`, and `waited`, of which six seconds for text."""
+    kind, at, *numbers = text.split()
+    if kind == "start":
+        more = dict(zip(numbers[::2], map(int, numbers[1::2]), strict=True))
+        return start(float(at), from_step=more.get("from", 0), world_size=more.get("ranks", 2))
+    if kind in ("step", "checkpoint", "waiting"):
+        make = {"step": step, "checkpoint": checkpoint, "waiting": waiting}[kind]
+        return make(int(at), *map(float, numbers))
+    measured = {} if kind in ("ended", "halted") else MEASURED
+    if kind == "waited":
+        measured = {**MEASURED, "times": {**_TIMES, "waiting": 6.0}}
+    return end(float(at), **measured, stopped=kind in ("halted", "stopped"))

@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 from experiments.records import causes, runs
 from tests.experiments import made_records as records
 
-TIMES = {"loading": 1.0, "rates": 2.0, "training": 9.0, "checkpoints": 1.0, "evaluation": 0.5, "other": 0.5}
-LOST = {"imbalance": 0.1, "communication": 0.15, "data": 0.02, "checkpoints": 0.1, "rest": 0.03}
 CASES = yaml.safe_load(Path(__file__).with_name("causes.yaml").read_text())
-MEASURED = {"times": TIMES, "lost": LOST, "balanced": 0.6, "wall": 14.0}
 
 
 def run_of(folder: Path, *lines: Any, launch: dict[str, Any] | None = None) -> runs.RunRecord:
@@ -25,25 +22,13 @@ def run_of(folder: Path, *lines: Any, launch: dict[str, Any] | None = None) -> r
     return runs.read_run(folder)
 
 
-def line_of(text: str) -> dict[str, Any]:
-    """A line of a record, by its kind and its numbers."""
-    kind, *numbers = text.split()
-    if kind == "start":
-        return records.start(float(numbers[0]), from_step=int(numbers[-1]) if "from" in numbers else 0)
-    if kind in ("step", "checkpoint", "waiting"):
-        make: Any = getattr(records, kind)
-        return dict(make(int(numbers[0]), *map(float, numbers[1:])))
-    times = {**TIMES, "waiting": 6.0} if kind == "waited" else TIMES
-    return records.end(float(numbers[0]), **{**MEASURED, "times": times}, stopped=kind == "stopped")
-
-
 def near(value: float | None) -> Any:
     return value if value is None else pytest.approx(value, 1e-4)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
 def test_every_second_and_dollar_has_its_cause(case: dict[str, Any], tmp_path: Path) -> None:
-    run = run_of(tmp_path, *map(line_of, case["lines"]), launch=case.get("launch"))
+    run = run_of(tmp_path, *map(records.line, case["lines"]), launch=case.get("launch"))
     found = causes.causes(run)
     expected = [(name, near(seconds), near(dollars)) for name, seconds, dollars in case["causes"]]
     assert [(each.name, each.seconds, each.dollars) for each in found] == expected
@@ -58,7 +43,7 @@ LINES = st.lists(
         st.builds(records.waiting, st.integers(1, 40), st.floats(0, 1e4), st.floats(0, 1e4)),
         st.builds(lambda at, step: records.start(at, from_step=step), st.floats(0, 1e4), st.integers(0, 20)),
         st.builds(records.end, st.floats(0, 1e4)),
-        st.just(records.end(5000, **MEASURED)),
+        st.just(records.end(5000, **records.MEASURED)),
         st.just(records.end(5000, times={"loading": "much"}, lost=None, balanced=None)),
     ),
     max_size=12,

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from experiments.report.writing import report
 
+_WHOLE, _BEGIN = 24, 4
+
 
 class Outline(HTMLParser):
     """The texts of a page's headings, and the tables' rows."""
@@ -13,14 +15,21 @@ class Outline(HTMLParser):
         super().__init__()
         self.headings: list[str] = []
         self.rows: list[list[str]] = []
+        self._parts: list[str | list[list[str]]] = []
         self._in: str | None = None
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
         if tag in ("h1", "h2", "h3"):
             self.headings.append("")
+            self._parts.append("")
+        if tag == "table":
+            self._parts.append([])
         if tag == "tr":
             self.rows.append([])
+            table = self._parts[-1]
+            assert isinstance(table, list)
+            table.append(self.rows[-1])
         if tag in ("td", "th"):
             self.rows[-1].append("")
         self._in = self._in if tag == "span" else tag
@@ -31,8 +40,20 @@ class Outline(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in in ("h1", "h2", "h3"):
             self.headings[-1] += data
+            self._parts[-1] = self.headings[-1]
         if self._in in ("td", "th"):
             self.rows[-1][-1] += data.strip()
+
+    def text(self) -> str:
+        """The headings, each with the rows of its tables; of a long table the first rows and the last."""
+        lines = []
+        for part in self._parts:
+            if isinstance(part, str):
+                lines.append(f"# {part}")
+                continue
+            rows = [" | ".join(row) for row in part]
+            lines += rows if len(rows) <= _WHOLE else [*rows[:_BEGIN], f"({len(rows)} rows)", rows[-1]]
+        return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def page_of(*folders: Path) -> Outline:
