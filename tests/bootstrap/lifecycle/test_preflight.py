@@ -1,11 +1,13 @@
 """What the preflight asks of AWS, and what it says of the answers: against the embedded AWS and its faults."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
+import yaml
 
 from bootstrap.lifecycle import preflight
 from bootstrap.lifecycle.rules import PreflightContext
@@ -14,6 +16,9 @@ from embedded.aws import REGION, EmbeddedAws
 from embedded.faults.kinds import Denied, NotOffered
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of, rules
+
+CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("preflight.yaml").read_text())
+KINDS: dict[str, Any] = {"NotOffered": NotOffered, "Denied": Denied}
 
 
 def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:
@@ -28,30 +33,16 @@ def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:
     assert "`shoal deploy` does that first" in found[0].sentence
 
 
-def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1a")):
-        pinned = findings(asking, of(training=[GPU], zone="us-east-1a", share="efs"))
-        free = findings(asking, of(training=[GPU], share="efs"))
-    assert rules(pinned) == [("error", "type_not_offered")]
-    assert rules(free) == [("warning", "first_zone_lacks_type")]
-    assert all("`zone: us-east-1b`" in sentence for *_, sentence in (*pinned, *free))
+def asked(case: dict[str, Any], aws: EmbeddedAws, asking: boto3.Session) -> list[list[str]]:
+    """What is found of a topology while AWS answers with these faults."""
+    faults = [KINDS[each["kind"]](**{name: each[name] for name in each if name != "kind"}) for each in case["faults"]]
+    with aws.faults.during(*faults):
+        return [list(each) for each in findings(asking, of(**case["topology"]))]
 
 
-@pytest.mark.parametrize("part", ["primary", "core", "task"])
-def test_a_first_zone_without_a_type_of_emr_is_refused_because_emr_does_not_move(
-    part: str, aws: EmbeddedAws, asking: boto3.Session
-) -> None:
-    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 1}, "task": {**PRIMARY, "count": 1}}
-    cluster[part] = {**cluster[part], "instance_type": "m7i.xlarge"}
-    wanted = {"preprocessing": cluster, "training": [GPU], "share": "efs"}
-    with aws.faults.during(NotOffered(instance_type="m7i.xlarge", zone="us-east-1a")):
-        free, elsewhere = findings(asking, of(**wanted)), findings(asking, of(zone="us-east-1b", **wanted))
-    assert (rules(free), elsewhere) == ([("error", "type_not_offered")], [])
-
-
-def test_a_later_zone_without_a_type_of_emr_does_not_matter(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="us-east-1b")):
-        assert findings(asking, of(preprocessing={"primary": PRIMARY}, training=[GPU], share="efs")) == []
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
+def test_what_aws_answers_is_a_finding(case: dict[str, Any], aws: EmbeddedAws, asking: boto3.Session) -> None:
+    assert asked(case, aws, asking) == case["found"]
 
 
 def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking: boto3.Session) -> None:
@@ -76,38 +67,12 @@ def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking:
     assert after_deleting("b", "c") == []  # without any default subnet all are named, and EMR's is the first again
 
 
-def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    faults = [NotOffered(instance_type="g5.xlarge", zone=f"us-east-1{zone}") for zone in "ab"]
-    wanted = of(training=[GPU, {"instance_type": "g6.xlarge", "count": 1}], share="efs")
-    with aws.faults.during(*faults, NotOffered(instance_type="g6.xlarge", zone="us-east-1c")):
-        found = findings(asking, wanted)
-    assert rules(found) == [("error", "type_not_offered")]
-    assert "no zone of us-east-1 offers all" in found[0][2]
-
-
-def test_a_missing_permission_to_start_instances_is_an_error(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    with aws.faults.during(Denied(service="ec2", operation="RunInstances")):
-        found = findings(asking, of(training=[GPU], share="efs"))
-    assert rules(found) == [("error", "may_not_start")]
-
-
-def test_a_refused_question_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    with aws.faults.during(Denied(service="servicequotas")):
-        found = findings(asking, of(training=[GPU], share="efs"))
-    assert rules(found) == [("warning", "quota_too_low"), ("warning", "network_quota_too_low")]
-
-
 def test_the_newest_release_is_found_among_labels_of_other_forms() -> None:
     labels = ["emr-7.2.0", "emr-7.10.0", "emr-7.11.0-beta", "emr-6.15.0"]
     account: Any = SimpleNamespace(items=lambda *_: iter(labels))
     wanted = of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY})
     context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
     assert next(no_such_release(context)).endswith("has no emr-7.99.0; write emr-7.10.0.")
-
-
-def test_a_release_that_the_region_does_not_have_is_refused(asking: boto3.Session) -> None:
-    found = findings(asking, of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY}))
-    assert rules(found) == [("error", "no_such_release")]
 
 
 def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
