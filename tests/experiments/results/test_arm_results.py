@@ -5,15 +5,18 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 
+from bootstrap.cli.experiment_tables import content
 from common.errors import ExperimentError
 from experiments.plans.kept import Kept, require_same, write_kept
 from experiments.plans.parts import Experiment, Target
 from experiments.records.runs import read_run
 from experiments.results.arm_results import read_experiment
 from experiments.results.progress import seconds_to, training_seconds
-from experiments.results.word_results import WordResult
 from tests.experiments import made_records as records
+
+CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("arms.yaml").read_text())
 
 
 def experiment(*arms: dict[str, Any], **changes: Any) -> Experiment:
@@ -40,64 +43,42 @@ def trained(folder: Path, seconds: float, *, ranks: int = 1, rates: tuple[float,
     records.write(folder, *lines)
 
 
-def test_arms_are_compared_with_the_baseline_of_their_kind(tmp_path: Path) -> None:
-    arms = [
-        {"name": "a", "local": {"ranks": 1}},
-        {"name": "b", "local": {"ranks": 2}},
-        {"name": "many", "local": {"ranks": 4}},
-        {"name": "z", "local": {"sleep": [100]}},
-        {"name": "y", "local": {"sleep": [100, 100]}},
-        {"name": "mixed", "local": {"sleep": [100, 50]}},
-        {"name": "later", "local": {"ranks": 1}},
+def words(folder: Path, seconds: float, losses: list[float], bytes_a_step: float) -> None:
+    """A finished run that learnt word embeddings, with their losses after each epoch."""
+    judged = [
+        records.epoch(number, 101.0 + number, pip_loss=loss, pip_mean_square=loss / 1000)
+        for number, loss in enumerate(losses, 1)
     ]
-    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, target={"loss": 0.5}), cores=2, data="d"))
-    for repeat, longer in ((1, 0.0), (2, 2.0)):
-        trained(tmp_path / "a" / str(repeat), 10 + longer)
-        trained(tmp_path / "b" / str(repeat), 5.5 + longer, ranks=2)
-        trained(tmp_path / "many" / str(repeat), 5.5 + longer, ranks=4)
-    trained(tmp_path / "z/1", 100, rates=(100.0,))
-    trained(tmp_path / "y/1", 50, ranks=2, rates=(100.0, 100.0))
-    trained(tmp_path / "mixed/1", 80, ranks=2, rates=(100.0, 50.0))
-    found = {arm.name: arm for arm in read_experiment(tmp_path).arms}
-    a, b, many = found["a"], found["b"], found["many"]
-    assert (a.finished, a.ranks, a.remark, a.speed_up, a.efficiency) == (2, 1, "", 1.0, 1.0)
-    assert a.seconds == pytest.approx((11.0, 10.0, 12.0))
-    assert b.speed_up == pytest.approx((1280 / 5.5 + 1280 / 7.5) / (1280 / 10 + 1280 / 12))
-    assert b.efficiency == pytest.approx((b.speed_up or 0) / 2)
-    assert b.of_bound == 0.9
-    assert b.measures == {"accuracy": 0.85}
-    assert a.to_target is not None
-    assert (b.target_speed_up, b.target_efficiency) == (1.0, 0.5)
-    assert (many.speed_up, many.efficiency) == (b.speed_up, None)
-    assert many.remark == "4 ranks on 2 cores: no efficiency"
-    assert (found["y"].speed_up, found["y"].efficiency, found["y"].to_target) == (2.0, 1.0, None)
-    assert (found["y"].sleeps, found["y"].measures) == (True, {})
-    assert found["y"].remark == "emulated GPU speed; 1 of 2 runs finished"
-    assert (found["mixed"].speed_up, found["mixed"].efficiency) == (1.25, None)
-    assert (found["later"].seconds, found["later"].runs, found["later"].speed_up) == (None, (), None)
+    told = {"epochs": 2, "samples_per_second": 1280 / seconds, "words_a_row": 100.0, "bytes_a_step": bytes_a_step}
+    ended = records.end(120.0, **{"seconds": seconds, "rows_seen": 1280, **told})
+    steps = [records.step(number, 101.0) for number in range(1, 21)]
+    records.write(folder, records.start(world_size=1), *steps, *judged, records.tested(119.0), ended)
 
 
-def test_an_arm_that_computes_another_model_is_faster_or_slower_but_not_more_efficient(tmp_path: Path) -> None:
-    arms = [
-        {"name": "a", "local": {"ranks": 1}, "settings": {"hidden": 16}},
-        {"name": "z", "local": {"ranks": 2}, "settings": {"hidden": 16, "train_share": 0.5}},
-        {"name": "large", "local": {"ranks": 2}, "settings": {"hidden": 64}},
-    ]
-    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, repeats=1), cores=2))
-    for name, seconds, ranks in (("a", 10.0, 1), ("z", 5.0, 2), ("large", 20.0, 2)):
-        trained(tmp_path / name / "1", seconds, ranks=ranks)
-    found = {arm.name: (arm.speed_up, arm.efficiency) for arm in read_experiment(tmp_path).arms}
-    assert found == {"a": (1.0, 1.0), "z": (2.0, 1.0), "large": (0.5, None)}
+def results(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The results of arms, without what is not known of them."""
+    about = {"baseline": ["a", "z"], "repeats": 1, **case.get("experiment", {})}
+    write_kept(folder, Kept(name="mine", experiment=experiment(*case["arms"], **about), cores=2))
+    for path, run in case["runs"].items():
+        (words if "losses" in run else trained)(folder / path, **run)
+    arms = content(read_experiment(folder))["arms"]
+    unknown = (None, {})
+    return {
+        arm["name"]: {name: arm[name] for name in arm if name not in ("name", "folder") and arm[name] not in unknown}
+        for arm in arms
+    }
 
 
-def test_runs_that_did_not_reach_the_target_are_counted(tmp_path: Path) -> None:
-    arms = [{"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"sleep": [100]}}]
-    kept = Kept(name="mine", experiment=experiment(*arms, repeats=1, target={"loss": 0.1}), cores=2, data="d")
-    write_kept(tmp_path, kept)
-    trained(tmp_path / "a/1", 10)
-    trained(tmp_path / "z/1", 10, rates=(100.0,))
-    found = {arm.name: (arm.to_target, arm.remark) for arm in read_experiment(tmp_path).arms}
-    assert found == {"a": (None, "0 of 1 run reached the target"), "z": (None, "emulated GPU speed")}
+def near(value: Any) -> Any:
+    """The same, with numbers that are equal when they are nearly so."""
+    if isinstance(value, dict):
+        return {key: near(each) for key, each in value.items()}
+    return pytest.approx(value, 1e-4) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
+def test_arms_are_compared(case: dict[str, Any], tmp_path: Path) -> None:
+    assert results(case, tmp_path) == near(case["found"])
 
 
 def test_a_loss_is_reached_when_the_mean_of_five_recorded_steps_is_as_low(tmp_path: Path) -> None:
@@ -131,35 +112,6 @@ def test_a_resumed_run_counts_what_it_trained_before(tmp_path: Path) -> None:
         )
     )
     assert training_seconds(run) == pytest.approx([5 * 64 / 1200, 6 * 64 / 1200 + 10 * 64 / 600])
-
-
-def test_vectors_of_words_have_their_best_loss_of_any_epoch_and_the_bytes_of_a_step(tmp_path: Path) -> None:
-    arms = [{"name": "a", "local": {"ranks": 1}}, {"name": "z", "local": {"ranks": 2}}]
-    target = {"measure": "pip_loss", "at_most": 100}
-    write_kept(tmp_path, Kept(name="mine", experiment=experiment(*arms, kind="words", target=target), cores=2))
-    for repeat, (seconds, *losses) in enumerate([(10.0, 120.0, 90.0, 95.0), (14.0, 90.0, 98.0, 99.0)], 1):
-        judged = [
-            records.epoch(number, 101.0 + number, pip_loss=loss, pip_mean_square=loss / 1000)
-            for number, loss in enumerate(losses, 1)
-        ]
-        told = {"epochs": 2, "samples_per_second": 1280 / seconds, "words_a_row": 100.0, "bytes_a_step": 500.0 * repeat}
-        ended = records.end(120.0, **{"seconds": seconds, "rows_seen": 1280, **told})
-        steps = [records.step(number, 101.0) for number in range(1, 21)]
-        records.write(
-            tmp_path / "a" / str(repeat), records.start(world_size=1), *steps, *judged, records.tested(119.0), ended
-        )
-    found, without = read_experiment(tmp_path).arms
-    assert found.words == WordResult(
-        seconds_an_epoch=6.0,
-        words_a_second=pytest.approx((12800 + 128000 / 14) / 2),
-        pip_loss=90.0,
-        pip_mean_square=pytest.approx(0.09),
-        loss=pytest.approx(0.3),
-    )
-    assert found.bytes_a_step == 750.0
-    assert found.to_target is not None
-    assert (found.to_target.least, found.to_target.most) == pytest.approx((640 / 1200, 1280 / 1200))
-    assert (without.words, without.bytes_a_step) == (None, None)
 
 
 def test_preprocessing_is_compared_by_bytes_a_second(tmp_path: Path) -> None:
