@@ -76,6 +76,17 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same rows as whole texts, without padding."""
+    path = tmp_path_factory.mktemp("texts") / "dataset.h5"
+    rows = (make_rows(2000, seed=1), make_rows(400, seed=2))
+    train, test = (each._replace(tokens=each.tokens[each.tokens > 0]) for each in rows)
+    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
+    write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=settings)
+    return path
+
+
 Launch = Callable[..., "subprocess.Popen[str]"]
 
 

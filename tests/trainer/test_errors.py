@@ -80,18 +80,6 @@ def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
     refused(sentence, "--data", dataset, "--output", tmp_path)
 
 
-def test_another_error_of_the_gpu_is_not_taken_for_a_full_memory(
-    monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
-) -> None:
-    def broken(*_arguments: object, **_options: object) -> None:
-        raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-    monkeypatch.setattr(exchange.GradientExchange, "reduce", broken)
-    status, errors = run_here("--data", dataset, "--output", tmp_path)
-    assert status == 1
-    assert "rank 0 failed by RuntimeError (CUDA error: an illegal memory access was encountered) at step 1" in errors
-
-
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(dataset: Path, tmp_path: Path) -> None:
     options = ("--optimiser", "sgd", "--learning-rate", "1e12", "--clip-norm", "0", "--warm-up", "0")
     status, errors = run_here("--data", dataset, "--output", tmp_path, *options)
@@ -253,6 +241,10 @@ def test_notes_that_cannot_be_printed_end_nothing(
     [
         (KeyError("x"), "rank 0 failed by KeyError ('x') at step 1, which Shoal does not expect; restart with"),
         (OSError("Can't read data\nmore"), "rank 0 failed by OSError (Can't read data) at step 1, which Shoal"),
+        (
+            RuntimeError("CUDA error: an illegal access"),
+            "rank 0 failed by RuntimeError (CUDA error: an illegal access) at",
+        ),
         (MemoryError(), "rank 0 ran out of memory at step 1; restart with --resume, and with --rows-in disk or"),
     ],
 )

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from corpus.dataset import RowBlock, write_dataset
-from corpus.dataset_settings import Settings
-from tests.trainer.conftest import VOCABULARY, Launch, make_rows
+from tests.trainer.conftest import Launch
 from tests.trainer.runs import finish, run_here, summary, train_here, weights
 from trainer.classification import task
 from trainer.classification.data import load_data
@@ -19,21 +17,6 @@ from trainer.options import classifier_options
 
 LEARNING = ("--model", "fasttext", "--buckets", "500", "--threads", "1")
 STEPS = ("--epochs", "6", "--learning-rate", "0.2")
-
-
-def ragged(rows: RowBlock) -> RowBlock:
-    """The same rows without padding."""
-    return rows._replace(tokens=rows.tokens[rows.tokens > 0])
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Whole texts, of up to 20 words."""
-    path = tmp_path_factory.mktemp("texts") / "dataset.h5"
-    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
-    train, test = ragged(make_rows(2000, seed=1)), ragged(make_rows(400, seed=2))
-    write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=settings)
-    return path
 
 
 def trained(launch: Launch, data: Path, output: Path, *options: str | Path, ranks: int = 2) -> dict[str, Any]:

@@ -167,6 +167,8 @@ def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path, ru
 )
 def test_what_names_no_hosts_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "resourceconfig.json"
+    with pytest.raises(DataError, match="is this a container of SageMaker's"):
+        Hosts.read(path)
     path.write_text(text)
     with pytest.raises(DataError, match=sentence):
         Hosts.read(path)
@@ -193,11 +195,6 @@ def test_hosts_of_a_job_meet_at_the_first_at_a_port_of_the_jobs_own(
         assert {environment[f"{library}_SOCKET_IFNAME"] for library in ("GLOO", "NCCL")} == {"lo"}
     one, again, two = (next(each for each in command if "port" in each) for command, _ in started)
     assert one == again != two
-
-
-def test_a_machine_that_is_no_container_is_told_so(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is this a container of SageMaker's"):
-        Hosts.read(tmp_path / "resourceconfig.json")
 
 
 def test_channels_have_the_files_of_options(tmp_path: Path) -> None:

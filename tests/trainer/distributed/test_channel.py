@@ -238,6 +238,20 @@ def test_ranks_pull_what_others_pushed_and_count_its_bytes_and_staleness(servers
     assert [each.traffic.bytes for each, _ in servers] == [16 + 20, 3 * 48, 2 * 16 + 20]
 
 
+def test_all_ranks_gather_what_each_keeps(servers: list[Served], monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [torch.tensor([6, 0, 2]), torch.tensor([1])]
+    for each, _ in servers:
+        each.push(rows, [torch.ones(3, 2), torch.ones(1, 3)], [0, 0, 0])
+    kept = [{table.shape[1]: table.clone() for table in each._shard.tables} for each, _ in servers]
+    monkeypatch.setattr(dist, "broadcast", lambda part, src: part.copy_(kept[src][part.shape[1]]))
+    expected = torch.arange(14.0).view(7, 2), torch.arange(12.0).view(4, 3)
+    for table, ids in zip(expected, rows, strict=True):
+        table[ids] += 3
+    for each, copies in servers:
+        each.gather()
+        assert all(map(torch.equal, copies, expected))
+
+
 def test_the_first_rank_deals_the_steps_of_all(servers: list[Served]) -> None:
     asked = []
     servers[0][0].deal = lambda finished, stop: asked.append((finished, stop)) or (None if stop else len(asked))

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from corpus.stream.reader import read_stream
@@ -11,7 +10,7 @@ from tests.corpus.stream.sender import Sender
 from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
 from tests.trainer.runs import finish, notes, summary, train_here
-from trainer.embeddings.vectors import WordVectors, open_vectors
+from trainer.embeddings.vectors import open_vectors
 
 UNTRAINED = 4.16
 """The loss of a pair of a model that knows nothing: log 2 for the pair, and for each of five drawn words."""
@@ -55,16 +54,3 @@ def test_words_that_come_later_get_embeddings_too(launch: Launch, tmp_path: Path
     assert vectors.find("later1") is not None
     assert len(vectors.words) == found["vocabulary"]
     assert open_vectors(str(tmp_path / "kept")).find("later1") is None
-    assert _likeness(vectors, same=True) > _likeness(vectors, same=False) + 0.08
-
-
-def _likeness(vectors: WordVectors, *, same: bool) -> float:
-    """The mean cosine of words that came later, of one subject or of two."""
-    places = {int(word[len("later") :]): row for row, word in enumerate(vectors.words) if word.startswith("later")}
-    subjects = np.array([number // 10 for number in places if number >= 100])
-    matrix = vectors.matrix[[row for number, row in places.items() if number >= 100]]
-    matrix = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
-    of_one = subjects[:, None] == subjects
-    np.fill_diagonal(of_one, val=False)
-    chosen = of_one if same else subjects[:, None] != subjects
-    return float((matrix @ matrix.T)[chosen].mean())

@@ -94,14 +94,17 @@ def test_every_part_is_learnt_from_once_and_readers_take_turns_until_they_have_e
     }
 
 
-def test_what_is_not_there_yet_is_later_and_a_stop_ends_the_wait(stream: Path) -> None:
+def test_what_is_not_there_yet_is_later_and_a_stop_or_the_runs_end_ends_the_wait(stream: Path) -> None:
     data = rows(stream)
     for _ in range(sum(counts(stream))):
         learn(data)
     (stream / "reader-0" / "end.json").unlink()
     assert data.choose(never, never, wait=False) is NextEpoch.LATER
-    asked = iter([False, True])
+    asked, over = iter([False, True]), iter([False, True])
     assert data.choose(lambda: next(asked), never, wait=True) is NextEpoch.STOP
+    assert data.choose(never, lambda: next(over), wait=True) is NextEpoch.END
+    with patch.object(stream_rows, "_MOST_SECONDS", 0.0):  # or other ranks would time out
+        assert data.choose(never, never, wait=True) is NextEpoch.LATER
     write_error(reader_folder(stream, 1), "its source is gone")
     with pytest.raises(DataError, match=r"reader-1 has failed: its source is gone"):
         data.choose(never, never, wait=True)
@@ -238,24 +241,6 @@ def test_first_parts_that_were_removed_are_one_sentence(stream: Path) -> None:
         part_path(stream / f"reader-{reader}", 0).unlink()
     with pytest.raises(DataError, match=r"the first parts in .* were learnt from and removed; begin a new stream"):
         start(stream)
-
-
-def test_a_run_that_is_over_waits_for_no_part(stream: Path) -> None:
-    data = rows(stream)
-    for _ in range(sum(counts(stream))):
-        learn(data)
-    (stream / "reader-0" / "end.json").unlink()
-    over = iter([False, True])
-    assert data.choose(never, lambda: next(over), wait=True) is NextEpoch.END
-
-
-def test_a_long_silence_is_told_as_later_so_that_other_ranks_do_not_time_out(stream: Path) -> None:
-    data = rows(stream)
-    for _ in range(sum(counts(stream))):
-        learn(data)
-    (stream / "reader-0" / "end.json").unlink()
-    with patch.object(stream_rows, "_MOST_SECONDS", 0.0):
-        assert data.choose(never, never, wait=True) is NextEpoch.LATER
 
 
 @pytest.fixture

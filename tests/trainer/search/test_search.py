@@ -7,27 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from corpus.dataset import write_dataset
-from corpus.dataset_settings import Settings
-from tests.trainer.conftest import VOCABULARY, Launch, make_rows
+from tests.trainer.conftest import Launch
 from tests.trainer.runs import finish, lines, notes, stop, summary, train_here, wait_for_lines, weights
-from tests.trainer.test_fasttext import ragged
 from trainer.options.section import shown_options
 from trainer.output import checkpoint
 from trainer.search import search
 
 QUICK = ("--buckets", "500", "--threads", "1", "--epochs", "2", "--hidden", "4")
 SEARCH = ("-m", "trainer", "--model", "auto", *QUICK)
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Whole texts, of up to 20 words, each of them twice."""
-    path = tmp_path_factory.mktemp("texts") / "dataset.h5"
-    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
-    train, test = ragged(make_rows(1200, seed=1)), ragged(make_rows(400, seed=2))
-    write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=settings)
-    return path
 
 
 def test_what_is_chosen_is_trained_as_if_it_had_been_given(
