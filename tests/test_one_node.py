@@ -69,10 +69,6 @@ def test_it_learns_from_the_rows_of_preprocessing_here(person: Person, reviews: 
     assert found["accuracy"] == pytest.approx(wanted["accuracy"], abs=1e-6)
     with open_dataset(data) as dataset:
         assert len(dataset.train) + len(dataset.test) == 600
-    keys = [each["Key"] for each in boto3.client("s3").list_objects_v2(Bucket=raw_bucket())["Contents"]]
+    raw = person.stack_outputs("one-node")["RawBucket"]
+    keys = [each["Key"] for each in boto3.client("s3").list_objects_v2(Bucket=raw)["Contents"]]
     assert [re.sub("[0-9a-f]{12}", "NAME", key) for key in keys] == ["reviews/NAME/reviews.json"]
-
-
-def raw_bucket() -> str:
-    (stack,) = boto3.client("cloudformation").describe_stacks(StackName="Shoal-one-node")["Stacks"]
-    return next(each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "RawBucket")

@@ -112,6 +112,12 @@ def test_a_node_says_that_it_works_only_while_it_does(world: World) -> None:
     assert not list(world.channel.list(f"nodes/{FIRST}"))
 
 
+def trouble(world: World) -> str | None:
+    """What the second node tells that is wrong with it."""
+    found = world.status(SECOND)
+    return found.trouble if found else None
+
+
 def test_a_node_that_is_stuck_says_so_is_heard_for_a_while_and_is_then_silent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,9 +132,7 @@ def test_a_node_that_is_stuck_says_so_is_heard_for_a_while_and_is_then_silent(
             stuck.beat()
             found.append((world.now - began, world.channel.list(beat)[beat]))
             if world.now - began == 60:
-                told = world.status(SECOND)
-                assert told is not None
-                assert told.trouble == "it has waited 60 s for its shared folder, its disk or the bucket to answer"
+                assert trouble(world) == "it has waited 60 s for its shared folder, its disk or the bucket to answer"
 
     with monkeypatch.context() as patched:
         patched.setattr(Machine, "gpu_use", look)
@@ -140,9 +144,7 @@ def test_a_node_that_is_stuck_says_so_is_heard_for_a_while_and_is_then_silent(
     assert world.latest.number == 1  # whom it could not hear meanwhile is not gone
     world.now += 30
     world.tick(SECOND)
-    told = world.status(SECOND)
-    assert told is not None
-    assert told.trouble == ""
+    assert trouble(world) == ""
 
 
 def test_a_node_is_not_stuck_between_two_looks(world: World) -> None:
@@ -150,9 +152,7 @@ def test_a_node_is_not_stuck_between_two_looks(world: World) -> None:
     world.now += 60
     world.agents[SECOND].beat()
     world.tick(SECOND)
-    told = world.status(SECOND)
-    assert told is not None
-    assert told.trouble == ""
+    assert trouble(world) == ""
 
 
 def test_a_node_whose_channel_did_not_answer_says_so_for_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +170,7 @@ def test_a_node_whose_channel_did_not_answer_says_so_for_a_while(world: World, m
     troubles = []
     for _ in range(2):
         world.tick(SECOND)
-        told = world.status(SECOND)
-        troubles.append(told.trouble if told else None)
+        troubles.append(trouble(world))
         world.now += 30
     assert troubles == ["it has waited 60 s for its shared folder, its disk or the bucket to answer", ""]
 

@@ -58,12 +58,8 @@ def test_a_dataset_comes_to_the_nodes_own_disks_if_it_has_some(machine: Machine,
     staged(request(), machine, bucket)
     assert (machine.root / "mnt/local/datasets" / shared.name).read_text() == "the dataset"
     assert oct((machine.root / "mnt/local/rows").stat().st_mode)[-3:] == "700"
-
-
-def test_what_is_there_is_not_brought_again(machine: Machine, bucket: SharedFolder) -> None:
-    staged(request(), machine, bucket)
     bucket.remove(DATASET.removeprefix("s3://data/"))
-    staged(request(), machine, bucket)
+    staged(request(), machine, bucket)  # what is there is not brought again
 
 
 def test_of_a_run_that_goes_on_its_record_and_checkpoints_come_and_nothing_else(

@@ -140,36 +140,8 @@ class Impatient(Bars):
             raise KeyboardInterrupt
 
 
-def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(there, reviews, tmp_path) -> None:
-    before = len(there.steps())
-    made = there.preprocess(reviews)
-    assert there.names()[before:] == STEPS
-    assert there.said == []
-    here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
-    assert (made.digest, made.counts) == (here.digest, here.counts)
-    assert made.dataset == f"s3://{DATA}/datasets/{made.digest}/dataset.h5"
-    assert there.work() == []
-
-
-def test_a_command_that_was_killed_before_it_submitted_delays_others_only_for_a_while(
-    there, reviews, monkeypatch
-) -> None:
-    kept = there.work()
-    reviews.write_bytes(reviews.read_bytes() + _NO_REVIEWS)
-    with pytest.raises(DataError, match="lines are malformed"):
-        there.preprocess(reviews)
-    folder = "/".join(next(key for key in there.work() if key not in kept).split("/")[:2])
-    there.s3.put_object(Bucket=DATA, Key=f"{folder}/claim", Body=b"another")
-    before = len(there.steps())
-    monkeypatch.setattr("bootstrap.preprocessing.preprocess._CLAIM_SECONDS", 0.1)
-    assert there.preprocess(reviews, max_malformed=0.5).counts["lines"]
-    assert "another command is about to begin run " in there.said[0]
-    assert there.names()[before:] == STEPS[2:]
-    assert there.work() == kept
-
-
-def test_steps_that_finished_before_a_refusal_for_damage_are_not_repeated(there, reviews) -> None:
-    before = len(there.steps())
+def test_steps_that_finished_before_a_refusal_for_damage_are_not_repeated(there, reviews, monkeypatch) -> None:
+    before, kept = len(there.steps()), there.work()
     packed = reviews.with_suffix(".json.gz")
     packed.write_bytes(gzip.compress(reviews.read_bytes())[:-2_000])
     with pytest.raises(
@@ -177,8 +149,13 @@ def test_steps_that_finished_before_a_refusal_for_damage_are_not_repeated(there,
     ):
         there.preprocess(packed)
     assert list(there.steps().values())[before:] == ["COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCELLED"]
-    assert there.work()
+    folder = "/".join(next(key for key in there.work() if key not in kept).split("/")[:2])
+    # Of a command that was killed before it submitted, and delays others only for a while.
+    there.s3.put_object(Bucket=DATA, Key=f"{folder}/claim", Body=b"another")
+    monkeypatch.setattr("bootstrap.preprocessing.preprocess._CLAIM_SECONDS", 0.1)
     made = there.preprocess(packed, allow_damaged=True)
+    assert "another command is about to begin run " in there.said[0]
+    assert there.work() == kept
     assert there.names()[before + 5 :] == STEPS[2:]
     assert made.counts["damaged_files"] == 1
     assert [damage["file"].rpartition("/")[2] for damage in made.damaged] == [packed.name]
@@ -242,7 +219,10 @@ def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) ->
     assert list(there.steps()) == submitted
 
 
-def test_an_unruly_cluster_on_a_bad_s3_makes_the_same_dataset(there, reviews, tmp_path) -> None:
+def test_an_unruly_cluster_on_a_bad_s3_makes_what_this_machine_makes_and_leaves_only_the_dataset(
+    there, reviews, tmp_path
+) -> None:
+    before, kept = len(there.steps()), there.work()
     here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
     faults = (
         AttemptFaults(killed=0.3, doubled=0.3, within=1.0),
@@ -253,6 +233,9 @@ def test_an_unruly_cluster_on_a_bad_s3_makes_the_same_dataset(there, reviews, tm
     with there.aws.faults.during(*faults):
         made = there.preprocess(reviews)
     assert (made.digest, made.counts) == (here.digest, here.counts)
+    assert there.names()[before:] == STEPS
+    assert made.dataset == f"s3://{DATA}/datasets/{made.digest}/dataset.h5"
+    assert there.work() == kept
 
 
 def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found_afterwards(there, reviews) -> None:

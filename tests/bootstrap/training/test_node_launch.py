@@ -111,14 +111,12 @@ def agree(launch: NodeLaunch, nodes: Sequence[GpuNode], number: int = 1, why: st
     """Write an attempt, as the nodes do."""
     members = tuple(Member(instance=each.instance_id, address=each.address, gpus=each.gpus) for each in nodes)
     made = Attempt(number=number, token=launch.request.token, members=members, port=20_000, why=why)
-    key = documents.attempt_key(launch.run, number)
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=made.to_json().encode())
+    put(documents.attempt_key(launch.run, number), made.to_json())
 
 
 def tell(launch: NodeLaunch, statuses: Sequence[NodeStatus]) -> None:
     for instance, status in zip(launch.started, statuses, strict=False):
-        key = documents.status_key(instance)
-        boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=status.to_json().encode())
+        put(documents.status_key(instance), status.to_json())
 
 
 def of(launch: NodeLaunch, phase: str, **more: object) -> NodeStatus:
@@ -129,6 +127,17 @@ def asked(launch: NodeLaunch) -> RunRequest:
     key = documents.request_key(launch.deployment.name)
     (found,) = RequestQueue.from_json(str(read_text(boto3.client("s3"), S3Path(BUCKET, key)))).runs
     return found
+
+
+def put(key: str, text: str) -> None:
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=text.encode())
+
+
+def queued(launch: NodeLaunch) -> NodeLaunch:
+    """Another run, which waits behind this one."""
+    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
+    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    return other
 
 
 def test_nodes_are_asked_by_a_document_of_which_a_copy_stays_with_the_run(
@@ -167,7 +176,7 @@ def test_what_is_told_of_another_launch_or_is_no_status_does_not_count(
 ) -> None:
     tell(launch, [replace(of(launch, "failed"), token="ffffffff"), of(launch, "staged")])
     assert list(launch.statuses()) == [nodes[1].instance_id]
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=documents.status_key(nodes[1].instance_id), Body=b'{"read": -1}')
+    put(documents.status_key(nodes[1].instance_id), '{"read": -1}')
     assert launch.statuses() == {}
 
 
@@ -184,7 +193,7 @@ def test_the_status_of_a_deployment_shows_what_its_nodes_tell(launch: NodeLaunch
         first: "run, step 1,234 of 4,000, attempt 1, GPUs 97% used",
         second: "failed, no disk",
     }
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=documents.status_key(first), Body=b'{"version": 1, "step": "x"}')
+    put(documents.status_key(first), '{"version": 1, "step": "x"}')
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=documents.status_key(second))
     (group,) = groups_now(Account(boto3.Session()), name, BUCKET)
     assert [(each, describe_work(told)) for each, told in group.told.items()] == [
@@ -238,8 +247,7 @@ def test_another_run_is_refused_until_this_one_has_ended(launch: NodeLaunch, on_
 
 
 def test_a_run_may_wait_for_another_one(launch: NodeLaunch, on_their_group: None) -> None:
-    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    other = queued(launch)
     assert [each.run for each, _ in requested_runs(launch.deployment).with_ends()] == [launch.run, other.run]
     assert [each.run for each in other.before()] == [launch.run]
     assert launch.keeps_nodes()
@@ -250,8 +258,7 @@ def test_a_run_may_wait_for_another_one(launch: NodeLaunch, on_their_group: None
 def test_the_overview_has_all_wanted_runs_with_their_attempts(
     launch: NodeLaunch, nodes: list[GpuNode], on_their_group: None
 ) -> None:
-    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    other = queued(launch)
     agree(launch, nodes[:1], 2, f"the node {nodes[1].instance_id} is gone")
     running, waiting = overview(launch.deployment, {})
     assert (running.run, running.state, waiting.run, waiting.state) == (launch.run, "running", other.run, "waiting")
@@ -306,8 +313,7 @@ def test_a_run_whose_command_was_ended_before_it_had_nodes_is_given_up_by_who_wa
     launch: NodeLaunch, nodes: list[GpuNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launch._replace(ready=False)
-    other = NodeLaunch(launch.deployment, launch.run.replace("0a1b", "ffff"))
-    claim(other, config=OTHER, wishes=Wishes(queue=True))
+    other = queued(launch)
     monkeypatch.setattr(nodes_followed, "READY_SECONDS", -1)
     agree(other, nodes)
     other._attempts.clear()
@@ -348,16 +354,15 @@ def test_what_was_stopped_or_is_to_be_trained_anew_is_not_followed(launch: NodeL
     assert not forced.found
 
 
-def end(launch: NodeLaunch, outcome: str = "finished") -> None:
-    made = RunEnd(token=launch.request.token, outcome=outcome)
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=launch.request.end_key, Body=made.to_json().encode())
+def end(launch: NodeLaunch, outcome: str = "finished", error: str = "") -> None:
+    made = RunEnd(token=launch.request.token, outcome=outcome, error=error)
+    put(launch.request.end_key, made.to_json())
     assert launch.end() == made
 
 
 def test_a_run_that_has_ended_is_not_stopped(launch: NodeLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "groups", lambda *_, **__: [])
-    end = RunEnd(token=launch.request.token, outcome="failed", error="no disk")
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=launch.request.end_key, Body=end.to_json().encode())
+    end(launch, "failed", "no disk")
     with Bars() as bars:
         assert stop(launch.deployment, launch.run, bars) == (launch.run, "failed", "no disk")
     with pytest.raises(ShoalError, match=rf"^the run x is not wanted .*; there are: {launch.run};"):

@@ -64,16 +64,13 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
     config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
     with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
         train_on(one.deployment, config, DATASET, bars)
-    activities = one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"]
-    assert activities == []
+    assert one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"] == []
 
 
 def test_vectors_that_nodes_cannot_read_are_refused_before_any_node_starts(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
-    for address, told in (
-        ("vectors.bin", "cannot read vectors.bin"),
-        ("s3://elsewhere/v.bin", "may not read s3://else"),
-    ):
+    refused = {"vectors.bin": "cannot read vectors.bin", "s3://elsewhere/v.bin": "may not read s3://else"}
+    for address, told in refused.items():
         config = TrainConfig(data=Path("dataset"), output=tmp_path, embeddings=address)
         with Bars() as bars, pytest.raises((DataError, ShoalError), match=told):
             train_on(one.deployment, config, DATASET, bars)
