@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from io import BytesIO
 from itertools import accumulate, pairwise
@@ -79,6 +78,7 @@ def test_any_rows_come_back_however_they_were_cut(
 ) -> None:
     whole, (start, end) = rows(lengths, kind), bounds
     digest = write(tmp_path / "whole.h5", [whole], kind, packed=packed)
+    assert write(tmp_path / "other.h5", [whole], kind, packed=not packed) == digest
     assert write(tmp_path / "cut.h5", parts(whole, cuts), kind, packed=packed) == digest
     assert (tmp_path / "whole.h5").read_bytes() == (tmp_path / "cut.h5").read_bytes()
     with open_dataset(tmp_path / "cut.h5") as dataset:
@@ -86,17 +86,6 @@ def test_any_rows_come_back_however_they_were_cut(
         assert (dataset.settings, len(dataset.train), len(dataset.test)) == (kind, len(lengths), 2)
         assert_same(joined(list(dataset.train.blocks())), whole)
         assert_same(dataset.train.rows(start, end), whole.part(start, end))
-
-
-def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
-    whole, found = rows([2, 1, 5, 3, 3, 1, 4], RAGGED), []
-    digest = write(tmp_path / "whole.h5", [whole], RAGGED)
-    for number, part in enumerate(parts(whole, [2, 2, 5])):  # one of them is empty
-        write(tmp_path / f"{number}.h5", [part], RAGGED, packed=False)
-        with open_dataset(tmp_path / f"{number}.h5") as written:
-            found += list(written.train.blocks())
-    assert write(tmp_path / "merged.h5", found, RAGGED) == digest
-    assert (tmp_path / "whole.h5").read_bytes() == (tmp_path / "merged.h5").read_bytes()
 
 
 def test_a_dataset_says_what_it_was_made_with(tmp_path: Path) -> None:
@@ -163,20 +152,6 @@ def test_an_error_while_writing_leaves_nothing_or_the_dataset_before(tmp_path: P
     if before:
         with open_dataset(tmp_path / "a.h5") as dataset:
             assert dataset.computed_digest() == digest
-
-
-def test_twin_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        twins = [
-            stack.enter_context(DatasetWriter(tmp_path / "d.h5", FIXED, packed=packed)) for packed in (True, False)
-        ]
-        for count in (40, 2):
-            for twin in twins:
-                twin.append("train", some(count))
-        digests = {twin.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={}) for twin in twins}
-    assert [path.name for path in tmp_path.iterdir()] == ["d.h5"]
-    with open_dataset(tmp_path / "d.h5") as dataset:
-        assert {dataset.computed_digest()} == digests
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -168,16 +168,6 @@ def test_the_validation_rows_are_of_both_classes_where_each_file_is_of_one(tmp_p
     assert labels.mean() == pytest.approx(0.5, abs=0.02)
 
 
-def test_duplicates_are_kept_and_are_in_one_part(tmp_path: Path) -> None:
-    (tmp_path / "in.json").write_bytes(lines(some(60) * 3))
-    counts = encode([tmp_path / "in.json"], tmp_path / "out.h5", given=replace(SETTINGS, test_share=0.3))
-    assert counts["train"] + counts["test"] == counts["texts"] == counts["distinct"] == 180
-    assert counts["test"] % 3 == 0
-    with open_dataset(tmp_path / "out.h5") as dataset:
-        test = Counter(" ".join(words) for words, _ in rows_of(dataset.test, dataset.vocabulary))
-    assert all(number % 3 == 0 or UNKNOWN in text for text, number in test.items())
-
-
 def test_ratings_are_kept_and_make_the_labels(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(lines([(f"text {n}", 1 + n % 5) for n in range(300)], "overall"))
     counts = encode([tmp_path / "in.json"], tmp_path / "out.h5", given=replace(SETTINGS, positive_from=3))
@@ -226,13 +216,6 @@ def damaged(path: Path, reviews: Sequence[Review]) -> Path:
     return path
 
 
-def test_what_can_be_read_of_a_damaged_file_is_counted_as_such(tmp_path: Path) -> None:
-    path = damaged(tmp_path / "in.json.gz", some(2_000))
-    counts = encode([path], tmp_path / "out.h5", allow_damaged=True)
-    assert counts["damaged_files"] == 1
-    assert 0 < counts["texts"] < 2_000
-
-
 BAD = {
     # A pair, as far as its beginning shows.
     r"the labels are .* 2 \(3 times\)": lines(some(1_200) + [("text", 2)] * 3),
@@ -263,9 +246,12 @@ def test_a_class_that_only_the_test_has_is_refused(tmp_path: Path, out: Path) ->
         encode([tmp_path / "in.json"], out, test=[tmp_path / "test.json"])
 
 
-def test_a_damaged_file_is_refused_by_its_name(tmp_path: Path, out: Path) -> None:
+def test_a_damaged_file_is_refused_by_its_name_or_counted_as_such(tmp_path: Path, out: Path) -> None:
     with pytest.raises(DataError, match=r"in\.json\.gz \(lines that can be read: .*--allow-damaged"):
         encode([damaged(tmp_path / "in.json.gz", some(2_000))], out)
+    counts = encode([tmp_path / "in.json.gz"], tmp_path / "out.h5", allow_damaged=True)
+    assert counts["damaged_files"] == 1
+    assert 0 < counts["texts"] < 2_000
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, out: Path) -> None:

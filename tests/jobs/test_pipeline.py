@@ -143,25 +143,6 @@ def test_the_number_of_files_changes_nothing(tmp_path: Path, duplicates: bool, d
     assert (made.counts["distinct"], made.counts["conflicting"]) == (distinct, conflicting)
 
 
-def test_fasttexts_files_of_more_than_two_classes_are_whole_in_the_dataset(tmp_path: Path) -> None:
-    contents = [
-        "".join(f"__label__{label.split()[0]} {text}\n" for text, label in pairs).encode()
-        for pairs in (COPIES, COPIES[:30])
-    ]
-    for name, content in zip(("train", "test"), contents, strict=True):
-        (tmp_path / name).write_bytes(content)
-    inputs = Inputs(
-        files=(str(tmp_path / "train"),),
-        test=(str(tmp_path / "test"),),
-        options=ReadingOptions(classes=("world", "__label__sports", "arts", "3")),
-    )
-    rules = oracle.Rules(labelled=True, classes=("world", "sports", "arts", "3"), ragged=True, duplicates=True)
-    made = preprocess_locally(inputs, str(tmp_path / "out"), settings=settings_of(rules), runner="inline")
-    files = [oracle.File(content, "fasttext", test=test) for test, content in enumerate(contents)]
-    assert_equals_oracle(tmp_path / "out", files, NLTK, rules=rules, test_input=True)
-    assert made.warnings == ["no text of the sample has the label 'world'; check --classes"]
-
-
 def test_other_settings_make_another_dataset(tmp_path: Path) -> None:
     (tmp_path / "reviews.json").write_bytes(PLAIN + snap_lines(("lamp lamp lamp", 3)))
     (tmp_path / "stop.txt").write_text("lamp\n")
@@ -232,16 +213,12 @@ def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        (None, r"in\.json: no such file"),
-        (b"", r"in\.json is empty"),
-        (b"\n \n", "no lines"),
         (snap_lines(("the of and", 5), ("would get", 1)), "only stopwords"),
         (snap_lines(("123", 5), ("!", 1)), "none of the 2 lines holds a text"),
     ],
 )
-def test_bad_input_ends_with_its_reason_and_leaves_nothing(tmp_path: Path, content: bytes | None, wrong: str) -> None:
-    if content is not None:
-        (tmp_path / "in.json").write_bytes(content)
+def test_bad_input_ends_with_its_reason_and_leaves_nothing(tmp_path: Path, content: bytes, wrong: str) -> None:
+    (tmp_path / "in.json").write_bytes(content)
     with pytest.raises(DataError, match=wrong):
         preprocess([tmp_path / "in.json"], tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -1,9 +1,7 @@
 """Files are read by the contract's rules, wherever their ranges are cut, packed or not, damaged or not."""
 
 import bz2
-import csv
 import gzip
-import io
 import lzma
 import subprocess
 import sys
@@ -79,18 +77,6 @@ def test_any_csv_is_read_as_the_contract_says(tmp_path: Path, mark: bytes, text:
     assert_as_the_oracle([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
 
 
-def test_quoted_newlines_and_quotes_of_csv_belong_to_the_text(tmp_path: Path) -> None:
-    rows = [("2", "a title", 'said "no"\nand left\r\n'), ("1", "", "x,y")]
-    written = io.StringIO()
-    csv.writer(written, quoting=csv.QUOTE_ALL).writerows(rows)
-    (tmp_path / "a.csv").write_text(written.getvalue() + "9,bad,bad\n", "utf-8", newline="")
-    found, tally = read([whole(tmp_path / "a.csv", POLARITY)], LABELLED)
-    assert found == [('a title said "no"\nand left\r\n', 2), (" x,y", 1)]
-    assert [(place.reason, place.line, place.begins) for place in tally.malformed_lines()] == [
-        ("bad_label", 5, "9,bad,bad")
-    ]
-
-
 def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Path) -> None:
     lost = b"1,a,b\n" * (MAX_LINE_BYTES // 6)
     (tmp_path / "a.csv").write_bytes(b'1,"a,b\n' + lost + b"2,a,kept\n" * 500)
@@ -99,19 +85,6 @@ def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Pat
     assert found.count(("a kept", 2)) >= 499
     assert tally.counts["malformed_by_reason.too_long"] == 1
     assert [(place.reason, place.line) for place in tally.malformed_lines()] == [("too_long", 1)]
-
-
-@pytest.mark.parametrize("suffix", PACKERS)
-@pytest.mark.parametrize("form", [SNAP, HEADED], ids=["json", "csv"])
-def test_all_members_of_a_compressed_file_are_read(tmp_path: Path, suffix: str, form: Format) -> None:
-    first, second = {
-        "json": (b"\xef\xbb\xbf" + snap_lines(("one", 1)) + b'{"reviewText": "sp', b'lit", "overall": 2}\nx\n'),
-        "csv": (b'\xef\xbb\xbfstars,text\n1,one\n2,"sp', b'lit"\nx\n'),
-    }[form.kind]
-    path = tmp_path / f"file{suffix}"
-    path.write_bytes(b"".join(map(PACKERS[suffix], [first, second])))
-    file = oracle.File(first + second, form.kind, form.text, form.value, form.header)
-    assert_as_the_oracle([whole(path, form)], file)
 
 
 @settings(max_examples=150)
@@ -202,13 +175,6 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
     assert found == [("first", 1)]
     assert tally.counts == {"lines": 1}
     assert tally.damaged_files() == [DamagedFile(file=str(path), lines=1, bytes=len(snap_lines(("first", 1))))]
-
-
-def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
-    for suffix in PACKERS:
-        (tmp_path / f"file{suffix}").write_bytes(b"")
-        found, tally = read([whole(tmp_path / f"file{suffix}")])
-        assert (found, tally.counts) == ([], {})
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

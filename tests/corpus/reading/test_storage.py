@@ -71,13 +71,6 @@ def test_a_file_appears_under_its_name_whole_and_what_was_there_stays_until_then
     assert final.read_text() == "whole"
 
 
-def test_twin_attempts_write_the_same_file_at_once(tmp_path: Path) -> None:
-    with writable(str(tmp_path / "file")) as first, writable(str(tmp_path / "file")) as second:
-        first.write_text("twin")
-        second.write_text("twin")
-    assert [found.name for found in tmp_path.iterdir()] == ["file"]
-
-
 def test_files_are_listed_by_name_without_those_that_are_being_written(tmp_path: Path) -> None:
     folder = tmp_path / "a [folder]*"
     for name in ("part-2", "part-1", "other"):

@@ -20,8 +20,6 @@ from corpus.reading.compression import BLOCK_BYTES
 from corpus.stream import part_files as files
 from corpus.stream.part_files import reader_of
 from corpus.stream.parts import Part, Position, write_part
-from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import CutConnection, S3Error
 from tests.corpus.stream.reading import Clock, begin, lines, parts, read, read_until
 
 LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
@@ -175,13 +173,6 @@ def test_a_folder_that_grows_is_read_as_it_grows(tmp_path: Path, stream: Path) -
     grow(stream, [append("b", b"four\n"), write("c", b"five\n")], ["one", "two", "new", "three", "four", "five"])
 
 
-def test_a_single_file_grows_too(tmp_path: Path, stream: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("one\n")
-    begin(stream, log, follow=True, quiet_seconds=20.0)
-    grow(stream, [lambda: log.open("a").write("two\nthr")], ["one", "two"])
-
-
 @pytest.mark.parametrize("cut", [400_000, BLOCK_BYTES, BLOCK_BYTES - 1])
 def test_the_end_of_whole_lines_is_found_far_from_the_end(tmp_path: Path, stream: Path, cut: int) -> None:
     log = tmp_path / "log"
@@ -202,13 +193,6 @@ def test_objects_are_read_once_also_after_a_crash(tmp_path: Path, stream: Path) 
     last = parts(stream)[-1].after
     assert last.offsets == {plain: len(CONTENT), packed: len(CONTENT)}
     assert last.identities.keys() == {plain, packed}
-
-
-def test_objects_are_read_across_faults(tmp_path: Path, stream: Path, pile: EmbeddedAws) -> None:
-    address = put("faults.txt", CONTENT * 40)
-    with pile.faults.during(CutConnection(), S3Error(share=0.1)):
-        read(begin(stream, address, part_rows=1024))
-    assert lines(stream) == LINES * 40
 
 
 @pytest.mark.usefixtures("pile")

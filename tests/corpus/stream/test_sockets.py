@@ -31,19 +31,14 @@ def patient(_: float) -> None:
     time.sleep(0.004)
 
 
-def test_a_socket_is_read_until_its_sender_ends_the_connection(tmp_path: Path) -> None:
+def test_a_socket_is_read_to_its_end_and_its_sender_hears_what_is_safe(tmp_path: Path) -> None:
     with Sender(SENT) as sender:
         status = read(begin(tmp_path / "stream", sender.address), patient)
-    assert lines(tmp_path / "stream") == LINES
-    assert parts(tmp_path / "stream")[-1].after.offsets == {sender.address: len(LINES)}
-    assert (status.lines, status.bytes) == (len(LINES), sum(map(len, SENT)) + len(SENT))
-
-
-def test_a_sender_hears_from_where_to_send_and_what_is_safe(tmp_path: Path) -> None:
-    with Sender(SENT) as sender:
-        read(begin(tmp_path / "stream", sender.address), patient)
         ends = [part.after.offsets[sender.address] for part in parts(tmp_path / "stream")]
         until(lambda: len(sender.received) >= len(ends))  # the last part is written after the end of the connection
+    assert lines(tmp_path / "stream") == LINES
+    assert ends[-1] == status.lines == len(LINES)
+    assert status.bytes == sum(map(len, SENT)) + len(SENT)
     assert sender.received[0] == "from 0\n"
     assert sender.received[1:] == [f"safe {lines}\n" for lines in ends[: len(sender.received) - 1]]
 
