@@ -7,7 +7,7 @@ import pytest
 from common.errors import TrainingError
 from trainer.command_line import parse_arguments
 from trainer.computing.optimiser import learning_rate
-from trainer.config import TrainConfig, configured, options_for
+from trainer.config import configured, options_for
 from trainer.options.optimisation_options import notes_of_mode
 from trainer.registry import MODELS, Model
 
@@ -133,13 +133,6 @@ def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
 def test_an_unknown_preset_is_refused_whatever_is_given_beside_it(beside: dict[str, int]) -> None:
     with pytest.raises(TrainingError, match="--preset is refrence, but must be one of reference"):
         configured({"data": Path("d"), "output": Path("o"), "preset": "refrence", **beside})
-
-
-def test_a_configuration_made_in_code_is_checked_too() -> None:
-    with pytest.raises(TrainingError, match=r"--pooling is max, but must be one of mean\+max\+words, mean"):
-        TrainConfig(data=Path("d"), output=Path("o"), pooling="max")
-    with pytest.raises(TrainingError, match="--global-batch and --rank-batch contradict each other"):
-        TrainConfig(data=Path("d"), output=Path("o"), global_batch=64, rank_batch=32)
 
 
 def test_a_model_that_is_added_to_the_registry_is_a_choice_with_its_description(

@@ -80,15 +80,6 @@ def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
     refused(sentence, "--data", dataset, "--output", tmp_path)
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(dataset: Path, tmp_path: Path) -> None:
-    options = ("--optimiser", "sgd", "--learning-rate", "1e12", "--clip-norm", "0", "--warm-up", "0")
-    status, errors = run_here("--data", dataset, "--output", tmp_path, *options)
-    assert status == 1
-    assert "the loss is nan at step" in errors
-    assert not (tmp_path / "summary.json").exists()
-    assert not list((tmp_path / "checkpoints").glob("*"))
-
-
 def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_smaller_rate(
     monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from trainer.balancing.balancers import make_balancer
 from trainer.balancing.split import stratified_rows
-from trainer.order import BatchOrder, steps_per_epoch
+from trainer.order import BatchOrder
 
 orders = st.builds(
     BatchOrder,
@@ -107,11 +107,6 @@ def test_every_window_of_every_epoch_and_seed_is_shuffled_in_a_way_of_its_own() 
 def test_rows_of_many_blocks_are_mixed_in_one_batch() -> None:
     order = BatchOrder(rows=100_000, global_batch=256, seed=0)
     assert len({row // 4096 for row in order.batch(0, 0).tolist()}) > 10
-
-
-@pytest.mark.parametrize(("rows", "batch", "steps"), [(1, 1, 1), (10, 5, 2), (11, 5, 3), (3, 100, 1)])
-def test_the_last_step_takes_what_is_left(rows: int, batch: int, steps: int) -> None:
-    assert steps_per_epoch(rows, batch) == steps
 
 
 @pytest.mark.parametrize("step", [-1, 4])

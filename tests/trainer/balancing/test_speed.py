@@ -25,12 +25,6 @@ def test_one_row_count_means_time_in_proportion() -> None:
     assert fit_time_model([(50.0, 2.0)] * 5) == pytest.approx((0.0, 0.04))
 
 
-def test_an_outlier_does_not_move_the_fit() -> None:
-    rows, seconds = np.full(9, 100.0), np.full(9, 1.0)
-    seconds[4] = 50.0
-    assert fit_time_model(list(zip(rows, seconds, strict=True))) == pytest.approx((0.0, 0.01))
-
-
 @given(st.data(), st.lists(st.tuples(st.integers(1, 99), st.floats(1e-4, 10)), min_size=1, max_size=20))
 def test_a_fit_is_the_same_to_the_last_bit_in_whatever_order_it_adds(
     data: st.DataObject, points: list[tuple[int, float]]

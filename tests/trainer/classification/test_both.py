@@ -10,10 +10,8 @@ from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.both import Both
 from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
-from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing import dropout
-from trainer.computing.threads import Threads
 
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 SETTINGS = {
@@ -80,33 +78,6 @@ def test_a_row_teaches_the_model_that_its_key_names(rest: int, learns: str) -> N
         assert parameter.grad is not None, name
         gradient = parameter.grad.to_dense()
         assert bool(gradient.any()) == name.startswith(learns), name
-
-
-def gradients(parts: tuple[slice, ...], threads: int) -> list[torch.Tensor]:
-    model, rows = made(), some_rows()
-    compute = text_gradients(
-        model,
-        rows,
-        loss=Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0),
-        device=torch.device("cpu"),
-        words=WordDropout(0.5, 12, seed=0, all_of_odd_keys=True),
-        timer=StepTimer(),
-        threads=Threads(threads),
-    )
-    for part in parts:
-        compute(np.arange(ROWS)[part], ROWS, 0)
-    compute.set_table_gradients()
-    return [parameter.grad.to_dense() for parameter in model.parameters() if parameter.grad is not None]
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("size", [1, 7, ROWS])
-def test_pieces_and_threads_add_up_to_the_gradients_of_the_batch(size: int, threads: int) -> None:
-    expected = gradients((slice(0, ROWS),), 1)
-    found = gradients(tuple(slice(start, start + size) for start in range(0, ROWS, size)), threads)
-    assert len(found) == len(expected) == len(list(made().parameters()))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
 
 
 def test_they_learn_in_turn_where_nothing_is_dropped() -> None:

@@ -27,13 +27,6 @@ def some_texts(count: int, width: int = 30) -> tuple[torch.Tensor, torch.Tensor]
 
 
 @pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
-def test_padding_changes_nothing(pooling: str) -> None:
-    model, (tokens, lengths) = build(pooling), some_texts(20)
-    wider = torch.cat([tokens, torch.zeros(20, 40, dtype=torch.int32)], dim=1)
-    assert torch.allclose(model(tokens, lengths), model(wider, lengths), atol=1e-6)
-
-
-@pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
 def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
     model, (tokens, lengths) = build(pooling), some_texts(250)
     together = model(tokens, lengths)
