@@ -38,6 +38,8 @@ MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
 BINARY_VECTORS, TEXT_VECTORS, ENCODER = "vectors.bin", "vectors.txt", "encoder.safetensors"
 VECTOR_FILES = (CONFIG, MEASURES, BINARY_VECTORS, TEXT_VECTORS, ENCODER)
 """The file names of such a folder with word embeddings. Only a character model writes the last one."""
+_RETIRED_FILES = ("tokenizer.json",)
+"""The file names that only models of earlier versions have."""
 _LAST_LINE_BYTES = 1 << 20
 
 
@@ -145,9 +147,8 @@ def _require_replaceable(model: Path) -> None:
     if model.is_symlink() or (model.exists() and not model.is_dir()):
         raise TrainingError(f"{model} is not a folder, and the model's folder has this name; choose another --output")
     with explain_os_error(TrainingError, f"cannot read {model}", "choose another --output"):
-        other = (
-            sorted({each.name for each in model.iterdir()} - {*MODEL_FILES, *VECTOR_FILES}) if model.is_dir() else []
-        )
+        known = {*MODEL_FILES, *VECTOR_FILES, *_RETIRED_FILES}
+        other = sorted({each.name for each in model.iterdir()} - known) if model.is_dir() else []
     if other:
         raise TrainingError(
             f"the model would replace the folder {model}, but that has '{printable(other[0])}', which is no file of a "

@@ -76,6 +76,7 @@ def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
     write_model_mark(tmp_path)
     with pytest.raises(TrainingError, match=r"model is a finished model; add --force .*, or choose another --output"):
         require_free_output(tmp_path, force=False)
+    (tmp_path / "model" / "tokenizer.json").touch()  # of a model of an earlier version
     require_free_output(tmp_path, force=True)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "model.pt").touch()
