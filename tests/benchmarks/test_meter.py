@@ -32,19 +32,13 @@ def test_memory_is_that_of_the_largest_process_and_of_all_together(tmp_path: Pat
     assert usage.peak_tree > 120e6
 
 
-def test_a_command_that_wants_too_much_memory_fails_with_that_reason(tmp_path: Path) -> None:
+def test_a_command_that_wants_too_much_memory_or_time_or_fails_says_so(tmp_path: Path) -> None:
     greedy = "import time\nheld = b'x' * 300_000_000\ntime.sleep(30)"
     assert OUT_OF_MEMORY in str(run(tmp_path, greedy, memory_limit=100_000_000).failed)
+    assert run(tmp_path, "import time\ntime.sleep(60)", time_limit=0.5).failed == OUT_OF_TIME
+    assert run(tmp_path, "raise SystemExit('no such luck')").failed == "exit 1: no such luck"
     assert run(tmp_path, "raise MemoryError").failed == OUT_OF_MEMORY
     assert run(tmp_path, "import os\nos.kill(os.getpid(), 9)").failed == OUT_OF_MEMORY
-
-
-def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    assert run(tmp_path, "import time\ntime.sleep(60)", time_limit=0.5).failed == OUT_OF_TIME
-
-
-def test_a_failure_says_its_last_line(tmp_path: Path) -> None:
-    assert run(tmp_path, "raise SystemExit('no such luck')").failed == "exit 1: no such luck"
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])

@@ -107,8 +107,7 @@ def test_aws_is_emulated_where_its_endpoint_is_a_url_of_this_machine(endpoint: s
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "refused"),
-    [("https://ec2.us-east-1.amazonaws.com", True), ("http://127.0.0.1:4566", False)],
+    ("endpoint", "refused"), [("https://ec2.us-east-1.amazonaws.com", True), ("http://127.0.0.1:4566", False)]
 )
 def test_only_an_endpoint_on_this_machine_plays_retired_types(
     tmp_path: Path, endpoint: str, refused: bool, monkeypatch: pytest.MonkeyPatch

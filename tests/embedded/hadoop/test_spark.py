@@ -1,5 +1,8 @@
 """`spark-submit` on the emulated cluster: which command lines it takes, and what a program finds and leaves."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,12 @@ def test_an_object_whose_key_leaves_the_folder_is_not_written(tmp_path: Path) ->
     store.objects |= {("b", "in/../../../outside"): b"bad", ("b", "in/.."): b"bad"}
     Mirror(tmp_path / "s3", store).local("s3://b/in")
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    pytest.importorskip("pyspark", reason="requirements-bench.txt is not installed")
+    environment = {**os.environ, "NODE_ROOT": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, "-m", "embedded.hadoop.spark", str(tmp_path / "absent.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"File {tmp_path}/absent.py does not exist\n")
