@@ -85,22 +85,23 @@ def test_ranks_that_come_no_further_are_named_after_many_times_a_steps_time(node
     assert slow.after(HUNG_SECONDS, 1) == ""
 
 
-@pytest.mark.parametrize(("printed", "computes"), [("4711", True), ("", False), (FAILED, False)])
-def test_only_the_numbers_of_processes_tell_that_a_gpu_computes(
-    tmp_path: Path, prints: Callable[..., None], printed: str, computes: bool
-) -> None:
-    prints("nvidia-smi", printed)
-    assert Machine(root=tmp_path).uses_gpus() is computes
-
-
 @pytest.mark.parametrize(
-    ("printed", "used"), [("97\n98\n", 98), ("0\n", 0), ("[N/A]\n40\n", 40), ("[N/A]", None), (FAILED, None)]
+    ("printed", "computes", "used"),
+    [
+        ("4711", True, 100),
+        ("", False, None),
+        (FAILED, False, None),
+        ("97\n98\n", True, 98),  # the mean of those that tell it
+        ("0\n", True, 0),
+        ("[N/A]\n40\n", True, 40),
+        ("[N/A]", False, None),
+    ],
 )
-def test_the_use_of_gpus_is_the_mean_of_those_that_tell_it(
-    tmp_path: Path, prints: Callable[..., None], printed: str, used: int | None
+def test_the_use_of_gpus_is_told_by_numbers_alone(
+    tmp_path: Path, prints: Callable[..., None], printed: str, computes: bool, used: int | None
 ) -> None:
     prints("nvidia-smi", printed)
-    assert Machine(root=tmp_path).gpu_use() == used
+    assert (Machine(root=tmp_path).uses_gpus(), Machine(root=tmp_path).gpu_use()) == (computes, used)
 
 
 def test_a_node_without_gpus_uses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,17 +46,15 @@ def test_a_node_whose_gpus_do_not_compute_has_failed(bash: Bash) -> None:
     assert bash.ended.returncode == 1
 
 
-def test_a_node_whose_gpus_compute_is_ready_and_names_its_python(bash: Bash) -> None:
-    said = boots(bash, devices="exit 0")
+@pytest.mark.parametrize(
+    ("status", "environment"),
+    [(0, {}), (1, {"GPUS": "0"}), (1, {"NODE_ROOT": "emulated"})],
+    ids=["GPUs that compute", "a reader", "an emulated node"],
+)
+def test_a_node_is_ready_and_names_its_python(bash: Bash, status: int, environment: dict[str, str]) -> None:
+    given = {name: value.replace("emulated", str(bash.root)) for name, value in environment.items()}
+    said = boots(bash, devices=f"exit {status}", **given)
     assert (said["state"], said["python"]) == ("ready", ".".join(map(str, sys.version_info[:3])))
-
-
-def test_an_emulated_node_needs_no_gpus(bash: Bash) -> None:
-    assert boots(bash, devices="exit 1", NODE_ROOT=str(bash.root))["state"] == "ready"
-
-
-def test_a_reader_has_no_gpus_to_check(bash: Bash) -> None:
-    assert boots(bash, devices="exit 1", GPUS="0")["state"] == "ready"
 
 
 def own_disks(bash: Bash) -> None:

@@ -16,19 +16,12 @@ def config(**given: object) -> TrainConfig:
     return configured({"data": "d", "output": "o", **given})
 
 
-@pytest.fixture
-def ragged(tmp_path: Path) -> tuple[str, float]:
-    """A dataset of 1,000 whole texts, and the mean number of their words."""
+def test_an_lstm_reads_as_many_words_as_the_texts_have_up_to_the_length_of_a_row(tmp_path: Path) -> None:
     made = make_rows(1000, seed=1)
-    rows = made._replace(tokens=made.tokens[made.tokens > 0])
+    rows, path = made._replace(tokens=made.tokens[made.tokens > 0]), str(tmp_path / "d.h5")
     settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
-    path = tmp_path / "d.h5"
-    write_dataset(path, train=rows, test=rows, vocabulary=VOCABULARY, settings=settings)
-    return str(path), float(rows.lengths.mean())
-
-
-def test_an_lstm_reads_as_many_words_as_the_texts_have_up_to_the_length_of_a_row(ragged: tuple[str, float]) -> None:
-    path, words = ragged
+    write_dataset(Path(path), train=rows, test=rows, vocabulary=VOCABULARY, settings=settings)
+    words = float(rows.lengths.mean())
     layers = {"embedding": 100, "hidden": 32, "layers": 2}
     whole, cut = (
         PreparedDataset(path).work(config(**layers, row_length=length), ranks=1).operations for length in (400, 5)

@@ -1,9 +1,10 @@
-"""What is to be expected of a run, against figures made by hand; what nobody can tell is None."""
+"""What a run costs, and what is to be expected of it, against figures made by hand; what nobody can tell is None."""
 
 import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from bootstrap.agent.node_documents import Attempt, Member, NodeStatus
 from bootstrap.cli.status import describe_outlook
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.training.outlook import Outlook, first_told, outlook
-from bootstrap.training.spending import Spending
+from bootstrap.training.spending import Spending, Stages
 from infra import catalog, cost
 from tests.bootstrap.agent.world import request
 
 HOUR = 3600
+VOLUME = 150 * 0.08 / 730
 NODE = GpuNode(
     instance_id="i-00000001",
     group="g",
@@ -94,3 +96,52 @@ def test_the_first_node_of_the_latest_attempt_tells_of_the_record() -> None:
     assert first_told((ATTEMPT,), {NODE.instance_id: "it cannot be read"}) is None
     assert first_told((ATTEMPT,), {}) is None
     assert first_told((), {NODE.instance_id: status}) is None
+
+
+def dollars(nodes: list[GpuNode], region: str = "us-east-1") -> float | None:
+    """What they have cost since a training began three hours ago."""
+    spending = Spending(region=region, since=datetime.now(UTC) - timedelta(hours=3))
+    spending.see(nodes)
+    return spending.so_far()
+
+
+def test_a_node_that_was_replaced_counts_until_it_was_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.now(UTC)
+    ago = [now - timedelta(hours=hours) for hours in range(4)]
+    times = iter([ago[2], ago[1], now])
+    monkeypatch.setattr("bootstrap.training.spending.datetime", SimpleNamespace(now=lambda _: next(times)))
+    spending = Spending(region="us-east-1", since=ago[3])
+    spending.see([replace(NODE, launched=ago[3])])
+    spending.see([replace(NODE, launched=ago[1], instance_id="i-00000002")])
+    assert spending.so_far() == pytest.approx(2 * (catalog.prices("us-east-1").hourly("g5.xlarge") + VOLUME), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "hours"),
+    [
+        ({"g5.xlarge": 2, "g4dn.xlarge": 1}, {"g5.xlarge": 2, "g4dn.xlarge": 1}),
+        ({"g5.xlarge": 9}, {"g5.xlarge": 3}),  # it ran before, and counts from the start of the training
+        ({"g5.xlarge": -1}, {}),  # by a clock that is behind
+    ],
+)
+def test_each_node_is_paid_for_from_its_launch(nodes: dict[str, int], hours: dict[str, int]) -> None:
+    now, prices = datetime.now(UTC), catalog.prices("us-east-1")
+    there = [
+        replace(NODE, instance_type=kind, launched=now - timedelta(hours=since), instance_id=f"i-0000000{number}")
+        for number, (kind, since) in enumerate(nodes.items())
+    ]
+    by_hand = sum(count * (prices.hourly(kind) + VOLUME) for kind, count in hours.items())
+    assert dollars(there) == pytest.approx(by_hand, rel=1e-3)
+
+
+@pytest.mark.parametrize(("kind", "region"), [("g5.xlarge", "nowhere-1"), ("g99.xlarge", "us-east-1")])
+def test_without_a_price_no_cost_is_shown(kind: str, region: str) -> None:
+    assert dollars([replace(NODE, instance_type=kind)], region) is None
+
+
+def test_a_stage_costs_what_was_spent_since_the_one_before() -> None:
+    spent = [1.0, 3.5, None, 4.0, 6.0]
+    stages = Stages(datetime.now(UTC), iter(spent).__next__)
+    for _ in spent:
+        stages.end("a stage")
+    assert [stage["dollars"] for stage in stages.found] == [1.0, 2.5, None, None, 2.0]
