@@ -29,11 +29,19 @@ def shoal(*arguments: str | Path, given: str | None = None, **environment: str) 
     )
 
 
-def shoal_here(*arguments: str | Path, given: bytes = b"", **environment: str) -> Done:
-    """The command by its own code in this process, without a terminal: most of a process would be imports."""
+class Typed(io.TextIOWrapper):
+    """Standard input that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shoal_here(*arguments: str | Path, given: bytes = b"", terminal: bool = False, **environment: str) -> Done:
+    """The command by its own code in this process: most of a process would be imports. With `terminal`, what is given
+    is typed."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        patch.setattr(sys, "stdin", (Typed if terminal else io.TextIOWrapper)(io.BytesIO(given)))
         for name, value in environment.items():
             patch.setenv(name, value)
         try:

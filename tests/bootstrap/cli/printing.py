@@ -168,7 +168,13 @@ def printed(row: dict[str, Any], places: dict[str, Path], patch: pytest.MonkeyPa
         owner: Any = {"Claim": Claim, "Account": Account}.get(where.rpartition(".")[2]) or import_module(where)
         patch.setattr(owner, attribute, answering(name, answer))
     before, words = files_below(here), shlex.split(row["command"].format(**places))
-    done = shoal_here(*words[1:], given=row.get("stdin", "").encode(), **ACCOUNT, AWS_REGION="us-east-1")
+    done = shoal_here(
+        *words[1:],
+        given=row.get("typed", row.get("stdin", "")).encode(),
+        terminal="typed" in row,
+        **ACCOUNT,
+        AWS_REGION="us-east-1",
+    )
 
     def plain(text: str) -> str:
         if str(here) in text:  # as wide as which the columns are

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bootstrap.cli.command import shoal_here
 from tests.waiting import PATIENCE
 
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))}
@@ -13,13 +14,12 @@ TEXT = "café très bon 日本"
 
 
 def run(
-    command: str, given: str = "", environment: dict[str, str] | None = None, folder: Path | None = None
+    command: str, given: str = "", environment: dict[str, str] | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(
         ["sh", "-c", command],
         input=given.encode(),
-        env={**PLAIN, **(environment or {})},
-        cwd=folder,
+        env={**PLAIN, **environment},
         capture_output=True,
         timeout=PATIENCE,
         check=False,
@@ -28,7 +28,7 @@ def run(
 
 def test_answers_are_utf_8_in_every_locale(model: Path) -> None:
     environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
-    told = run(f"shoal predict --model {model}", TEXT, environment)
+    told = run(f"shoal predict --model {model}", TEXT, **environment)
     assert (told.returncode, told.stdout.decode().rstrip().split("\t")[-1]) == (0, TEXT)
 
 
@@ -49,7 +49,8 @@ def test_a_closed_standard_output_is_an_empty_one() -> None:
     assert (told.returncode, told.stderr) == (0, b"")
 
 
-def test_a_name_that_is_not_utf_8_is_a_sentence(tmp_path: Path) -> None:
-    told = run("shoal preprocess --local --input x --output $(printf 'out\\377')", folder=tmp_path)
+def test_a_name_that_is_not_utf_8_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = shoal_here("preprocess", "--local", "--input", "x", "--output", os.fsdecode(b"out\xff"))
     assert (told.returncode, list(tmp_path.iterdir())) == (2, [])
-    assert told.stderr == b"shoal: b'out\\xff' is not UTF-8; rename that file or folder, or choose another one\n"
+    assert told.stderr == "shoal: b'out\\xff' is not UTF-8; rename that file or folder, or choose another one\n"
