@@ -13,9 +13,7 @@ PLAIN = {name: value for name, value in os.environ.items() if not name.startswit
 TEXT = "café très bon 日本"
 
 
-def run(
-    command: str, given: str = "", environment: dict[str, str] | None = None
-) -> "subprocess.CompletedProcess[bytes]":
+def run(command: str, given: str = "", **environment: str) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(
         ["sh", "-c", command],
         input=given.encode(),
