@@ -64,14 +64,6 @@ def test_a_reader_that_has_ended_does_nothing_more(tmp_path: Path) -> None:
     assert lines(stream) == LINES
 
 
-def test_a_reader_knows_its_stream(tmp_path: Path) -> None:
-    stream = begin(tmp_path / "stream", source(tmp_path), readers=2)
-    with pytest.raises(DataError, match=r"0/1 is no reader of .*stream; .* 0/2 to 1/2"):
-        read(stream)
-    with pytest.raises(DataError, match=r"there is no .*stream.json"):
-        read(tmp_path / "other")
-
-
 def test_a_reader_runs_once(tmp_path: Path) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
 
@@ -97,29 +89,6 @@ def test_an_error_is_left_for_trainers_until_the_next_start(tmp_path: Path) -> N
     assert not (stream / "reader-0" / "error.json").exists()
 
 
-def test_garbage_is_left_out_and_counted(tmp_path: Path) -> None:
-    bad = [b"caf\xe9", b"a\0b", b"x" * (5 << 20), b"\xff" * 9]
-    kept = [line.encode() for line in LINES]
-    content = b"\n".join([bad[0], *kept[:100], *bad[1:], *kept[100:]])
-    stream = begin(tmp_path / "stream", source(tmp_path, content))
-    status = read(stream)
-    assert lines(stream) == LINES
-    assert (status.lines, status.malformed, status.bytes) == (3_004, 4, len(content))
-
-
-@pytest.mark.parametrize(("bad", "fatal"), [(50, False), (60, True)])
-def test_too_much_garbage_is_an_error_with_an_example(tmp_path: Path, bad: int, fatal: bool) -> None:
-    content = [b"text"] * (1_000 - bad) + [b"\xff\xfe"] * bad
-    random.Random(5).shuffle(content)
-    stream = begin(tmp_path / "stream", source(tmp_path, b"\n".join(content)))
-    if not fatal:
-        assert read(stream).malformed == bad
-        return
-    first = content.index(b"\xff\xfe") + 1
-    with pytest.raises(DataError, match=rf"60 of 1,000 lines .* 5%, such as line {first} of {tmp_path}/texts"):
-        read(stream)
-
-
 def test_garbage_after_a_restart_is_reported_by_its_byte(tmp_path: Path) -> None:
     path = source(tmp_path)
     stream = begin(tmp_path / "stream", path, follow=True, quiet_seconds=1.0)
@@ -129,11 +98,6 @@ def test_garbage_after_a_restart_is_reported_by_its_byte(tmp_path: Path) -> None
         file.write(b"fine\n" + b"\xff\n" * 300)
     with pytest.raises(DataError, match=f"such as the line at byte {before + 5:,} of {path}"):
         read(stream)
-
-
-def test_few_lines_have_no_share(tmp_path: Path) -> None:
-    stream = begin(tmp_path / "stream", source(tmp_path, b"fine\n" + b"\xff\n" * 900))
-    assert read(stream).malformed == 900
 
 
 def test_after_silence_what_is_there_becomes_a_part(tmp_path: Path) -> None:
@@ -188,22 +152,6 @@ def test_files_that_end_keep_their_parts_for_further_epochs(tmp_path: Path) -> N
     stream = begin(tmp_path / "stream", source(tmp_path), ahead=1)
     (stream / "taken.json").write_text('{"reader-0": 0}')
     assert read(stream).parts == len(part_numbers(stream / "reader-0")) == 94
-
-
-@pytest.mark.parametrize(
-    ("content", "wrong"),
-    [
-        ('{"reader-0": 7}', "7 parts of reader-0 were taken, which has written 0"),
-        ('{"reader-0": true}', "True parts of reader-0 were taken"),
-        ('{"reader-0": -1}', "-1 parts of reader-0 were taken"),
-        ("[]", r"cannot use .*taken.json: it is not a JSON object"),
-    ],
-)
-def test_what_trainers_say_is_checked(tmp_path: Path, content: str, wrong: str) -> None:
-    stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
-    (stream / "taken.json").write_text(content)
-    with pytest.raises(DataError, match=wrong):
-        read(stream)
 
 
 def test_the_status_of_all_readers_is_their_sum(tmp_path: Path) -> None:
