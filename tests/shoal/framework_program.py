@@ -43,31 +43,16 @@ def words() -> tuple[Tensor, Tensor]:
 
 
 def by_transformers(asked: dict[str, Any]) -> dict[str, Any]:
-    from transformers import (
-        BertConfig,
-        BertForSequenceClassification,
-        GPT2Config,
-        GPT2LMHeadModel,
-        TrainingArguments,
-    )
+    from transformers import GPT2Config, GPT2LMHeadModel, TrainingArguments
 
     from shoal.balance.transformers import BalancedTrainer
 
-    texts, labels = words()
+    texts, _ = words()
     torch.manual_seed(0)
-    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    bert = BertConfig(vocab_size=WORDS, **size, **still)
-    if asked["of"] == "classes":
-        model = BertForSequenceClassification(bert)
-        rows = [{"input_ids": text, "labels": label} for text, label in zip(texts, labels, strict=True)]
-    else:
-        size = {"n_positions": LENGTH, "n_embd": 16, "n_layer": 1, "n_head": 2}
-        model = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **size))
-        padded = torch.arange(LENGTH) >= 2 + torch.arange(ROWS)[:, None] % 5  # rows have unequal numbers of tokens
-        rows = [
-            {"input_ids": text, "labels": text.masked_fill(no, -100)} for text, no in zip(texts, padded, strict=True)
-        ]
+    size = {"n_positions": LENGTH, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=WORDS, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **size))
+    padded = torch.arange(LENGTH) >= 2 + torch.arange(ROWS)[:, None] % 5  # rows have unequal numbers of tokens
+    rows = [{"input_ids": text, "labels": text.masked_fill(no, -100)} for text, no in zip(texts, padded, strict=True)]
     take_time(model, asked.get("slow", []), "input_ids")
     arguments = TrainingArguments(
         output_dir=asked["output"],

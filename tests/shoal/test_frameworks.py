@@ -14,11 +14,7 @@ from tests.shoal.outside import ON_TWO_RANKS, run_python
 pytestmark = pytest.mark.soak  # each rank imports a library for seconds
 
 SLOW = [1e-3, 4e-3]
-KINDS = {
-    "classes": {"by": "transformers", "of": "classes"},
-    "tokens": {"by": "transformers", "of": "tokens"},
-    "lightning": {"by": "lightning"},
-}
+KINDS = ("transformers", "lightning")
 
 
 def run(ranks: int, output: Path, **what: Any) -> dict[str, Any]:
@@ -35,7 +31,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[floa
 
     @functools.cache
     def losses(kind: str) -> list[float]:
-        found: list[float] = run(1, tmp_path_factory.mktemp("alone") / "one", **KINDS[kind])["losses"]
+        found: list[float] = run(1, tmp_path_factory.mktemp("alone") / "one", by=kind)["losses"]
         return found
 
     return losses
@@ -45,25 +41,25 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[floa
 def test_two_unequal_ranks_learn_what_one_learns_and_share_by_their_speed(
     alone: Callable[[str], list[float]], kind: str, tmp_path: Path
 ) -> None:
-    found = run(2, tmp_path / "two", slow=SLOW, **KINDS[kind])
+    found = run(2, tmp_path / "two", slow=SLOW, by=kind)
     assert found["losses"] == pytest.approx(alone(kind), abs=1e-5)
     assert len(found["losses"]) == 16
     assert found["shares"] == [13, 3]
 
 
 @pytest.mark.parametrize(
-    ("kind", "checkpoint", "ranks"), [("classes", "checkpoint-11", 1), ("lightning", "step=11.ckpt", 2)]
+    ("kind", "checkpoint", "ranks"), [("transformers", "checkpoint-11", 1), ("lightning", "step=11.ckpt", 2)]
 )
 def test_a_training_goes_on_within_an_epoch(
     alone: Callable[[str], list[float]], kind: str, checkpoint: str, ranks: int, tmp_path: Path
 ) -> None:
-    first = run(2, tmp_path / "first", slow=SLOW, stop_after=11, **KINDS[kind])
+    first = run(2, tmp_path / "first", slow=SLOW, stop_after=11, by=kind)
     resume = str(tmp_path / "first" / checkpoint)
-    second = run(ranks, tmp_path / "second", resume=resume, workers=1, **KINDS[kind])
+    second = run(ranks, tmp_path / "second", resume=resume, workers=1, by=kind)
     assert len(first["losses"]) == 11
     assert second["losses"][-5:] == pytest.approx(alone(kind)[-5:], abs=1e-5)
 
 
 def test_a_last_batch_with_fewer_rows_than_ranks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"the last of the batches of 20 has 1 of 121 rows, and 2 ranks need one"):
-        run(2, tmp_path / "two", batch=20, **KINDS["classes"])
+        run(2, tmp_path / "two", batch=20, by="transformers")

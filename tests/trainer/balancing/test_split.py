@@ -34,6 +34,11 @@ def test_equalised_splits_sum_and_no_row_could_move_to_finish_sooner(
     assert times.max() <= one_more.min() * (1 + 1e-9)
 
 
+def test_a_rank_that_would_end_later_with_one_row_than_the_others_with_all_gets_none() -> None:
+    assert equal_finish_split(200, np.array([0.0, 0.1, 0.3]), np.array([2.01, 0.02, 0.01])).tolist() == [0, 73, 127]
+    assert equal_finish_split(100, np.array([0.0, 0.0, 9.0]), np.array([0.01, 0.01, 0.01])).tolist() == [50, 50, 0]
+
+
 @example(lengths=[1, 300] * 20, weights=[1.0, 1.0])
 @given(
     lengths=st.lists(st.integers(1, 300), min_size=1, max_size=200),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainer.classification.metrics import Confusion, measures
 
-numbers = st.integers(0, 50)
+numbers = st.just(0) | st.integers(0, 50)  # a label may not occur, or not be predicted
 matrices = st.integers(2, 6).flatmap(
     lambda classes: st.lists(numbers, min_size=classes**2, max_size=classes**2).map(Confusion.of)
 )

@@ -187,13 +187,6 @@ def test_a_rehearsal_changes_neither_a_sparse_table_nor_the_state_of_the_optimis
             assert not torch.equal(copied.others, others)
 
 
-def test_a_rank_without_rows_has_a_gradient_of_no_rows() -> None:
-    none = no_means(some_table())
-    touched = rows_of_means(joined([none, none]))
-    assert touched.rows.tolist() == []
-    assert touched.values.shape == (0, COLUMNS)
-
-
 def test_a_rank_without_rows_adds_nothing() -> None:
     some = Means(torch.tensor([3, 5, 3], dtype=torch.int32), torch.tensor([2, 1]), torch.ones(2, COLUMNS))
     whole = rows_of_means(joined([no_means(some_table()), some]))

@@ -7,10 +7,8 @@ import pytest
 from corpus.stream.reader import read_stream
 from tests.corpus.stream.reading import begin
 from tests.corpus.stream.sender import Sender
-from tests.trainer.conftest import Launch
 from tests.trainer.embeddings import made_text
-from tests.trainer.runs import finish, notes, summary, train_here
-from trainer.embeddings.vectors import open_vectors
+from tests.trainer.runs import notes, train_here
 
 UNTRAINED = 4.16
 """The loss of a pair of a model that knows nothing: log 2 for the pair, and for each of five drawn words."""
@@ -36,21 +34,3 @@ def test_a_run_says_why_it_has_ended_before_its_words(endless: Path, tmp_path: P
     assert found["words_seen"] == 160_000
     expected = "the run has ended after 160,000 of the 1,000,000 words that --words asks for"
     assert any(note.startswith(expected) for note in notes(tmp_path))
-
-
-@pytest.mark.soak
-def test_words_that_come_later_get_embeddings_too(launch: Launch, tmp_path: Path) -> None:
-    later = [line.replace("word", "later") for line in made_text.bursts(4_000, seed=1)]
-    with Sender([line.encode() for line in [*made_text.bursts(4_000), *later]]) as sender:
-        stream = begin(tmp_path / "stream", sender.address, part_rows=64)
-        read_stream(stream, 0, 1)
-    for name, more in (("grown", 2000), ("kept", 0)):
-        arguments = ("--data", stream, "--output", tmp_path / name, "--vocabulary-words", 20_000, "--new-words", more)
-        finish(launch(2, "-m", "trainer", *LEARNING, *arguments))
-    found, kept = summary(tmp_path / "grown"), summary(tmp_path / "kept")
-    assert found["new_words"] > kept["vocabulary"] > kept["new_words"] == 0
-    assert found["vocabulary"] == kept["vocabulary"] + found["new_words"]
-    vectors = open_vectors(str(tmp_path / "grown"))
-    assert vectors.find("later1") is not None
-    assert len(vectors.words) == found["vocabulary"]
-    assert open_vectors(str(tmp_path / "kept")).find("later1") is None
