@@ -6,7 +6,6 @@ import pytest
 
 from common.errors import DataError, FinalError
 from jobs.work_folder import work_folder
-from tests.users import as_another, open_folder
 
 NAME = "0123456789ab"
 
@@ -41,16 +40,6 @@ def test_folders_of_runs_that_ended_go_and_those_of_others_stay(tmp_path: Path) 
         assert other.exists()
     assert all(path.exists() for path in theirs)
     assert not any(path.parent.exists() for path in left)
-
-
-def test_the_folder_of_another_users_run_stays() -> None:
-    def runs_beside(home: Path, theirs: Path) -> bool:
-        with work_folder(home, "b" * 12, bool) as own:
-            return own.exists() and theirs.exists()
-
-    with open_folder() as home, work_folder(home, NAME, bool) as theirs:
-        assert as_another(lambda: runs_beside(home, theirs))
-        assert theirs.exists()
 
 
 def test_a_file_where_the_folder_should_be_is_reported(tmp_path: Path) -> None:

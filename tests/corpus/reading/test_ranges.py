@@ -51,30 +51,11 @@ MARKS = st.sampled_from([b"", b"\xef\xbb\xbf", b"\xef\xbb", b"\xef\xbb\xbf\xef\x
 WHOLE_MARKS = st.sampled_from([b"", b"\xef\xbb\xbf"])
 
 
-@given(MARKS, st.lists(JSON_LINES, max_size=30), st.sampled_from([SNAP, TWO_FIELDS]), st.booleans(), CUTS)
-def test_ranges_cut_anywhere_give_every_line_once_and_its_number(
-    tmp_path: Path, mark: bytes, lines: list[bytes], form: Format, last_newline: bool, cuts: list[int]
-) -> None:
-    content = mark + b"\n".join(lines) + (b"\n" if last_newline else b"")
-    file = oracle.File(content, "json", form.text, form.value)
-    assert_as_the_oracle(pieces(tmp_path / "file", content, cuts, form), file)
-    assert_as_the_oracle([whole(tmp_path / "file", form)], file)
-
-
 POLARITY = Format(kind="csv", text=("2", "3"), value="1")
 HEADED = Format(kind="csv", text=("text",), value="stars", header=True, columns=("stars", "text"))
 CSV_PIECES = st.sampled_from(
     ['"', '""', ",", "\n", "\r\n", "1", "2", "x", "\\n", " ", "\u00e9", "\udcff", "\0", '1,"a\n']
 )
-
-
-@settings(max_examples=200)
-@given(WHOLE_MARKS, st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([POLARITY, HEADED]))
-def test_any_csv_is_read_as_the_contract_says(tmp_path: Path, mark: bytes, text: str, form: Format) -> None:
-    content = mark + (b"stars,text\n" if form.header else b"") + text.encode("utf-8", "surrogateescape")
-    (tmp_path / "file.csv").write_bytes(content)
-    part = whole(tmp_path / "file.csv", form)
-    assert_as_the_oracle([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
 
 
 def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Path) -> None:
@@ -87,43 +68,60 @@ def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Pat
     assert [(place.reason, place.line) for place in tally.malformed_lines()] == [("too_long", 1)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(
     MARKS,
-    st.lists(JSON_LINES | st.integers(0, 200).map(lambda length: b"x" * length), max_size=12),
-    st.sampled_from([1, 2, 3, 7, 50]),
+    st.lists(JSON_LINES | st.integers(0, 200).map(lambda length: b"x" * length), max_size=30),
+    st.sampled_from([1, 2, 3, 7, 50, 1 << 20]),
+    st.sampled_from([MAX_LINE_BYTES, 101]),
     st.sampled_from(["", ".gz", ".zst"]),
+    st.sampled_from([SNAP, TWO_FIELDS]),
+    st.booleans(),
     CUTS,
 )
-def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
-    tmp_path: Path, mark: bytes, lines: list[bytes], block: int, suffix: str, cuts: list[int]
+def test_ranges_cut_anywhere_in_any_blocks_give_every_line_once_and_its_number(
+    tmp_path: Path,
+    mark: bytes,
+    lines: list[bytes],
+    block: int,
+    longest: int,
+    suffix: str,
+    form: Format,
+    last_newline: bool,
+    cuts: list[int],
 ) -> None:
-    content = mark + b"\n".join(lines)
+    content = mark + b"\n".join(lines) + (b"\n" if last_newline else b"")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus.reading.lines, "BLOCK_BYTES", block)
-        patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
-        patch.setattr(corpus.reading.compression, "BLOCK_BYTES", block)
-        patch.setattr(corpus.reading.lines, "MAX_LINE_BYTES", 101)
-        patch.setattr(oracle_lines, "MAX_LINE_BYTES", 101)
-        path = tmp_path / f"file{suffix}"
-        ranges = pieces(path, content, cuts)
+        for module in (corpus.reading.lines, corpus.reading.storage, corpus.reading.compression):
+            patch.setattr(module, "BLOCK_BYTES", block)
+        for module in (corpus.reading.lines, oracle_lines):
+            patch.setattr(module, "MAX_LINE_BYTES", longest)
+        ranges = pieces(tmp_path / "file", content, cuts, form)
         if suffix:
-            path.write_bytes(PACKERS[suffix](content))
-            ranges = [whole(path)]
-        assert_as_the_oracle(ranges, oracle.File(content))
+            (tmp_path / f"file{suffix}").write_bytes(PACKERS[suffix](content))
+            ranges = [whole(tmp_path / f"file{suffix}", form)]
+        assert_as_the_oracle(ranges, oracle.File(content, "json", form.text, form.value))
 
 
-@settings(max_examples=150)
-@given(st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([1, 3, 20]))
-def test_neither_blocks_nor_too_long_records_change_the_rest_of_csv(tmp_path: Path, text: str, block: int) -> None:
-    content = text.encode("utf-8", "surrogateescape")
+@settings(max_examples=300)
+@given(
+    WHOLE_MARKS,
+    st.lists(CSV_PIECES, max_size=40).map("".join),
+    st.sampled_from([POLARITY, HEADED]),
+    st.sampled_from([1, 3, 20, 1 << 20]),
+    st.sampled_from([MAX_LINE_BYTES, 25]),
+)
+def test_any_csv_is_read_as_the_contract_says_in_any_blocks(
+    tmp_path: Path, mark: bytes, text: str, form: Format, block: int, longest: int
+) -> None:
+    content = mark + (b"stars,text\n" if form.header else b"") + text.encode("utf-8", "surrogateescape")
     (tmp_path / "file.csv").write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
         for module in (corpus.reading.lines, corpus.reading.csv_records, oracle_lines):
-            patch.setattr(module, "MAX_LINE_BYTES", 25)
-        part = whole(tmp_path / "file.csv", POLARITY)
-        assert_as_the_oracle([part], oracle.File(content, "csv", POLARITY.text, POLARITY.value), LABELLED)
+            patch.setattr(module, "MAX_LINE_BYTES", longest)
+        part = whole(tmp_path / "file.csv", form)
+        assert_as_the_oracle([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
 
 
 DECODERS: dict[str, Callable[[], Any]] = {

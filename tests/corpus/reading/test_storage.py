@@ -2,7 +2,7 @@
 
 import gzip
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -59,52 +59,32 @@ def fail(address: str) -> None:
         pass
 
 
-def test_a_file_appears_under_its_name_whole_and_what_was_there_stays_until_then(tmp_path: Path) -> None:
-    final = tmp_path / "new" / "file.h5"
-    fail(str(final))
-    assert list(final.parent.iterdir()) == []
-    with writable(str(final)) as path:
-        path.write_text("whole")
-        assert path.parent == final.parent
-    fail(str(final))
-    assert [found.name for found in final.parent.iterdir()] == ["file.h5"]
-    assert final.read_text() == "whole"
-
-
-def test_files_are_listed_by_name_without_those_that_are_being_written(tmp_path: Path) -> None:
-    folder = tmp_path / "a [folder]*"
-    for name in ("part-2", "part-1", "other"):
-        write_text(str(folder / name), name)
-    with writable(str(folder / "part-3")) as path:
+@pytest.mark.parametrize("there", [False, True])
+def test_files_appear_whole_under_their_names_and_are_listed_and_read(tmp_path: Path, there: bool) -> None:
+    home = f"{'s3://pile' if there else tmp_path}/a [folder]*"
+    fail(f"{home}/part-1")
+    assert not exists(f"{home}/part-1")
+    for name in ("/part-2", "/part-10", "/other", "er/part-3"):
+        write_text(f"{home}{name}", "two\nlines\n" if name == "/part-2" else "")
+    fail(f"{home}/part-2")
+    with writable(f"{home}/part-4") as path:
         path.write_text("half")
-        assert list_files(str(folder)) == [str(folder / "part-1"), str(folder / "part-2")]
-    assert list_files(str(tmp_path / "absent")) == []
-    assert exists(str(folder / "part-1"))
-    assert not exists(str(folder))
+        assert list_files(home) == [f"{home}/part-10", f"{home}/part-2"]
+    assert there or path.parent == Path(home)
+    assert list_files(f"{home}/absent") == []
+    assert exists(f"{home}/part-2")
+    assert not exists(f"{home}/part")
+    assert not exists(home)
+    assert list(open_lines(f"{home}/part-2")) == [b"two\n", b"lines\n"]
+    with readable(f"{home}/part-2") as path:
+        assert path.read_text() == "two\nlines\n"
+    assert path.exists() != there
 
 
 def test_a_local_file_is_read_from_any_byte(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(BODY)
     with open_range(str(tmp_path / "file"), 1_000) as file:
         assert file.read(70_000) == BODY[1_000:71_000]
-    with pytest.raises(DataError, match=r"cannot read .*absent: No such file"):
-        open_range(str(tmp_path / "absent"))
-
-
-def test_objects_are_written_listed_and_read() -> None:
-    fail("s3://pile/new/part-1")
-    assert not exists("s3://pile/new/part-1")
-    write_text("s3://pile/new/part-2", "two\nlines\n")
-    write_text("s3://pile/new/part-10", "")
-    write_text("s3://pile/newer/part-3", "")
-    assert list_files("s3://pile/new") == ["s3://pile/new/part-10", "s3://pile/new/part-2"]
-    assert list_files("s3://pile/absent") == []
-    assert exists("s3://pile/new/part-2")
-    assert not exists("s3://pile/new/part")
-    assert list(open_lines("s3://pile/new/part-2")) == [b"two\n", b"lines\n"]
-    with readable("s3://pile/new/part-2") as path:
-        assert path.read_text() == "two\nlines\n"
-    assert not path.exists()
 
 
 def test_an_object_is_put_where_there_is_none_or_the_one_that_is_expected() -> None:
@@ -227,25 +207,32 @@ def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(pile: Embedd
         assert list(open_lines("s3://pile/stubborn/part-1")) == [b"text"]
 
 
-@pytest.mark.parametrize("address", ["s3://pile/absent", "s3://absent/key"])
-def test_what_is_not_on_s3_is_named(address: str) -> None:
-    for use in (open_range, lambda address: readable(address).__enter__()):
-        with pytest.raises(DataError, match=f"there is nothing at {address}"):
-            use(address)
+@pytest.mark.parametrize(
+    ("use", "address", "wrong"),
+    [
+        *(
+            (use, address, f"there is nothing at {address}")
+            for use in (open_range, lambda address: readable(address).__enter__())
+            for address in ("s3://pile/absent", "s3://absent/key")
+        ),
+        (open_range, "/nowhere/absent", r"cannot read /nowhere/absent: No such file"),
+        (
+            lambda address: write_text(address, "text"),
+            "s3://absent/x/f",
+            "^cannot write s3://absent/x/f: there is no bucket",
+        ),
+        (check_writable, "s3://absent/x", "cannot write to s3://absent/x: there is no bucket absent"),
+        (check_writable, "s3://No Bucket/x", "'No Bucket' is not a valid bucket name"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_named(use: Callable[[str], object], address: str, wrong: str) -> None:
+    with pytest.raises(DataError, match=wrong):
+        use(address)
 
 
-def test_what_cannot_be_written_to_s3_is_named_without_its_temporary_file() -> None:
-    with pytest.raises(DataError, match=r"^cannot write s3://absent/x/file: there is no bucket absent; check"):
-        write_text("s3://absent/x/file", "text")
-
-
-def test_a_bucket_that_is_not_there_is_noticed_before_the_work(tmp_path: Path) -> None:
+def test_what_can_be_written_to_is_noticed_before_the_work(tmp_path: Path) -> None:
     check_writable("s3://pile/anywhere")
     check_writable(str(tmp_path / "absent"))
-    with pytest.raises(DataError, match="cannot write to s3://absent/x: there is no bucket absent"):
-        check_writable("s3://absent/x")
-    with pytest.raises(DataError, match="'No Bucket' is not a valid bucket name"):
-        check_writable("s3://No Bucket/x")
 
 
 @pytest.mark.parametrize(

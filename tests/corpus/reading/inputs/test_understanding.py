@@ -15,7 +15,7 @@ from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.inputs.beginnings import SNAP_2014, TABLE, content_of, page, understood, written
 from tests.reviews import json_lines
@@ -136,22 +136,3 @@ def test_real_reviews_are_understood_without_a_word() -> None:
     found = understand_inputs(Inputs(files=(str(FOLDER / "reviews"),)))
     assert {source.format for source in found.sources} == {Format(kind="json", text=("reviewText",), value="overall")}
     assert found.rows == pytest.approx(25_614, rel=0.1)
-
-
-@pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-def test_real_sets_of_labels_are_understood_with_few() -> None:
-    def found(options: ReadingOptions | None = None, **files: str) -> Understanding:
-        named = {name: (str(FOLDER / pattern),) for name, pattern in files.items()}
-        return understand_inputs(Inputs(**named, options=options or ReadingOptions()))
-
-    imdb = found(ReadingOptions(label="label"), files="imdb/imdb_train.jsonl.gz")
-    assert imdb.sources[0].format == Format(kind="json", text=("text",), value="label")
-    assert imdb.rows == pytest.approx(25_000, rel=0.1)
-    dollars = ReadingOptions(separator="$LABEL$")
-    polarity = found(dollars, files="polarity/*.train.dat.gz", test="polarity/*.test.dat.gz")
-    expected = Format(kind="separated", separator="$LABEL$", text=("1",), value="2")
-    assert {source.format for source in polarity.sources} == {expected}
-    assert (polarity.rows, polarity.sample.malformed, polarity.test_input) == (10_000, 0, True)
-    sentences = "polarity/yelp_sentences.dev.{}.gz"
-    yelp = found(positive=sentences.format(1), negative=sentences.format(0))
-    assert (yelp.rows, set(yelp.sample.values)) == (63_483, {"positive", "negative"})
