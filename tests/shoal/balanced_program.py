@@ -45,7 +45,6 @@ class Asked:
     """By a GradScaler, as mixed precision needs it; the third step's gradients overflow on the last rank."""
     resume: str = ""
     stop_after: int = 10**9
-    max_rows: int | None = None
 
 
 class Program:
@@ -57,7 +56,7 @@ class Program:
         inputs = torch.randn(ROWS, 12)
         labels = (inputs[:, :3].sum(1, keepdim=True) > 0).float()
         self.plain = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 1))
-        self.batches = BalancedBatches(ROWS, global_batch=64, seed=3, rebalance_every=5, max_rows=asked.max_rows)
+        self.batches = BalancedBatches(ROWS, global_batch=64, seed=3, rebalance_every=5)
         self.loader = DataLoader(TensorDataset(inputs, labels), batch_sampler=self.batches, num_workers=asked.workers)
         self.optimiser = torch.optim.SGD(self.plain.parameters(), lr=0.5, momentum=0.5)
         self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, enabled=asked.scaled)

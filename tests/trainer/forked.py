@@ -1,7 +1,7 @@
 """Starts a program on ranks of this machine as torchrun does, but each as a fork of one process that has imported the
 trainer, and with short measurements of their rates: a test then waits for training, and not for each rank's imports.
 
-    python -m tests.trainer.forked RANKS LOGS (-m MODULE | -c CODE | FILE) [ARGUMENT...]
+    python -m tests.trainer.forked RANKS LOGS (-m MODULE | FILE) [ARGUMENT...]
 
 With 0 RANKS the program runs in the first process, as without torchrun.
 """
@@ -34,13 +34,10 @@ def prepare() -> None:
 
 
 def run(program: list[str]) -> None:
-    """Run a module, code or a file in this process, as Python's command line does."""
+    """Run a module or a file in this process, as Python's command line does."""
     if program[0] == "-m":
         sys.argv = program[1:]
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
-    elif program[0] == "-c":
-        sys.argv = ["-c", *program[2:]]
-        exec(program[1], {"__name__": "__main__"})
     else:
         sys.argv = program
         runpy.run_path(program[0], run_name="__main__")
