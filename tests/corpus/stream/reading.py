@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part
+import pytest
+
+from corpus.stream.parts import END_OF_LINE, Part, part_numbers, part_path, read_part, write_part
 from corpus.stream.progress import Status
 from corpus.stream.reader import read_stream
 from corpus.stream.stream_settings import StreamSettings, write_settings
@@ -85,3 +87,18 @@ def lines(stream: Path, reader: int = 0) -> list[str]:
 def filled(part: Part) -> int:
     """How many tokens a part has before the ends of lines that only fill it up, and the end of its last line."""
     return int((part.tokens.ravel() != END_OF_LINE).nonzero()[0][-1]) + 2
+
+
+def interrupt(stream: Path, after: int) -> None:
+    """Read a stream until a reader is killed after so many parts."""
+
+    def killed(folder: Path, part: Part) -> None:
+        if part.number == after:
+            raise KeyboardInterrupt
+        write_part(folder, part)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("corpus.stream.reader.write_part", killed)
+        with pytest.raises(KeyboardInterrupt):
+            read(stream)
+    assert len(parts(stream)) == after

@@ -9,8 +9,9 @@ import yaml
 
 from common.errors import DataError
 from corpus.reading import s3
+from corpus.stream import part_files
 from tests.corpus.reading.inputs.beginnings import content_of, written
-from tests.corpus.stream.reading import begin, lines, parts, read
+from tests.corpus.stream.reading import begin, interrupt, lines, parts, read, read_until
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("streams.yaml").read_text())
 
@@ -44,3 +45,60 @@ def test_all_that_is_left_of_a_stream_or_the_sentence_that_refuses_it(tmp_path: 
     for name, content in case.get("objects", {}).items():
         s3.client().put_object(Bucket="pile", Key=name, Body=content_of(content))
     assert page("s3://pile" if "objects" in case else str(texts), tmp_path / "stream", case) == case["found"]
+
+
+GROWING: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("growing.yaml").read_text())
+
+
+def do(home: str, step: dict[str, Any]) -> None:
+    """Write, append to or remove a file or an object."""
+    kind, name = next(iter(step.items()))
+    if home.startswith("s3://"):
+        key = f"{home}/{name}".removeprefix("s3://pile/")
+        s3.client().put_object(Bucket="pile", Key=key, Body=content_of(step["of"]))
+    elif kind == "remove":
+        Path(home, name).unlink()
+    else:
+        with Path(home, name).open("wb" if kind == "write" else "ab") as file:
+            file.write(content_of(step["of"]))
+
+
+def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None:
+    """Run a reader to its end, or until the steps are done and what they wrote is in parts."""
+    waiting, last = iter(run.get("steps", [])), 0.0
+
+    def holds(now: float) -> bool:
+        nonlocal last
+        if now - last > part_files.LOOK_SECONDS + 1:
+            last = now
+            if (step := next(waiting, None)) is None:
+                return lines(stream) == expected(run) or now > 1_000
+            do(home, step)
+        return False
+
+    read_until(stream, holds) if follow else read(stream)
+
+
+def expected(run: dict[str, Any]) -> list[str]:
+    return list(run["text"]) if "text" in run else [run["all"][0]] * run["all"][1]
+
+
+@pytest.mark.usefixtures("pile")
+@pytest.mark.parametrize("case", GROWING, ids=itemgetter("case"))
+def test_runs_take_what_was_added_once_and_refuse_what_was_changed(tmp_path: Path, case: dict[str, Any]) -> None:
+    stream, follow = tmp_path / "stream", case.get("settings", {}).get("follow", False)
+    (tmp_path / "texts").mkdir()
+    home = f"s3://pile/{case['case']}" if "s3" in case else str(tmp_path / "texts")
+    begin(stream, home, **case.get("settings", {}))
+    for run in case["runs"]:
+        for step in run.get("before", []):
+            do(home, step)
+        if "interrupted" in run:
+            interrupt(stream, run["interrupted"])
+        elif "refused" in run:
+            with pytest.raises(DataError) as refused:
+                read(stream)
+            assert str(refused.value).replace(home, "HOME") == run["refused"]
+        else:
+            read_all(home, stream, run, follow)
+            assert lines(stream) == expected(run)
