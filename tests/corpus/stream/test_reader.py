@@ -89,17 +89,6 @@ def test_an_error_is_left_for_trainers_until_the_next_start(tmp_path: Path) -> N
     assert not (stream / "reader-0" / "error.json").exists()
 
 
-def test_garbage_after_a_restart_is_reported_by_its_byte(tmp_path: Path) -> None:
-    path = source(tmp_path)
-    stream = begin(tmp_path / "stream", path, follow=True, quiet_seconds=1.0)
-    read_until(stream, lambda _: lines(stream) == LINES)
-    before = path.stat().st_size
-    with path.open("ab") as file:
-        file.write(b"fine\n" + b"\xff\n" * 300)
-    with pytest.raises(DataError, match=f"such as the line at byte {before + 5:,} of {path}"):
-        read(stream)
-
-
 def test_after_silence_what_is_there_becomes_a_part(tmp_path: Path) -> None:
     path = source(tmp_path, ["one two", "three"])
     stream = begin(tmp_path / "stream", path, follow=True, quiet_seconds=30.0)

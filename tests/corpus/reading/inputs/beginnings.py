@@ -1,5 +1,6 @@
 """Beginnings of review files, and how files with them are understood."""
 
+import random
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.corpus.reading.cuts import PACKERS
 from tests.reviews import snap_lines
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("understood.yaml").read_text())
-CONTENTS: dict[str, str] = TABLE["contents"]
+CONTENTS: dict[str, str] = {**TABLE["contents"], "noise": random.Random(5).randbytes(1_500).hex()}
 SNAP_2014 = snap_lines(("a fine lamp", 5.0), ("broke at once", 1.0))
 
 
@@ -35,13 +36,17 @@ def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def content_of(written: Any) -> bytes:
-    """What a table calls a content: one that it has named, text of which each letter is a byte, or parts of these."""
+    """What a table calls a content: one that it has named, text of which each letter is a byte, or parts of these:
+    some times, with the number of each for a `#`, packed, and without the last bytes."""
     if isinstance(written, str):
         return CONTENTS.get(written, written).encode("latin-1")
     if isinstance(written, list):
         return b"".join(content_of(part) for part in written)
-    content = content_of(written["of"]) * written.get("times", 1)
-    return PACKERS[written["packed"]](content) if "packed" in written else content
+    content = content_of(written["of"])
+    if "numbered" in written:
+        content = b"".join(content.replace(b"#", b"%d" % number) for number in range(written["numbered"]))
+    packed = PACKERS[written.get("packed", "")](content * written.get("times", 1))
+    return packed[: len(packed) - written.get("cut", 0)]
 
 
 def shown_format(form: Format) -> str:
@@ -52,7 +57,7 @@ def shown_format(form: Format) -> str:
 
 def approximate(number: int) -> int:
     """Estimates, which are of large files, to two digits."""
-    return number if number < 10_000 else int(float(f"{number:.2g}"))
+    return number if number < 1_000 else int(float(f"{number:.2g}"))
 
 
 def page(folder: Path, asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
