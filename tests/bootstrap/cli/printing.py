@@ -20,6 +20,7 @@ from bootstrap.aws.account import Account
 from bootstrap.cli import costs
 from bootstrap.demo.life import DemoResult
 from bootstrap.lifecycle.bill import Bill
+from bootstrap.lifecycle.deploy import DeployResult, ResourceChange
 from bootstrap.lifecycle.destroy_preview import DestroyPreview
 from bootstrap.lifecycle.fetch import FetchResult
 from bootstrap.lifecycle.kept import KeptBucket
@@ -34,6 +35,7 @@ from bootstrap.training.attaching import WantedRun
 from corpus.stream import progress
 from experiments.plans.kept import Kept, write_kept
 from experiments.plans.parts import Experiment
+from infra.rules import Finding
 from tests.bootstrap.cli.command import ACCOUNT, content_of, shoal_here
 from tests.bootstrap.cli.known_model import save
 from tests.bootstrap.cli.made_datasets import make_dataset, make_texts
@@ -71,11 +73,15 @@ class Plan:
 
 ANSWERS: dict[str, Any] = {
     "bootstrap.aws.account.Account.number": str,
+    "bootstrap.aws.deployment.find_deployment": str,
     "bootstrap.aws.stacks.describe": dict[str, Any] | None,
     "bootstrap.cli.experiment._run": str | None,
     "bootstrap.experiments.running.plan_runs": Plan,
     "bootstrap.demo.life.run": DemoResult,
     "bootstrap.lifecycle.bill.fetch_bill": Bill,
+    "bootstrap.lifecycle.deploy.changes": list[ResourceChange],
+    "bootstrap.lifecycle.deploy.deploy": DeployResult,
+    "bootstrap.lifecycle.deploy.require_libraries": None,
     "bootstrap.lifecycle.destroy_preview.preview": DestroyPreview,
     "bootstrap.lifecycle.fetch.fetch_runs": FetchResult,
     "bootstrap.lifecycle.fetch.find_data_bucket": str,
@@ -84,13 +90,17 @@ ANSWERS: dict[str, Any] = {
     "bootstrap.lifecycle.logs.guard": LogExcerpt | None,
     "bootstrap.lifecycle.logs.nodes": list[LogExcerpt],
     "bootstrap.lifecycle.logs.steps": list[LogExcerpt],
+    "bootstrap.lifecycle.preflight.online": tuple[str, list[Finding]],
     "bootstrap.lifecycle.status.read_status": Status,
+    "bootstrap.preprocessing.attaching.stop": str,
     "bootstrap.preprocessing.preview.cores": int,
     "bootstrap.removal.claim.Claim.living": list[str],
     "bootstrap.removal.monthly.price_of": dict[str, Monthly],
     "bootstrap.removal.sweep.delete_found": list[FoundResource],
     "bootstrap.removal.sweep.find_owned": list[FoundResource],
     "bootstrap.removal.teardown.destroy": DestroyResult,
+    "bootstrap.training.attaching.is_of_jobs": bool,
+    "bootstrap.training.attaching.stop": tuple[str, str, str],
     "bootstrap.training.attaching.overview": list[WantedRun],
     "bootstrap.training.readers.reading_now": progress.Status | None,
     "bootstrap.training.train.train": dict[str, Any],
