@@ -6,15 +6,17 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import DataError, FinalError
+from common.errors import DataError
 from corpus import raw_texts
 from corpus.dataset import Split, open_dataset
 from corpus.dataset_settings import Settings
@@ -24,6 +26,7 @@ from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.rules import VALIDATION_SHARE, in_test_set
 from corpus.text import digest
 from corpus.tokens import tokens
+from tests.corpus.reading.inputs.beginnings import content_of, written
 from tests.reviews import json_lines
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
@@ -168,15 +171,32 @@ def test_the_validation_rows_are_of_both_classes_where_each_file_is_of_one(tmp_p
     assert labels.mean() == pytest.approx(0.5, abs=0.02)
 
 
-def test_ratings_are_kept_and_make_the_labels(tmp_path: Path) -> None:
-    (tmp_path / "in.json").write_bytes(lines([(f"text {n}", 1 + n % 5) for n in range(300)], "overall"))
-    counts = encode([tmp_path / "in.json"], tmp_path / "out.h5", given=replace(SETTINGS, positive_from=3))
-    assert counts["ratings"]["before"] == dict.fromkeys("12345", 60)
-    assert counts["labels"]["after"] == {"0": 120, "1": 180}
-    with open_dataset(tmp_path / "out.h5") as dataset:
-        rows = dataset.train.rows(0, len(dataset.train))
-    np.testing.assert_array_equal(rows.labels, rows.ratings >= 3)
-    assert set(rows.ratings.tolist()) == {1, 2, 3, 4, 5}
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("raw_texts.yaml").read_text())
+
+
+def encoded(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """The digest of the dataset of a row's files, and the counts above 0; or the sentence that refuses them."""
+    for name, content in row["files"].items():
+        written(folder, name, content_of(content))
+    files, test = (
+        [folder / name for name in row["files"] if (name == "test.json") == is_test] for is_test in (False, True)
+    )
+    try:
+        counts = encode(files, folder / "out" / "out.h5", test=test, given=replace(SETTINGS, **row.get("settings", {})))
+    except DataError as error:
+        return {"refused": str(error).replace(f"{folder}/", "")}
+    with open_dataset(folder / "out" / "out.h5") as dataset:
+        assert dataset.computed_digest() == dataset.digest
+        shown = {"digest": dataset.digest, **counts}
+    for name in ("malformed_by_reason", "lengths"):
+        shown[name] = {kind: number for kind, number in counts[name].items() if number}
+    return {name: value for name, value in shown.items() if value and name != "frequent_words"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=itemgetter("case"))
+def test_all_is_counted_of_raw_texts_or_they_are_refused_and_leave_nothing(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert encoded(tmp_path, row) == row["found"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["out.h5"] * ("digest" in row["found"])
 
 
 def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> None:
@@ -195,34 +215,10 @@ def test_labels_of_more_classes_than_a_byte_holds_are_kept(tmp_path: Path) -> No
     assert (ratings.dtype, ratings.any()) == (np.uint8, False)
 
 
-@pytest.mark.parametrize("name", ["in.csv", "in.tsv"])
-def test_a_header_is_no_text(tmp_path: Path, name: str) -> None:
-    content = b"label,text\n" + b"".join(b"%d,text %d\n" % (n % 2, n) for n in range(100))
-    (tmp_path / name).write_bytes(content if name == "in.csv" else content.replace(b",", b"\t"))
-    counts = encode([tmp_path / name], tmp_path / "out.h5")
-    assert (counts["lines"], counts["texts"], counts["malformed"]) == (100, 100, 0)
-
-
-def test_lines_without_a_word_are_counted_as_empty_and_malformed_ones_by_their_reason(tmp_path: Path) -> None:
-    (tmp_path / "in.json").write_bytes(lines([*some(100), (' "; : ', 1), ("", 0)]) + b"{broken\n" + b'{"label": 1}\n')
-    counts = encode([tmp_path / "in.json"], tmp_path / "out.h5")
-    assert (counts["lines"], counts["empty"], counts["texts"], counts["malformed"]) == (104, 2, 100, 2)
-    assert {reason for reason, number in counts["malformed_by_reason"].items() if number} == {"not_json", "no_text"}
-
-
 def damaged(path: Path, reviews: Sequence[Review]) -> Path:
     """A .gz of these that ends too early. Its texts differ, so that its end holds some."""
     path.write_bytes(gzip.compress(lines(reviews), 1)[:-200])
     return path
-
-
-BAD = {
-    # A pair, as far as its beginning shows.
-    r"the labels are .* 2 \(3 times\)": lines(some(1_200) + [("text", 2)] * 3),
-    "to test, and has 0 and 0": lines([('";', n % 2) for n in range(50)]),
-    "at least 3 texts with words to learn from and 2 to test, and has 4 and 0": lines(some(4)),
-    r"5 of 55 lines are malformed \(5 not_json\), more than 5%: .* line 51": lines(some(50)) + b"{broken\n" * 5,
-}
 
 
 @pytest.fixture
@@ -230,20 +226,6 @@ def out(tmp_path: Path) -> Iterator[Path]:
     """Where a dataset is to be written, in a folder in which nothing must be left."""
     yield tmp_path / "out" / "out.h5"
     assert list((tmp_path / "out").iterdir()) == []
-
-
-@pytest.mark.parametrize("wrong", BAD)
-def test_bad_input_is_refused(tmp_path: Path, out: Path, wrong: str) -> None:
-    (tmp_path / "in.json").write_bytes(BAD[wrong])
-    with pytest.raises(DataError, match=wrong):
-        encode([tmp_path / "in.json"], out)
-
-
-def test_a_class_that_only_the_test_has_is_refused(tmp_path: Path, out: Path) -> None:
-    (tmp_path / "in.json").write_bytes(lines([*some(50, 1)]))
-    (tmp_path / "test.json").write_bytes(lines(some(50)))
-    with pytest.raises(FinalError, match=r"all 50 texts .*/in\.json have the label '1'"):
-        encode([tmp_path / "in.json"], out, test=[tmp_path / "test.json"])
 
 
 def test_a_damaged_file_is_refused_by_its_name_or_counted_as_such(tmp_path: Path, out: Path) -> None:
