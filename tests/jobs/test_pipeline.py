@@ -3,7 +3,6 @@
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,24 +122,6 @@ def test_real_reviews_make_the_oracles_dataset(tmp_path: Path) -> None:
     known = {"lines": 25_614, "malformed": 21, "empty": 14, "distinct": 18_898, "conflicting": 6, "wordless": 1}
     assert {name: merged.counts[name] for name in known} == known
     assert (merged.counts["train"], merged.counts["test"]) == (17_039, 1_858)
-
-
-COPIES = [(f"The {number % 7} lamps (4.5 of {number % 5})", TOPICS[number % 3]) for number in range(300)]
-
-
-@pytest.mark.parametrize(("duplicates", "distinct", "conflicting"), [(True, 300, 0), (False, 35, 35)])
-def test_the_number_of_files_changes_nothing(tmp_path: Path, duplicates: bool, distinct: int, conflicting: int) -> None:
-    chosen, digests = replace(settings_of(CLASSES), duplicates=duplicates), set()
-    for pieces in (1, 7):
-        folder = tmp_path / str(pieces)
-        folder.mkdir()
-        for number in range(pieces):
-            (folder / f"{number}.json").write_bytes(json_file(COPIES[number::pieces]).content)
-        inputs = Inputs(files=(str(folder),), options=ReadingOptions(text=("text",), label="value", classes=TOPICS))
-        made = preprocess_locally(inputs, str(tmp_path / f"out-{pieces}"), settings=chosen, runner="inline")
-        digests.add(made.digest)
-    assert len(digests) == 1
-    assert (made.counts["distinct"], made.counts["conflicting"]) == (distinct, conflicting)
 
 
 def test_other_settings_make_another_dataset(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from corpus.stream import __main__ as program
 from corpus.stream import reader
 from corpus.stream.parts import part_numbers, part_path, read_part
 from corpus.stream.progress import Status, read_status
-from tests.corpus.stream.reading import Stopped, begin, filled, lines, parts, read, read_until, tokens, words
+from tests.corpus.stream.reading import Stopped, begin, lines, parts, read, read_until, tokens, words
 from tests.corpus.stream.sender import Sender
 from tests.waiting import until
 
@@ -39,31 +39,6 @@ def command(stream: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "corpus.stream", "--stream", str(stream), *more]
 
 
-def test_a_source_that_ends_leaves_all_of_its_parts_and_the_totals(tmp_path: Path) -> None:
-    stream = begin(tmp_path / "stream", source(tmp_path))
-    status = read(stream)
-    totals = {"lines": 3_000, "words": 3_000 * 7, "bytes": (tmp_path / "texts").stat().st_size, "malformed": 0}
-    assert content_of(stream, "end.json") == {"parts": len(parts(stream)), **totals}
-    assert content_of(stream, "status.json") == {
-        **totals,
-        "parts": 94,
-        "waiting_seconds": 0.0,
-        "paused_seconds": 0.0,
-        "source": str(tmp_path / "texts"),
-    }
-    assert read_status(stream) == status
-    assert lines(stream) == LINES
-    assert all(filled(part) == part.tokens.size for part in parts(stream)[:-1])
-
-
-def test_a_reader_that_has_ended_does_nothing_more(tmp_path: Path) -> None:
-    stream = begin(tmp_path / "stream", source(tmp_path))
-    status = read(stream)
-    source(tmp_path, ["other", *LINES])
-    assert read(stream).words == status.words
-    assert lines(stream) == LINES
-
-
 def test_a_reader_runs_once(tmp_path: Path) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path), follow=True)
 
@@ -75,18 +50,6 @@ def test_a_reader_runs_once(tmp_path: Path) -> None:
 
     with pytest.raises(Stopped):
         read(stream, then)
-
-
-def test_an_error_is_left_for_trainers_until_the_next_start(tmp_path: Path) -> None:
-    path = source(tmp_path)
-    stream = begin(tmp_path / "stream", path)
-    path.rename(tmp_path / "away")
-    with pytest.raises(DataError) as raised:
-        read(stream)
-    assert content_of(stream, "error.json") == {"sentence": str(raised.value)}
-    (tmp_path / "away").rename(path)
-    read(stream)
-    assert not (stream / "reader-0" / "error.json").exists()
 
 
 def test_after_silence_what_is_there_becomes_a_part(tmp_path: Path) -> None:

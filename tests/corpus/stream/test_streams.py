@@ -1,5 +1,7 @@
 """What a reader makes of files, and what it refuses, as `streams.yaml` lists."""
 
+import json
+import shutil
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,17 @@ import yaml
 from common.errors import DataError
 from corpus.reading import s3
 from corpus.stream import part_files
+from corpus.stream.progress import read_status
 from tests.corpus.reading.inputs.beginnings import content_of, written
-from tests.corpus.stream.reading import begin, interrupt, lines, parts, read, read_until
+from tests.corpus.stream.reading import begin, filled, interrupt, lines, parts, read, read_until
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("streams.yaml").read_text())
+
+
+def left(stream: Path, name: str) -> Any:
+    """What is in a file of the reader, if there is one."""
+    path = stream / "reader-0" / name
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def page(home: str, stream: Path, case: dict[str, Any]) -> dict[str, Any]:
@@ -21,18 +30,21 @@ def page(home: str, stream: Path, case: dict[str, Any]) -> dict[str, Any]:
     begin(stream, *(f"{home}/{each}" for each in case["sources"]), **case.get("settings", {}))
     if "taken" in case:
         (stream / "taken.json").write_text(case["taken"])
-    found: dict[str, Any] = {}
     try:
         status = read(stream)
-        found["totals"] = {name: getattr(status, name) for name in ("lines", "words", "bytes", "malformed", "parts")}
-        found["source"] = status.source.replace(f"{home}/", "")
-        after = parts(stream)[-1].after if status.parts else None
-        found["ended"] = [each.removeprefix(f"{home}/") for each in after.ended] if after else []
-        found["offsets"] = {each.removeprefix(f"{home}/"): at for each, at in after.offsets.items()} if after else {}
+        assert read_status(stream) == status
+        shutil.rmtree(home, ignore_errors=True)
+        assert read(stream).words == status.words  # it asks for its sources no more
+        found = {name: left(stream, f"{name}.json") for name in ("status", "end")}
+        for part in parts(stream)[:-1]:
+            assert filled(part) >= part.tokens.size
+        for part in parts(stream)[-1:]:
+            after = part.after
+            found |= {"ended": list(after.ended), "offsets": after.offsets, "text": lines(stream)[:4]}
     except DataError as error:
-        found["refused"] = str(error).replace(f"{home}/", "").replace(f"{stream}/", "").replace(str(stream), "STREAM")
-    found["text"] = lines(stream)[:4]
-    return {name: value for name, value in found.items() if value}
+        found = {"refused": str(error), "text": lines(stream)[:4]}
+    shown: dict[str, Any] = json.loads(json.dumps(found).replace(f"{home}/", "").replace(str(stream), "STREAM"))
+    return {name: value for name, value in shown.items() if value}
 
 
 @pytest.mark.usefixtures("pile")
@@ -99,6 +111,8 @@ def test_runs_take_what_was_added_once_and_refuse_what_was_changed(tmp_path: Pat
             with pytest.raises(DataError) as refused:
                 read(stream)
             assert str(refused.value).replace(home, "HOME") == run["refused"]
+            assert left(stream, "error.json") == {"sentence": str(refused.value)}
         else:
             read_all(home, stream, run, follow)
             assert lines(stream) == expected(run)
+            assert left(stream, "error.json") is None
