@@ -3,10 +3,13 @@
 import gzip
 import json
 from dataclasses import replace
+from functools import reduce
+from operator import getitem, itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from common.errors import DataError
 from corpus.dataset import open_dataset
@@ -33,36 +36,22 @@ ASKED = TextRequest(
 )
 
 
-ABSENT = object()
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("wrong_requests.yaml").read_text())
 
 
 def test_a_request_is_read_as_it_was_written() -> None:
     assert TextRequest.from_json(ASKED.to_json()) == ASKED
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "sentence"),
-    [
-        (("sources",), None, "sources is not a list"),
-        (("sources", 0), "s3://pile/a.txt", "a source is not a JSON object"),
-        (("sources", 0, "address"), "/etc/passwd", "a source is not in S3"),
-        (("sources", 0, "size"), True, "size is not of type int"),
-        (("sources", 0, "more"), 1, "'more' is not a known field"),
-        (("sources", 0, "format", "kind"), "binary", "binary is not a format"),
-        (("sources", 0, "format", "text"), [1], "text is not of type tuple"),
-        (("settings", "vocabulary_size"), 0, "the vocabulary size is 0"),
-        (("max_malformed",), "all", "max_malformed is not of type float"),
-        *(((name,), ABSENT, name) for name in ("sources", "settings", "max_malformed", "plain_bytes")),
-    ],
-)
-def test_a_request_with_a_wrong_value_is_refused(path: tuple[Any, ...], value: Any, sentence: str) -> None:
+@pytest.mark.parametrize("row", ROWS, ids=itemgetter("refused"))
+def test_a_request_with_a_wrong_value_is_refused(row: dict[str, Any]) -> None:
     written = json.loads(ASKED.to_json())
-    place = written
-    for step in path[:-1]:
-        place = place[step]
-    place.pop(path[-1]) if value is ABSENT else place.__setitem__(path[-1], value)
-    with pytest.raises(DataError, match=sentence):
+    *steps, last = row["path"]
+    place = reduce(getitem, steps, written)
+    place.pop(last) if "value" not in row else place.__setitem__(last, row["value"])
+    with pytest.raises(DataError) as refused:
         TextRequest.from_json(json.dumps(written))
+    assert str(refused.value) == row["refused"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"lines": 1}', '{"read": "1"}', '{"read": 1.0}'])
