@@ -18,10 +18,6 @@ def test_words_are_those_of_the_contract(written: str) -> None:
     assert text.words(written) == oracle.cleaned_words(written)
 
 
-def test_entities_are_undone_once_only() -> None:
-    assert text.words("&amp;lt;") == ["lt"]
-
-
 @given(st.text("abz' \n&;A\u2019", max_size=5) | st.text(max_size=4))
 @example("a''b")
 @example("a'")

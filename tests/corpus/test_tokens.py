@@ -2,16 +2,22 @@
 
 import re
 import subprocess
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corpus.text import digest
+from corpus.stream.stream_settings import StreamSettings
+from corpus.stream.tokenisers import words_of_line
+from corpus.text import digest, words
 from corpus.tokens import char_ngrams, is_token, ngram_buckets, token_hash, tokens
 
+TABLE: dict[str, list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text())
 SED = ("s/<br \\/>/ /g", "s/['.,()!?]/ & /g", "s/[;:]/ /g")
 ASCII = ["a", "Z", "9", "&amp;", "'", '"', '""', ".", ",", "(", ")", "!", "?", ";", ":", "-", "...", "café"]
 BREAKS = ["<br />", "<BR />", '<b"r />', "<br", "<br ", "<br  />", "<br\t/>", "/>", "<", "<<br />", "<br />>", "<br/>"]
@@ -36,12 +42,22 @@ def test_words_are_those_of_tr_and_sed(texts: list[str]) -> None:
     assert [tokens(text) for text in texts] == by_programs(texts)
 
 
-def test_a_line_end_separates_words_and_is_no_part_of_a_break() -> None:
-    assert tokens("One\ntwo<br\n/>") == ["one", "two<br", "/>"]
+@pytest.mark.parametrize("row", TABLE["words"], ids=itemgetter("text"))
+def test_each_rule_has_its_own_idea_of_a_word(row: dict[str, Any]) -> None:
+    rules = {"letters": words, "tokens": tokens}
+    for name in row.keys() - {"text", *rules}:
+        rules[name] = words_of_line(StreamSettings(sources=("/a",), tokeniser=name, lowercase=True))
+    assert {"text": row["text"], **{name: rule(row["text"]) for name, rule in rules.items()}} == row
 
 
-def test_letters_outside_ascii_stay_as_they_are() -> None:
-    assert tokens("\u00c9t\u00e9\u2019s\u00a0END \u212a") == ["\u00c9t\u00e9\u2019s\u00a0end", "\u212a"]
+@pytest.mark.parametrize("row", TABLE["character n-grams"], ids=itemgetter("word"))
+def test_character_ngrams_are_of_the_word_and_its_frame_but_not_the_frame_alone(row: dict[str, Any]) -> None:
+    assert char_ngrams(row["word"], range(*row["lengths"])) == row["ngrams"]
+
+
+@pytest.mark.parametrize("row", TABLE["hashes"], ids=itemgetter("bytes"))
+def test_the_hash_of_a_word_is_fnv_of_signed_bytes(row: dict[str, Any]) -> None:
+    assert token_hash(row["bytes"].encode("latin-1")) == row["hash"]
 
 
 @given(TEXTS)
@@ -63,20 +79,6 @@ def test_texts_with_the_same_words_have_the_same_digest() -> None:
     assert digest(tokens("Caf\u00e9")) != digest(tokens("CAF\u00c9"))
 
 
-@pytest.mark.parametrize(
-    ("word", "found"),
-    [
-        (b"", 0x811C9DC5),
-        (b"a", 0xE40C292C),
-        (b"foobar", 0xBF9CF968),
-        # The byte is -61: (0x811C9DC5 ^ 0xFFFFFFC3) * 0x01000193 mod 2^32.
-        (b"\xc3", 0xC5F34F72),
-    ],
-)
-def test_the_hash_of_a_word_is_fnv_of_signed_bytes(word: bytes, found: int) -> None:
-    assert token_hash(word) == found
-
-
 def test_buckets_are_of_signed_hashes_in_64_bits() -> None:
     a, b, c = 5, 2**32 - 2, 7  # the second is -2
     pair, later = (a * 116049371 - 2) % 2**64, ((2**64 - 2) * 116049371 + c) % 2**64
@@ -84,17 +86,6 @@ def test_buckets_are_of_signed_hashes_in_64_bits() -> None:
     assert ngram_buckets([a, b, c], 3, 1000) == [pair % 1000, triple % 1000, later % 1000]
     assert ngram_buckets([a, b, c], 2, 1000) == [pair % 1000, later % 1000]
     assert ngram_buckets([a, b, c], 1, 1000) == ngram_buckets([a], 3, 1000) == []
-
-
-def test_character_ngrams_are_of_the_word_and_its_frame() -> None:
-    assert char_ngrams("wher", range(3, 5)) == ["<wh", "<whe", "whe", "wher", "her", "her>", "er>"]
-    assert char_ngrams("\u00e9", range(3, 7)) == ["<\u00e9>"]
-    assert char_ngrams("aaaa", range(3, 4)) == ["<aa", "aaa", "aaa", "aa>"]
-    assert char_ngrams("a", range(4, 7)) == []
-
-
-def test_the_frame_alone_is_no_character_ngram() -> None:
-    assert char_ngrams("a<", range(1, 3)) == ["<a", "a", "a<", "<", "<>"]
 
 
 @pytest.mark.parametrize(("least", "most"), [(1, 3), (2, 2), (3, 6)])
