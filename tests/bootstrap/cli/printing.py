@@ -71,9 +71,16 @@ class Plan:
         return []
 
 
+@dataclass(frozen=True)
+class MadeDeployment:
+    """As much of a deployment as commands ask about it by themselves."""
+
+    topology: str
+
+
 ANSWERS: dict[str, Any] = {
     "bootstrap.aws.account.Account.number": str,
-    "bootstrap.aws.deployment.find_deployment": str,
+    "bootstrap.aws.deployment.find_deployment": MadeDeployment,
     "bootstrap.aws.stacks.describe": dict[str, Any] | None,
     "bootstrap.cli.experiment._run": str | None,
     "bootstrap.experiments.running.plan_runs": Plan,

@@ -21,6 +21,7 @@ from bootstrap.cli.train import run as train
 from bootstrap.config_file import write_config
 from common.errors import ShoalError
 from common.options import Option, argparse_argument
+from tests.bootstrap.cli.command import shoal_here
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
 
@@ -263,7 +264,7 @@ def test_bash_completes_commands_options_and_values(words: list[str], offered: l
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_each_shell_reads_its_completion_lines(shell: str) -> None:
-    script = subprocess.run(["shoal", "completion", shell], capture_output=True, text=True, check=True).stdout
+    script = shoal_here("completion", shell).stdout
     assert f"_SHOAL_COMPLETE={shell}_complete" in script
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
