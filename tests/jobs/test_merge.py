@@ -20,6 +20,7 @@ from corpus.reading.tally import Tally
 from embedded.aws import EmbeddedAws
 from jobs.choose import VocabularyChoice
 from jobs.merge import MergeResult, merge_parts, read_merge_result, run
+from tests.corpus.test_dataset import joined
 from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
@@ -34,10 +35,6 @@ def rows(count: int, seed: int) -> RowBlock:
     tokens = random.integers(1, 5, (count, 4)).astype(np.uint16) * (np.arange(4) < lengths[:, None])
     ratings = random.integers(1, 6, count).astype(np.uint8)
     return RowBlock(tokens.astype(np.uint16), lengths, (ratings > 3).astype(np.uint8), ratings)
-
-
-def joined(parts: list[RowBlock]) -> RowBlock:
-    return RowBlock(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 class Work:

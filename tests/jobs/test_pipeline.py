@@ -2,7 +2,6 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,6 @@ from tests.reviews import json_lines, snap_lines
 
 TOPICS = ("sports", "3", "arts & crafts", "world")
 LABELS = oracle.Rules(labelled=True)
-CLASSES = oracle.Rules(labelled=True, classes=TOPICS, ragged=True, words="tokens", duplicates=True)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def every_core_is_worth_it() -> Iterator[None]:
-    """Small files, too, are read by several tasks at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jobs.pipeline.CORE_BYTES", 1)
-        yield
 
 
 def settings_of(rules: oracle.Rules) -> Settings:

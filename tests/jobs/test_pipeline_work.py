@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,6 @@ from common.errors import DataError
 from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, preprocess
 from tests.reviews import snap_lines
 from tests.waiting import until
-
-
-@pytest.fixture(autouse=True, scope="module")
-def every_core_is_worth_it() -> Iterator[None]:
-    """Small files, too, are read by several tasks at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jobs.pipeline.CORE_BYTES", 1)
-        yield
 
 
 def test_too_little_space_is_found_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,8 @@ from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.inputs.scales import ScaleError, check_scale
 from jobs.job_settings import read_job_settings, read_settings, settings_arguments
 from tests import oracle
-from tests.corpus.reading.inputs.beginnings import tuples, understood
+from tests.corpus.reading.inputs.beginnings import tuples
 from tests.jobs.test_job_settings import parsed
-from tests.reviews import json_lines
 
 
 def settings_of(*options: str) -> Settings:
@@ -99,9 +98,3 @@ def test_a_few_bad_ratings_are_no_other_scale() -> None:
     check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
     with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
         check_scale(Counter({"5": 94, "9": 6}), Settings(), 0.05)
-
-
-def test_words_are_shown_and_may_be_labels(tmp_path: Path) -> None:
-    found = understood(tmp_path, "a.json", json_lines(*({"text": "a", "rating": each} for each in ("good", "bad"))))
-    with pytest.raises(ScaleError, match=r"such as 'good' \(1\), 'bad' \(1\); .* if these are labels"):
-        found.check_values(Settings(), 0.05)
