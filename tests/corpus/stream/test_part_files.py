@@ -1,48 +1,25 @@
 """Files, folders and objects as sources of a stream: what is read, from where on, and what is refused."""
 
-import bz2
 import errno
 import gzip
-import lzma
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES
 from corpus.stream import part_files as files
 from corpus.stream.part_files import reader_of
 from corpus.stream.parts import Position
-from tests.corpus.stream.reading import Clock, begin, interrupt, lines, parts, read
+from tests.corpus.stream.reading import Clock, begin, lines, read
 
 LINES = [f"line {number} of many, with words {number % 97}" for number in range(3_000)]
 CONTENT = "".join(f"{line}\n" for line in LINES).encode()
-PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress}
-
-
-def put(key: str, content: bytes) -> str:
-    s3.client().put_object(Bucket="pile", Key=key, Body=content)
-    return f"s3://pile/{key}"
-
-
-@pytest.mark.parametrize(
-    ("name", "after"),
-    [*(("plain.txt", after) for after in (0, 1, 50)), *((f"packed.txt{ending}", 50) for ending in PACK)],
-)
-def test_a_file_is_read_once_also_after_a_crash(tmp_path: Path, stream: Path, name: str, after: int) -> None:
-    path = tmp_path / name
-    path.write_bytes(PACK.get(path.suffix, bytes)(CONTENT))
-    interrupt(begin(stream, path), after)
-    read(stream)
-    assert lines(stream) == LINES
-    assert parts(stream)[-1].after.offsets == {str(path): len(CONTENT)}
 
 
 @pytest.mark.parametrize("lines_read", [1, 2_047, 2_048, 4_095, 4_096])
@@ -77,19 +54,6 @@ def test_readers_share_the_files_for_ever_in_the_same_way(tmp_path: Path, stream
 @pytest.fixture
 def stream(tmp_path: Path) -> Path:
     return tmp_path / "stream"
-
-
-@pytest.mark.usefixtures("pile")
-def test_objects_are_read_once_also_after_a_crash(tmp_path: Path, stream: Path) -> None:
-    plain, packed = put("some/1.txt", CONTENT), put("some/2.txt.gz", gzip.compress(CONTENT))
-    put("some/_hidden", b"hidden\n")
-    begin(stream, "s3://pile/some")
-    interrupt(stream, 130)
-    read(stream)
-    assert lines(stream) == LINES + LINES
-    last = parts(stream)[-1].after
-    assert last.offsets == {plain: len(CONTENT), packed: len(CONTENT)}
-    assert last.identities.keys() == {plain, packed}
 
 
 @pytest.mark.usefixtures("pile")

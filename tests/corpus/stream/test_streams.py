@@ -12,6 +12,7 @@ import yaml
 from common.errors import DataError
 from corpus.reading import s3
 from corpus.stream import part_files
+from corpus.stream.parts import Position
 from corpus.stream.progress import read_status
 from tests.corpus.reading.inputs.beginnings import content_of, written
 from tests.corpus.stream.reading import begin, filled, interrupt, lines, parts, read, read_until
@@ -92,7 +93,12 @@ def read_all(home: str, stream: Path, run: dict[str, Any], follow: bool) -> None
 
 
 def expected(run: dict[str, Any]) -> list[str]:
-    return list(run["text"]) if "text" in run else [run["all"][0]] * run["all"][1]
+    """The lines after a run: a few, or of each pattern so many, with their numbers."""
+    many = run.get("all", [])
+    counted = [
+        each.replace("#", str(n)) for each, count in zip(many[::2], many[1::2], strict=True) for n in range(count)
+    ]
+    return [*run.get("text", []), *counted]
 
 
 @pytest.mark.usefixtures("pile")
@@ -116,3 +122,6 @@ def test_runs_take_what_was_added_once_and_refuse_what_was_changed(tmp_path: Pat
             read_all(home, stream, run, follow)
             assert lines(stream) == expected(run)
             assert left(stream, "error.json") is None
+            after = parts(stream)[-1].after if "offsets" in run else Position()
+            assert after.offsets == {f"{home}/{name}": at for name, at in run.get("offsets", {}).items()}
+            assert (after.identities.keys() == after.offsets.keys()) == (home.startswith("s3:") or "offsets" not in run)
