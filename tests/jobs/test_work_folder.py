@@ -1,6 +1,7 @@
 """The folder of a run's work: which run uses it, and which errors are about the folder."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,49 +43,37 @@ def test_folders_of_runs_that_ended_go_and_those_of_others_stay(tmp_path: Path) 
     assert not any(path.parent.exists() for path in left)
 
 
-def test_a_file_where_the_folder_should_be_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("mine")
-    with pytest.raises(DataError, match="is a file; choose another"), work_folder(tmp_path / "out", NAME, bool):
-        pass
-    assert (tmp_path / "out").read_text() == "mine"
-
-
-def test_a_folder_where_others_may_write_is_used_by_nobody_but_its_user(tmp_path: Path) -> None:
+def test_a_folder_is_used_by_nobody_but_its_user_and_goes_with_a_private_home(tmp_path: Path) -> None:
     home = tmp_path / "shoal-1000-0123456789ab"
     with work_folder(home, NAME, bool, private=True) as folder:
-        assert home.stat().st_mode & 0o777 == 0o700
+        assert {each.stat().st_mode & 0o777 for each in (home, folder)} == {0o700}
+        assert folder.with_name(f"{folder.name}.lock").stat().st_mode & 0o777 == 0o600
         assert folder.parent == home
     assert not home.exists()
-    (tmp_path / "elsewhere").mkdir()
-    home.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(DataError, match=r"is a link, .* TMPDIR"), work_folder(home, NAME, bool, private=True):
-        pass
-    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_link_where_the_folder_should_be_leads_to_no_removal(tmp_path: Path) -> None:
-    precious = tmp_path / "precious" / "tasks"
-    precious.mkdir(parents=True)
-    (tmp_path / f".shoal-work-{NAME}").symlink_to(precious.parent)
-    with pytest.raises(DataError, match=r"is a link, .* --output"), work_folder(tmp_path, NAME, bool):
-        pass
-    assert precious.exists()
-
-
-def test_a_folder_of_the_work_that_others_may_write_to_is_not_taken(tmp_path: Path) -> None:
-    with work_folder(tmp_path, NAME, bool) as folder:
-        assert folder.stat().st_mode & 0o777 == 0o700
-        assert folder.with_name(f"{folder.name}.lock").stat().st_mode & 0o777 == 0o600
+def with_mode(folder: Path, mode: int) -> None:
     folder.mkdir()
-    folder.chmod(0o777)
-    with pytest.raises(DataError, match="can be written to by other users"), work_folder(tmp_path, NAME, bool):
-        pass
+    folder.chmod(mode)
 
 
-def test_a_link_where_the_lock_should_be_makes_no_file(tmp_path: Path) -> None:
-    home = tmp_path / "out"
-    home.mkdir()
-    (home / f".shoal-work-{NAME}.lock").symlink_to(tmp_path / "made")
-    with pytest.raises(DataError, match=r"cannot write to .*; choose another --output"), work_folder(home, NAME, bool):
+@pytest.mark.parametrize(
+    ("place", "make", "wrong"),
+    [
+        ("", lambda path, _: path.write_text("mine"), "is a file; choose another"),
+        ("", Path.symlink_to, r"is a link, .* TMPDIR"),
+        (f".shoal-work-{NAME}", Path.symlink_to, r"is a link, .* --output"),
+        (f".shoal-work-{NAME}", lambda path, _: with_mode(path, 0o777), "can be written to by other users"),
+        (f".shoal-work-{NAME}.lock", lambda path, to: path.symlink_to(to / "made"), r"cannot write to .*--output"),
+    ],
+)
+def test_what_others_put_in_its_place_is_refused_and_stays(tmp_path: Path, place: str, make: Any, wrong: str) -> None:
+    home, precious = tmp_path / "out", tmp_path / "elsewhere" / "precious"
+    precious.mkdir(parents=True)
+    if place:
+        home.mkdir(0o700)
+    make(home / place, precious.parent)
+    with pytest.raises(DataError, match=wrong), work_folder(home, NAME, bool, private=home.is_symlink()):
         pass
-    assert not (tmp_path / "made").exists()
+    assert list(precious.parent.iterdir()) == [precious]
+    assert (home / place).exists() != place.endswith(".lock")
