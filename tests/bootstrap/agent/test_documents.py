@@ -151,7 +151,5 @@ def test_readers_take_turns_on_the_nodes_that_read_and_else_on_the_first_that_tr
 def test_prefixes_are_those_that_the_stack_lets_nodes_use() -> None:
     from bootstrap.agent import documents
 
-    assert documents.REQUESTS == topology.REQUESTS_PREFIX
-    assert documents.RUNS == topology.RUNS_PREFIX
-    assert documents.NODES == topology.NODES_PREFIX
-    assert documents.END_NAME == topology.END_NAME
+    prefixes = (topology.REQUESTS_PREFIX, topology.RUNS_PREFIX, topology.NODES_PREFIX, topology.END_NAME)
+    assert prefixes == (documents.REQUESTS, documents.RUNS, documents.NODES, documents.END_NAME)

@@ -179,12 +179,3 @@ def test_a_run_ends_with_every_step_made_once(events: list[tuple[str, int]]) -> 
                 happen(training, event, 1)
         assert world.end() == RunEnd(token=world.wanted.token, outcome="finished")
         assert training.summary() == list(range(STEPS))
-
-
-def test_ranks_that_somebody_else_stops_go_on_in_another_attempt(tmp_path: Path) -> None:
-    training = Training(World(tmp_path, request(share=None)))
-    for event in ("pass", "pass", "pass", "learn", "ended from outside", "pass", "pass"):
-        happen(training, event, 0)
-    assert training.world.latest is not None
-    assert training.world.latest.number == 2
-    assert training.world.end() is None

@@ -1,9 +1,6 @@
 """Preprocessing on a cluster of the embedded AWS: followed, continued, cancelled, and run on a faulty S3."""
 
 import gzip
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +26,7 @@ from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
 from tests.aws import asked_aws
-from tests.bootstrap.preprocessing.emr_clusters import ROOT, deployment, make_buckets
-from tests.waiting import until
+from tests.bootstrap.preprocessing.emr_clusters import deployment, make_buckets
 
 pytestmark = pytest.mark.soak
 
@@ -38,20 +34,6 @@ DATA = "data"
 _NO_REVIEWS = b"no review\n" * 1_000
 """More malformed lines than are allowed, for the end of a file, where only the jobs find them."""
 STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
-CODE = """
-import sys
-from bootstrap.preprocessing.preprocess import preprocess_on_deployment
-from bootstrap.progress import Bars
-from corpus.dataset_settings import DEFAULT
-from corpus.reading.sources import Inputs
-from bootstrap.aws.deployment import Deployment
-import boto3, json
-from tests.waiting import PATIENCE, until
-there = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=json.loads(sys.argv[1]))
-with Bars() as bars:
-    inputs = Inputs(files=(sys.argv[2],))
-    preprocess_on_deployment(there, inputs, settings=DEFAULT, max_malformed=0.2, bars=bars, say=print)
-"""
 
 
 class There:
@@ -79,21 +61,6 @@ class There:
                 say=self.said.append,
                 detach=detach,
             )
-
-    def begin(self, path: Path) -> "subprocess.Popen[str]":
-        """The same in a process of its own."""
-        command = [sys.executable, "-c", CODE, json.dumps(self.deployment.outputs), str(path)]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
-
-    def begun_and_killed(self, path: Path) -> None:
-        """The same in a process of its own, which is killed once it has submitted its steps."""
-        before = len(self.steps())
-        running = self.begin(path)
-        until(lambda: len(self.steps()) > before or running.poll() is not None)
-        assert running.poll() is None, running.communicate()[1]
-        running.kill()
-        running.communicate()
 
     def steps(self) -> dict[str, str]:
         """The states of the steps so far by their ids, the oldest first."""
@@ -208,7 +175,8 @@ def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypa
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) -> None:
-    there.begun_and_killed(reviews)
+    with pytest.raises(Detached):
+        there.preprocess(reviews, detach=True)
     submitted = list(there.steps())
     with pytest.raises(KeyboardInterrupt):
         there.preprocess(reviews, bars=Impatient("deduplicate"))

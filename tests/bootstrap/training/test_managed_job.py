@@ -1,13 +1,17 @@
 """A training job as SageMaker shows it."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from bootstrap.aws.deployment import Deployment
-from bootstrap.training.places import managed_job
+from bootstrap.training.places import managed, managed_job
+from bootstrap.training.places.managed import OnManaged
 from bootstrap.training.places.managed_job import Job, job_name, jobs
+from bootstrap.training.places.run_launch import Wishes
+from common.errors import ShoalError
 from infra import topology
 
 NOW = datetime(2026, 1, 2, 4, tzinfo=UTC)
@@ -71,3 +75,21 @@ def test_those_of_an_earlier_deployment_of_the_name_do_not_count(monkeypatch: py
     monkeypatch.setattr(managed_job, "retrying", lambda call: call())
     found = shown(), shown(bucket="data-of-another")
     assert [job.bucket for job in jobs(deployment(*found))] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        (Wishes(keep=True), "--keep is about nodes, and SageMaker trains for 'demo'; leave it out"),
+        (Wishes(min_nodes=2), "--min-nodes is about nodes"),
+        (
+            Wishes(max_dollars=0.001),
+            r"--max-dollars is 0.001, but a job costs \$1.41 an hour; give a higher --max-doll",
+        ),
+    ],
+)
+def test_what_a_job_cannot_do_is_refused(wishes: Wishes, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = SimpleNamespace(max_hours=12, hourly=lambda _: 1.408)
+    monkeypatch.setattr(managed, "settings", lambda _: asked)
+    with pytest.raises(ShoalError, match=sentence):
+        OnManaged(deployment(), wishes).longest_seconds()
