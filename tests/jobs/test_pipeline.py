@@ -2,9 +2,12 @@
 
 import gzip
 import zlib
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +19,12 @@ from corpus.dataset_settings import REFERENCE, Settings
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.pipeline import preprocess_locally
 from tests import oracle
+from tests.corpus.reading.inputs.beginnings import tuples
 from tests.jobs.piles import NLTK, PLAIN, Stages, assert_equals_oracle, preprocess
 from tests.reviews import json_lines, snap_lines
 
 TOPICS = ("sports", "3", "arts & crafts", "world")
-LABELS = oracle.Rules(labelled=True)
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("formats.yaml").read_text())
 
 
 def settings_of(rules: oracle.Rules) -> Settings:
@@ -129,46 +133,24 @@ def test_other_settings_make_another_dataset(tmp_path: Path) -> None:
         assert dataset.train.arrays["labels"][:].tolist() == (dataset.train.arrays["ratings"][:] >= 3).tolist()
 
 
-LABELLED = [(f"word{chr(97 + n)} lamp bulb{chr(97 + n % 7)}", n % 2) for n in range(20)]
-SPAM = json_lines(*({"text": text, "label": ["ham", "spam"][value]} for text, value in LABELLED))
-HALVES = snap_lines(*((f"lamp word{chr(97 + n)} shines", f"{(1 + n % 10) / 2:g}/5") for n in range(20)))
-IN_HALVES = {"rating_steps": 2, "rating_range": (1, 10), "rating_fraction": True}
-
-
-def formatted(pattern: str, pairs=LABELLED) -> bytes:
-    return "".join(pattern.format(text=text, value=value, one=value + 1) for text, value in pairs).encode()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "options", "as_file", "rules", "chosen"),
-    [
-        ("a.jsonl", SPAM, ReadingOptions(label="label", positive_label="spam"),
-         {"text": ("text",), "value": "label"}, oracle.Rules(labelled=True, positive_label="spam"), {}),
-        ("a.csv", b"stars,body\n" + formatted('{one},"{text}"\n'), ReadingOptions(rating="stars", text=("body",)),
-         {"kind": "csv", "header": True, "text": ("body",), "value": "stars"}, oracle.Rules(), {}),
-        ("a.dat", formatted("{text}$LABEL${value}\n"), ReadingOptions(separator="$LABEL$"),
-         {"kind": "separated", "separator": "$LABEL$", "text": ("1",), "value": "2"}, LABELS, {}),
-        ("a.json", HALVES + snap_lines(("eight of ten", "8/10")), ReadingOptions(**IN_HALVES),
-         {}, oracle.Rules(rating_range=(1, 10), steps=2, fraction=True), {**IN_HALVES, "positive_from": 7}),
-    ],
-)  # fmt: skip
-def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, options, as_file, rules, chosen) -> None:
-    (tmp_path / name).write_bytes(content)
-    inputs = Inputs(files=(str(tmp_path / name),), options=options)
-    preprocess_locally(inputs, str(tmp_path / "out"), settings=Settings(**chosen))
-    positive_from = chosen.get("positive_from", 4)
-    file = oracle.File(content, **as_file)
-    assert_equals_oracle(tmp_path / "out", [file], rules=rules, positive_from=positive_from)
+@pytest.mark.parametrize("row", ROWS, ids=itemgetter("case"))
+def test_other_formats_make_the_oracles_dataset(tmp_path: Path, row: dict[str, Any]) -> None:
+    content, chosen = row["content"].encode(), tuples(row.get("settings", {}))
+    (tmp_path / row["name"]).write_bytes(content)
+    inputs = Inputs(files=(str(tmp_path / row["name"]),), options=ReadingOptions(**tuples(row["options"])))
+    preprocess_locally(inputs, str(tmp_path / "out"), settings=Settings(**chosen), max_malformed=0.1)
+    file, rules = oracle.File(content, **tuples(row.get("file", {}))), oracle.Rules(**tuples(row.get("rules", {})))
+    assert_equals_oracle(tmp_path / "out", [file], rules=rules, positive_from=chosen.get("positive_from", 4))
 
 
 def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
-    contents = [formatted("{text}\n", [pair for pair in LABELLED if pair[1] == value]) for value in (0, 1)]
-    for name, content in zip(("bad", "good"), contents, strict=True):
+    contents = {"bad": b"amber lamp\nbirch bulb\ndune\n", "good": b"ember lamp\nfjord bulb\ngrove\nheath\n"}
+    for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     inputs = Inputs(positive=(str(tmp_path / "good"),), negative=(str(tmp_path / "bad"),))
     preprocess_locally(inputs, str(tmp_path / "out"), settings=REFERENCE)
-    files = [oracle.File(text, kind="text", text=(), value=None, label=str(n)) for n, text in enumerate(contents)]
-    assert_equals_oracle(tmp_path / "out", files, rules=LABELS)
+    files = [oracle.File(text, "text", (), None, label=str(n)) for n, text in enumerate(contents.values())]
+    assert_equals_oracle(tmp_path / "out", files, rules=oracle.Rules(labelled=True))
 
 
 def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) -> None:
