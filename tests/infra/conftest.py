@@ -19,8 +19,8 @@ from app import flags
 from infra.stack import ShoalStack
 from infra.topology import Topology
 from tests.infra.handled import Handled
-from tests.infra.templates import ResourcesOf, Synthesise, Templates
-from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded, of
+from tests.infra.templates import Synthesise, Templates
+from tests.infra.variants import IN_OTHER_NETWORKS, TOPOLOGIES, bounded
 
 OF_REPOSITORY = (
     *("corpus/text.py", "corpus/__pycache__/text.cpython-311.pyc", "jobs/encode.py", "jobs/words.txt"),
@@ -76,12 +76,6 @@ def templates(synthesise: Synthesise, tmp_path_factory: pytest.TempPathFactory) 
     """Templates of topologies, of which processes that test in parallel synthesise each once."""
     own = tmp_path_factory.getbasetemp()
     return Templates((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "templates", synthesise)
-
-
-@pytest.fixture(scope="session")
-def resources_of(templates: Templates) -> ResourcesOf:
-    """The resources of a topology with these fields."""
-    return lambda **fields: templates.resources(of(**fields))
 
 
 @pytest.fixture(scope="session")
