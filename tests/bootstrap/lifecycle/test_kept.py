@@ -1,0 +1,57 @@
+"""Which data bucket is meant where its stack is gone, and what of a deployment runs."""
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from bootstrap.aws import stacks
+from bootstrap.lifecycle import destroy_preview, fetch
+from bootstrap.lifecycle.status import ClusterStatus, GroupStatus, Status
+from bootstrap.removal.sweep import DELETED, KEPT, UNVERIFIED, FoundResource
+from common.errors import ShoalError
+
+
+def bucket(name: str, outcome: str, why: str = "") -> FoundResource:
+    return FoundResource(kind="s3 bucket", identifier=name, billed=True, outcome=outcome, why=why)
+
+
+@pytest.mark.parametrize(
+    ("found", "meant"),
+    [
+        ([bucket("a", KEPT)], "a"),
+        ([bucket("a", DELETED), bucket("with-runs", DELETED), bucket("b", UNVERIFIED, "denied")], "with-runs"),
+        (
+            [bucket("a", KEPT), bucket("b", KEPT)],
+            "several data buckets of 'mine' were kept: a, b; name one by --bucket",
+        ),
+        (
+            [bucket("a", UNVERIFIED, "denied")],
+            "it is unknown whether 'mine' left a data bucket: a denied, or name the bucket by --bucket",
+        ),
+        ([bucket("a", DELETED)], "no deployment"),
+    ],
+)
+def test_the_bucket_that_was_kept_is_the_deployments(
+    found: list[FoundResource], meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stacks, "describe", lambda *_: None)
+    monkeypatch.setattr(fetch, "find_buckets", lambda *_: found)
+    monkeypatch.setattr(fetch, "runs", lambda _, name: {"run": []} if name == "with-runs" else {})
+    monkeypatch.setattr(fetch, "no_such_deployment", lambda *_: ShoalError("no deployment"))
+    try:
+        told = fetch.find_data_bucket("mine", Mock())
+    except ShoalError as error:
+        told = str(error)
+    assert told == meant
+
+
+def test_nodes_and_a_cluster_that_cost_money_run() -> None:
+    def group(name: str, running: int) -> GroupStatus:
+        numbers: dict[str, Any] = {"size": 2, "desired": running, "running": running, "ready": running, "told": {}}
+        return GroupStatus(name=name, role="train", instance_type="g5.xlarge", **numbers)
+
+    cluster = ClusterStatus(identifier="j-1", state="WAITING", reason="", nodes=["m5.xlarge"] * 2, most=[])
+    now = Status(name="mine", stack={}, groups=[group("fast", 2), group("slow", 0)], cluster=cluster, guard=None)
+    assert destroy_preview._running(now) == ["2 g5.xlarge (fast)", "EMR cluster j-1 (WAITING, nodes: 2)"]
+    assert destroy_preview._running(None) == []
