@@ -245,8 +245,10 @@ def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type
 
 @compiled
 def _fill(doubled, table, to_slot):  # type: ignore[no-untyped-def]
-    """Put the words of a table into an empty one of twice the slots. Making an array here, or assigning a row, would
-    take numba three seconds to compile."""
+    """Put the words of a table into an empty one of twice the slots.
+
+    Do not make the array here, and do not assign a row at once: numba takes two seconds longer to compile that.
+    """
     mask = uint64(len(doubled) - 1)
     for old in range(len(table)):
         if table[old, 0] != 0:

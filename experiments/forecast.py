@@ -86,8 +86,9 @@ STEP_SECONDS = Estimate.about(0.001, 1.0)
 GLOBAL_BATCH = 1024
 """Rows of a step where no configuration says how many."""
 GRADIENT_BYTES, MOST_GRADIENT_BYTES = 2.8e6, 4.1e6
-"""Bytes of the gradients of the reference's model in such a step, most of them of the word table's rows that the batch
-touches, and of all rows. Measured once, on a link of 1 Gbit/s. Other batches are taken to touch words by their root."""
+"""Bytes of the gradients of the reference's model: in such a step, and where a batch touches every row of the word
+table, which most of them belong to. The first was measured once, on a link of 1 Gbit/s. The number of words that a
+batch touches is taken to grow with the square root of its rows."""
 INSIDE_RATE = Estimate.about(8e9, 1.0)
 """Bytes a second between the GPUs of a node, over PCIe 3; NVLink has many times as much. Assumed."""
 

@@ -2,7 +2,7 @@
 
 It prints a line for each failed attempt, which failures.py parses. With `--max-restarts` it starts the ranks again with
 `--resume`, if the run had come to its steps, the error is not one that would happen again, and it has not happened
-again at the same step. torchrun starts them again after any error, and as they were started first.
+again at the same step. torchrun itself starts them again after any error, with the arguments of the first start.
 
 The ranks of several machines are lost together, and so are started again together: all machines count the same
 attempts. They meet at another port for each attempt. Do not reuse a port: late ranks of the attempt before may still

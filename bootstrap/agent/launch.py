@@ -21,7 +21,7 @@ STUCK_SECONDS = 15.0
 _TOLD_SECONDS = 30.0
 """How long a node tells afterwards that it was stuck."""
 _HEARD_SECONDS, _HURRIED_HEARD_SECONDS = 5.0, 1.0
-"""How often a node beats, and how often while others wait for it, who count a node only once its beat has changed."""
+"""How often a node beats, and how often while others wait for it: they count a node only once its beat has changed."""
 _LOOK_SECONDS = 5.0
 """How often a node looks at the others while all of them run."""
 _HURRIED_SECONDS = 60.0
