@@ -67,6 +67,10 @@ class Ownership:
         """Whether a resource belongs to it by what is recorded of its name, whatever its kind: of deployments never."""
         return False
 
+    def stack_of(self, _kind: Kind, _identifier: str, _record: ResourceRecord) -> tuple[str, bool]:
+        """The stack that owns it, and whether that is a living one of somebody else: of deployments it is not asked."""
+        return "", False
+
     def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
         """Whether something without a region, which is the owner's by name or tag, is that of the owner in this one.
 

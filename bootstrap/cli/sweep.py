@@ -97,6 +97,7 @@ def _listed(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str],
         {
             "kind": each.kind,
             "id": each.identifier,
+            "stack": each.stack,
             "billed": each.billed,
             "outcome": each.outcome,
             "why": each.why,
@@ -110,9 +111,17 @@ def _listed(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str],
 
 def _table(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
     rows = [
-        (each.kind, printable(each.identifier), *_price(prices[each.key]), each.outcome, each.why) for each in things
+        (
+            each.kind,
+            printable(each.identifier),
+            printable(each.stack),
+            *_price(prices[each.key]),
+            each.outcome,
+            each.why,
+        )
+        for each in things
     ]
-    return table(rows, ("kind", "id", "a month", "of", "outcome", "why"), right=(2,))
+    return table(rows, ("kind", "id", "stack", "a month", "of", "outcome", "why"), right=(3,))
 
 
 def _price(price: "Monthly") -> tuple[str, str]:

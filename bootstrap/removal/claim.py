@@ -19,7 +19,10 @@ from common.errors import UsageError
 
 _STACK_TAG = "aws:cloudformation:stack-name"
 _GONE = "DELETE_COMPLETE"
+_NEVER_MADE = re.compile(r"CREATE_FAILED|IMPORT_(?!COMPLETE).+")
+"""Statuses of resources that the stack perhaps never had: somebody's bucket of the same name, a refused import."""
 _STACKS, _TAGS = "CloudFormation's list of stacks", "the tagging service"
+_OTHERS = "CloudFormation's lists of other stacks' resources"
 _SNAPSHOTS = {
     "AWS::EC2::Snapshot": ("VolumeId", "AWS::EC2::Volume"),
     "AWS::RDS::DBSnapshot": ("DBInstanceIdentifier", "AWS::RDS::DBInstance"),
@@ -87,10 +90,16 @@ class Claim(Ownership):
         """Whether CloudFormation's record has it, or has that of which it is the log or a snapshot, or its name begins
         with the prefix.
 
-        Raises NameOnlyError where nothing but its name says that it is the stack's.
+        Raises NameOnlyError where nothing but its name, or a failed creation, says that it is the stack's.
         """
         if self._key:
             return False
+        status = self._recorded.get((kind.cloudformation, identifier), "")
+        if _NEVER_MADE.fullmatch(status):
+            raise NameOnlyError(
+                f"CloudFormation's last record of it is {status}: it may never have been of this stack; look at it, "
+                "and delete it yourself"
+            )
         if (kind.cloudformation, identifier) in self.stack_resources or self._is_made_by(kind, identifier, record):
             return not self._is_of_another(kind, identifier, record)
         own = str(record.get(_NAMES.get(kind.cloudformation, ""), ""))
@@ -109,25 +118,64 @@ class Claim(Ownership):
         """
         if not self._name:
             return False
-        listed = next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None)
-        named = read_tags(listed).get(_STACK_TAG) or next(
-            (tags.get(_STACK_TAG) for arn, tags in self._tagged if kind.identifier_in(arn) == identifier), None
-        )
+        named = self._tagged_stack(kind, identifier, record)
         if named is None and _TAGS in self.failed_sources:
             raise OwnershipUnknownError(
                 f"whether another stack has it by now cannot be read ({self.failed_sources[_TAGS]})"
             )
         return named is not None and not self._is_stack(named)
 
+    def _tagged_stack(self, kind: Kind, identifier: str, record: ResourceRecord) -> str | None:
+        """The stack that its tags name."""
+        listed = next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None)
+        return read_tags(listed).get(_STACK_TAG) or next(
+            (tags.get(_STACK_TAG) for arn, tags in self._tagged if kind.identifier_in(arn) == identifier), None
+        )
+
+    def stack_of(self, kind: Kind, identifier: str, record: ResourceRecord) -> tuple[str, bool]:
+        """The stack that owns it, by its tag or by the lists of stacks, and whether that is a living one of another
+        name than the claim's.
+
+        Raises OwnershipUnknownError where no tag names a stack, and the lists cannot be read.
+        """
+        tagged = self._tagged_stack(kind, identifier, record) or ""
+        if self._is_stack(tagged):
+            return tagged, False
+        others = {each["StackName"] for each in self._others}
+        owner = tagged if tagged in others else self._others_resources.get((kind.cloudformation, identifier))
+        if not (owner or tagged) and (failed := self.failed_sources.keys() & {_STACKS, _OTHERS}):
+            reason = self.failed_sources[failed.pop()]
+            raise OwnershipUnknownError(f"whether a stack of another name owns it cannot be read ({reason})")
+        return owner or tagged, bool(owner)
+
+    @property
+    def _others(self) -> list[ResourceRecord]:
+        """The living stacks that are not claimed."""
+        return [each for each in self._every_stack if each["StackStatus"] != _GONE and each not in self._stacks]
+
+    @cached_property
+    def _others_resources(self) -> dict[tuple[str, str], str]:
+        """Of each resource that those list, by type and identifier, the stack's name."""
+
+        def listed() -> dict[tuple[str, str], str]:
+            return {
+                (each["ResourceType"], each.get("PhysicalResourceId", "")): stack["StackName"]
+                for stack in self._others
+                for each in self._list_stack("list_stack_resources", "StackResourceSummaries", stack["StackId"])
+                if each["ResourceStatus"] != _GONE and not _NEVER_MADE.fullmatch(each["ResourceStatus"])
+            }
+
+        return self.try_source(_OTHERS, listed, {})
+
     def _is_made_by(self, kind: Kind, identifier: str, record: ResourceRecord) -> bool:
         """Whether it is a log or a snapshot of what a claimed stack has, had or kept."""
         if kind.cloudformation in _SNAPSHOTS:
             key, of = _SNAPSHOTS[kind.cloudformation]
-            return (of, str(record.get(key))) in self._recorded
+            return (of, str(record.get(key))) in self._made
         if kind.cloudformation != "AWS::Logs::LogGroup":
             return False
         found = ((re.fullmatch(pattern, identifier), of) for pattern, of in _LOGS)
-        return any((of, match[1]) in self._recorded for match, of in found if match)
+        return any((of, match[1]) in self._made for match, of in found if match)
 
     def _is_given(self, cloudformation: str, name: str) -> bool:
         """Whether it is STACK-LOGICALID-LETTERS, where CloudFormation calls a resource of this type so. Names of S3 and
@@ -186,7 +234,12 @@ class Claim(Ownership):
     @cached_property
     def stack_resources(self) -> set[tuple[str, str]]:
         """Types and identifiers of what the claimed stacks have or kept, also those deleted within 90 days."""
-        return {resource for resource, status in self._recorded.items() if status != _GONE}
+        return {resource for resource in self._made if self._recorded[resource] != _GONE}
+
+    @property
+    def _made(self) -> set[tuple[str, str]]:
+        """Types and identifiers of what the claimed stacks have or had."""
+        return {resource for resource, status in self._recorded.items() if not _NEVER_MADE.fullmatch(status)}
 
     @cached_property
     def _recorded(self) -> dict[tuple[str, str], str]:
@@ -197,16 +250,14 @@ class Claim(Ownership):
         if self._key:
             return {}
 
-        def listed(operation: str, key: str, stack: str) -> Iterator[ResourceRecord]:
-            return self.account.items("cloudformation", operation, key, StackName=stack)
-
         def recorded() -> dict[tuple[str, str], str]:
             found: dict[tuple[str, str], str] = {}
             for stack in self._stacks:
                 living = stack["StackStatus"] != _GONE
                 lists = [("list_stack_resources", "StackResourceSummaries")] if living else []
                 records = (
-                    listed(*each, stack["StackId"]) for each in (*lists, ("describe_stack_events", "StackEvents"))
+                    self._list_stack(*each, stack["StackId"])
+                    for each in (*lists, ("describe_stack_events", "StackEvents"))
                 )
                 for record in chain.from_iterable(records):  # events: the newest first
                     if identifier := record.get("PhysicalResourceId"):
@@ -215,18 +266,24 @@ class Claim(Ownership):
 
         return self.try_source("CloudFormation's record", recorded, {})
 
+    def _list_stack(self, operation: str, key: str, stack: str) -> Iterator[ResourceRecord]:
+        return self.account.items("cloudformation", operation, key, StackName=stack)
+
+    @cached_property
+    def _every_stack(self) -> list[ResourceRecord]:
+        """All stacks of the region, also those deleted within 90 days."""
+        return self.try_source(
+            _STACKS, lambda: list(self.account.items("cloudformation", "list_stacks", "StackSummaries")), []
+        )
+
     @cached_property
     def _stacks(self) -> list[ResourceRecord]:
         """The claimed stacks, with those nested in them; of a tag the stacks whose resources have it."""
         wanted = {tags.get(_STACK_TAG) for _arn, tags in self._tagged} if self._key else set()
-
-        def listed() -> list[ResourceRecord]:
-            every = list(self.account.items("cloudformation", "list_stacks", "StackSummaries"))
-            named = [each for each in every if each["StackName"] in wanted or self._is_named(each["StackName"])]
-            roots = {each["StackId"] for each in named}
-            return [*named, *(each for each in every if each.get("RootId") in roots and each not in named)]
-
-        return self.try_source(_STACKS, listed, [])
+        every = self._every_stack
+        named = [each for each in every if each["StackName"] in wanted or self._is_named(each["StackName"])]
+        roots = {each["StackId"] for each in named}
+        return [*named, *(each for each in every if each.get("RootId") in roots and each not in named)]
 
     def is_of_this_region(self, kind: Kind, identifier: str) -> bool:
         """As of deployments; without a stack's name nothing tells which region uses it."""

@@ -17,6 +17,7 @@ from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import NameOnlyError, Ownership, OwnershipUnknownError, reason_of
 from bootstrap.removal import deletion
 from bootstrap.removal.kinds import ALL_KINDS, KINDS, ResourceKind, is_being_deleted
+from common.display import printable
 from common.errors import ShoalError
 
 LONGEST_SECONDS = 1200.0
@@ -44,6 +45,8 @@ class FoundResource:
     billed: bool
     outcome: str = FOUND
     why: str = ""
+    stack: str = ""
+    """The CloudFormation stack that owns it, where that is known."""
     runs: Sequence[str] = ()
     """Of a bucket that is kept for them: the runs that were not fetched."""
     record: ResourceRecord = field(default_factory=dict, repr=False)
@@ -152,7 +155,11 @@ def _if_owned(ownership: Ownership, name: str, identifier: str, record: Resource
     try:
         if not _is_ours(ownership, kind, identifier, record):
             return
-        if is_being_deleted(record):
+        thing.stack, is_of_another = ownership.stack_of(kind, identifier, record)
+        if is_of_another:
+            thing.outcome = KEPT
+            thing.why = f"the stack {printable(thing.stack)} owns it, and exists; it goes with that stack"
+        elif is_being_deleted(record):
             thing.outcome = BEING_DELETED
         elif kind.delete is None:
             thing.outcome, thing.why = LEFT, "Shoal deletes none of these; delete it yourself if you do not need it"

@@ -14,7 +14,7 @@ from bootstrap.cli.main import main
 from bootstrap.removal.claim import Claim
 from bootstrap.removal.kinds import ALL_KINDS, is_being_deleted
 from bootstrap.removal.monthly import price_of
-from bootstrap.removal.sweep import FOUND, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
+from bootstrap.removal.sweep import DELETED, FOUND, KEPT, LEFT, UNVERIFIED, FoundResource, delete_found, find_owned
 from common.errors import UsageError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
@@ -204,6 +204,54 @@ def test_a_neighbours_things_are_left_although_they_are_near(account: Account, a
     claim.__dict__["_recorded"] = {("AWS::ApiGateway::Stage", "prod"): "CREATE_COMPLETE", (lambdas, "f"): "x"}
     assert not claim.owns_by_name(ALL_KINDS["log group"], "/ecs/prod", {})
     assert claim.owns_by_name(ALL_KINDS["log group"], "/aws/lambda/f", {})
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+def test_what_a_living_stack_of_another_name_owns_is_listed_as_its_own_and_stays(
+    account: Account, capfd: pytest.CaptureFixture[str], tagged: bool
+) -> None:
+    """By its tag alone, or by the list of the stack alone."""
+    prefix, s3 = f"shop{tagged}".lower(), boto3.client("s3")
+    theirs, owner = f"{prefix}-live", f"Production{tagged}"
+    resources = {} if tagged else {"Data": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": theirs}}}
+    make_stack(owner, {"Topic": {"Type": "AWS::SNS::Topic"}, **resources})
+    for bucket in (theirs, f"{prefix}-old") if tagged else (f"{prefix}-old",):
+        s3.create_bucket(Bucket=bucket)
+    if tagged:
+        tags = [{"Key": "aws:cloudformation:stack-name", "Value": owner}]
+        s3.put_bucket_tagging(Bucket=theirs, Tagging={"TagSet": tags})
+    else:
+        s3.delete_bucket_tagging(Bucket=theirs)
+    assert main(["sweep", "--prefix", prefix, "--delete", "--yes", "--json"]) == 0
+    things = {each["id"]: each for each in json.loads(capfd.readouterr().out)["things"]}
+    assert {name: (each["outcome"], each["stack"]) for name, each in things.items()} == {
+        theirs: (KEPT, owner),
+        f"{prefix}-old": (DELETED, ""),
+    }
+    assert f"the stack {owner} owns it, and exists" in things[theirs]["why"]
+    s3.head_bucket(Bucket=theirs)
+    delete(owner)
+
+
+def test_without_the_lists_of_other_stacks_what_no_tag_names_is_not_certain(account: Account, aws: EmbeddedAws) -> None:
+    make_stack("their-own", {"Topic": {"Type": "AWS::SNS::Topic"}})
+    boto3.client("s3").create_bucket(Bucket="unread-data")
+    with aws.faults.during(Denied(service="cloudformation", operation="ListStackResources")):
+        things = {thing.identifier: thing for thing in found(Claim(account, prefix="unread-data"))}
+    assert things["unread-data"].outcome == UNVERIFIED
+    assert "whether a stack of another name owns it cannot be read" in things["unread-data"].why
+    boto3.client("s3").delete_bucket(Bucket="unread-data")
+    delete("their-own")
+
+
+@pytest.mark.parametrize("status", ["CREATE_FAILED", "IMPORT_FAILED", "IMPORT_ROLLBACK_COMPLETE"])
+def test_what_a_stack_failed_to_create_or_to_import_is_not_certainly_its_own(account: Account, status: str) -> None:
+    claim = Claim(account, stack="tried")
+    claim.__dict__["_recorded"] = {("AWS::S3::Bucket", "somebodys"): status, ("AWS::Lambda::Function", "f"): status}
+    with pytest.raises(NameOnlyError, match=f"CloudFormation's last record of it is {status}"):
+        claim.owns_by_name(ALL_KINDS["s3 bucket"], "somebodys", {})
+    assert claim.stack_resources == set()
+    assert not claim.owns_by_name(ALL_KINDS["log group"], "/aws/lambda/f", {})
 
 
 def test_without_the_tagging_service_what_another_stack_may_have_imported_is_not_certain(
