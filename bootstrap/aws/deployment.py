@@ -3,20 +3,22 @@
 Do not read the topology's file here, because it may have changed since the deployment.
 """
 
+import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, read_tags
-from bootstrap.aws.ownership import Ownership
+from bootstrap.aws.ownership import ask_other_regions, reason_of
 from common.display import printable
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, place_of
-from infra import addresses, topology
+from infra import addresses, parts, topology
 from infra.caller import emulated
 
 
@@ -115,15 +117,46 @@ def find_deployment(name: str, account: Account | None = None) -> Deployment:
     return Deployment(name=name, topology=made_from, session=account.session, outputs=stacks.outputs(stack), tags=tags)
 
 
+def list_deployments(account: Account) -> tuple[list[tuple[str, str]], str]:
+    """The names and regions of the deployments that exist, those of the account's region first, and the regions that
+    do not answer."""
+    elsewhere, unchecked = ask_other_regions(account, _names)
+    by_region = {account.region: _names(account.client("cloudformation")), **elsewhere}
+    return [(name, region) for region, names in by_region.items() for name in names], unchecked
+
+
+def _names(cloudformation: Any, *, deleted: bool = False) -> list[str]:
+    """The names of the deployments in a region; with `deleted`, of those that CloudFormation deleted in 90 days."""
+    pages = cloudformation.get_paginator("list_stacks").paginate()
+    found = {
+        each["StackName"].removeprefix(topology.STACK_PREFIX)
+        for page in pages
+        for each in page["StackSummaries"]
+        if each["StackName"].startswith(topology.STACK_PREFIX) and (each["StackStatus"] == "DELETE_COMPLETE") == deleted
+    }
+    return sorted(name for name in found if parts.NAME.fullmatch(name))
+
+
+def was_deleted(deployment: str, account: Account) -> bool:
+    """Whether CloudFormation's record of 90 days has a stack of this deployment that was deleted."""
+    return deployment in _names(account.client("cloudformation"), deleted=True)
+
+
 def no_such_deployment(deployment: str, account: Account) -> ShoalError:
-    """The error that there is no such deployment here, with the region that has one."""
-    ownership = Ownership(account, deployment)
-    if ownership.elsewhere:
-        return ShoalError(
-            f"there is no deployment '{deployment}' in {account.region}, but one in {ownership.elsewhere}: add "
-            f"--region {ownership.elsewhere}"
-        )
+    """The error that there is no such deployment here, with those that exist, in other regions, too."""
+    missing = f"there is no deployment '{deployment}' in {account.region}"
+    try:
+        found, unchecked = list_deployments(account)
+    except (BotoCoreError, ClientError) as error:
+        return ShoalError(f"{missing}; which ones exist cannot be read ({reason_of(error)})")
+    if elsewhere := next((region for name, region in found if name == deployment), None):
+        return ShoalError(f"{missing}, but one in {elsewhere}: add --region {elsewhere}")
+    meant = difflib.get_close_matches(deployment, [name for name, _region in found], 1)
+    listed = ", ".join(name if region == account.region else f"{name} ({region})" for name, region in found)
     return ShoalError(
-        f"there is no deployment '{deployment}' (stack {ownership.stack} in {account.region}); `shoal deploy TOPOLOGY "
-        f"--deployment {deployment}` makes one"
+        missing
+        + (f"; did you mean {meant[0]}?" if meant else ";")
+        + (f" These exist: {listed}" if listed else " none exists")
+        + (f"; these regions cannot be checked: {unchecked}" if unchecked else "")
+        + f"; `shoal deploy TOPOLOGY --deployment {deployment}` makes one"
     )

@@ -135,24 +135,11 @@ class Ownership:
 
     @cached_property
     def _regions(self) -> tuple[str | None, str]:
-        try:
-            found = self.account.client("ec2").describe_regions()["Regions"]
-        except (BotoCoreError, ClientError) as error:
-            return None, f"the other regions ({reason_of(error)})"
-        regions = sorted({str(each["RegionName"]) for each in found} - {self.account.region})
-        clients = [self.account.client("cloudformation", region) for region in regions]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            there = dict(zip(regions, pool.map(self._stack_exists, clients), strict=True))
-        failed = [region for region, exists in there.items() if isinstance(exists, str)]
-        reason = f"{', '.join(failed)} ({there[failed[0]]})" if failed else ""
-        return next((region for region, exists in there.items() if exists is True), None), reason
+        there, unchecked = ask_other_regions(self.account, self._stack_exists)
+        return next((region for region, exists in there.items() if exists), None), unchecked
 
-    def _stack_exists(self, cloudformation: Any) -> bool | str:
-        """Whether there is a stack of this name; the reason where that cannot be read."""
-        try:
-            return stacks.describe(cloudformation, self.stack) is not None
-        except (BotoCoreError, ClientError) as error:
-            return reason_of(error)
+    def _stack_exists(self, cloudformation: Any) -> bool:
+        return stacks.describe(cloudformation, self.stack) is not None
 
     def try_source(self, source: str, call: Callable[[], _Answer], nothing: _Answer) -> _Answer:
         """What a source answers; `nothing` where it does not answer, which `failed_sources` then records."""
@@ -161,6 +148,33 @@ class Ownership:
         except (BotoCoreError, ClientError) as error:
             self.failed_sources[source] = reason_of(error)
             return nothing
+
+
+def ask_other_regions(account: Account, ask: Callable[[Any], _Answer]) -> tuple[dict[str, _Answer], str]:
+    """What `ask` answers of CloudFormation's client in each other region of the account, by region.
+
+    Also returns the regions that do not answer, with the reason for one; empty where all do.
+    """
+    try:
+        found = account.client("ec2").describe_regions()["Regions"]
+    except (BotoCoreError, ClientError) as error:
+        return {}, f"the other regions ({reason_of(error)})"
+    regions = sorted({str(each["RegionName"]) for each in found} - {account.region})
+    clients = [account.client("cloudformation", region) for region in regions]
+
+    def answer(client: Any) -> _Answer | BotoCoreError | ClientError:
+        try:
+            return ask(client)
+        except (BotoCoreError, ClientError) as error:
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = dict(zip(regions, pool.map(answer, clients), strict=True))
+    failed = {region: each for region, each in answers.items() if isinstance(each, BotoCoreError | ClientError)}
+    unchecked = f"{', '.join(failed)} ({reason_of(next(iter(failed.values())))})" if failed else ""
+    return {
+        region: each for region, each in answers.items() if not isinstance(each, BotoCoreError | ClientError)
+    }, unchecked
 
 
 def reason_of(error: BotoCoreError | ClientError) -> str:

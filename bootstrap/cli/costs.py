@@ -22,6 +22,7 @@ _PAST = timedelta(days=30)
 @json_option
 def run(target: Target, as_json: bool) -> int:
     from bootstrap.aws import stacks
+    from bootstrap.aws.deployment import no_such_deployment, was_deleted
     from bootstrap.lifecycle import bill, kept, status
     from infra import topology
 
@@ -29,6 +30,8 @@ def run(target: Target, as_json: bool) -> int:
     now = datetime.now(UTC)
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
     staying, kept_rows = kept_content(*kept.find_kept(name, account))
+    if stack is None and not kept_rows and not was_deleted(name, account):
+        raise no_such_deployment(name, account)
     if stack is None:
         billed = bill.fetch_bill(account, name, now - _PAST)
         rows = [("deployment", f"{name}: no stack in {account.region}"), *_billed(billed), *kept_rows]

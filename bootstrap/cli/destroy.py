@@ -57,7 +57,7 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_ru
     with Bars() as bars:
         bars.stage("look through the account", 0)
         before = destroy_preview.preview(name, account)
-    if before.elsewhere:
+    if before.unknown:
         raise no_such_deployment(name, account)
     for line in _lines(name, account, before, delete_runs):
         say(line)

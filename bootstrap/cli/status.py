@@ -3,13 +3,14 @@
 import sys
 import time
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
-from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.output import json_option, show, summary, table
 from bootstrap.cli.target import Target, target_options
 from common.display import plural, printable
 from common.errors import ShoalError
@@ -29,8 +30,9 @@ _NODES = {"train": "nodes", "read": "readers"}
     short_help="report what a deployment is doing",
     help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, when its guard ends "
     "it, and how far the nodes and the readers of a training are. Of each training that goes on: the share of its "
-    "steps that is done, when it is expected to end, and the dollars of its nodes so far and in all, as upper bounds.",
-    epilog="Example: shoal status demo --watch",
+    "steps that is done, when it is expected to end, and the dollars of its nodes so far and in all, as upper bounds. "
+    "Without a name: a line each for all deployments of the account, in every region or that of --region.",
+    epilog="Example: shoal status, then shoal status demo --watch",
 )
 @target_options
 @option("--watch", is_flag=True, help="show it again every ten seconds, until Ctrl-C")
@@ -45,6 +47,8 @@ def run(target: Target, watch: bool, as_json: bool) -> int:
 
 
 def _show(target: Target, *, as_json: bool) -> int:
+    if not target.typed:
+        return _show_all(target, as_json=as_json)
     from bootstrap.aws import stacks
     from bootstrap.lifecycle import kept, status
     from infra import topology
@@ -61,6 +65,49 @@ def _show(target: Target, *, as_json: bool) -> int:
     runs, run_rows = _runs(now, account)
     content = {**_content(now), "runs": runs, "read": read, "stays": staying}
     summary(content, [*_rows(now, account.region), *run_rows, *rows, *kept_rows], as_json=as_json)
+    return 0
+
+
+def _show_all(target: Target, *, as_json: bool) -> int:
+    """A line for each deployment. What cannot be read of one is said in its line."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from bootstrap.aws.account import Account
+    from bootstrap.aws.deployment import list_deployments
+    from bootstrap.cli.target import connect_account
+    from bootstrap.lifecycle import status
+
+    account = target.account
+    found, unchecked = list_deployments(account)
+    if target.region:
+        found, unchecked = [each for each in found if each[1] == account.region], ""
+    listed = list[dict[str, Any]]()
+    for name, region in found:
+        one: dict[str, Any] = dict.fromkeys(("state", "owner", "topology", "dollars_an_hour", "ends"))
+        here: Account = account if region == account.region else connect_account(region)
+        try:
+            content = _content(status.read_status(name, here))
+            one, error = {key: content[key] for key in one}, None
+        except (BotoCoreError, ClientError, ShoalError) as failure:
+            error = str(failure)
+        listed.append({"deployment": name, "region": region, **one, "error": error})
+    rows = [
+        (
+            each["deployment"],
+            each["region"],
+            f"cannot be read: {printable(each['error'])}" if each["error"] else each["state"],
+            printable(each["owner"] or "-"),
+            printable(each["topology"] or "-"),
+            dollars(each["dollars_an_hour"]),
+            utc_time(datetime.fromisoformat(each["ends"]) if each["ends"] else None),
+        )
+        for each in listed
+    ]
+    text = table(rows, ("deployment", "region", "state", "owner", "topology", "an hour", "ends by itself"), right=(5,))
+    if not listed:
+        text = f"there is no deployment in {account.region}{'' if target.region else ', nor in another region'}"
+    text += f"\nnote: these regions cannot be checked: {unchecked}" if unchecked else ""
+    show({"deployments": listed, "unchecked": unchecked}, text, as_json=as_json)
     return 0
 
 

@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import fetched, stacks
 from bootstrap.aws.account import Account
+from bootstrap.aws.deployment import was_deleted
 from bootstrap.aws.ownership import Ownership, reason_of
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
@@ -32,8 +33,8 @@ class DestroyPreview:
     kept: list[KeptBucket]
     unfetched: list[str]
     bucket: str | None
-    elsewhere: str | None
-    """Another region with a deployment of this name, when there is nothing of it here."""
+    unknown: bool = False
+    """Whether there is nothing of it here: it is in another region, or never was."""
     notes: list[str]
     """What could not be read, and why, and what is wrong with the guard's parameters."""
 
@@ -83,9 +84,15 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
         kept=keeping,
         unfetched=list(holding[bucket]) if bucket else [],
         bucket=bucket,
-        elsewhere=Ownership(account, deployment).elsewhere if gone else None,
+        unknown=gone and _is_unknown(deployment, account, found=bool(things)),
         notes=notes,
     )
+
+
+def _is_unknown(deployment: str, account: Account, *, found: bool) -> bool:
+    if Ownership(account, deployment).elsewhere:
+        return True
+    return not found and not was_deleted(deployment, account)
 
 
 def _read_status(deployment: str, account: Account, notes: list[str]) -> status.Status | None:

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
-from bootstrap.aws.ownership import Kind, NameOnlyError, Ownership, OwnershipUnknownError, reason_of
+from bootstrap.aws.ownership import Kind, NameOnlyError, Ownership, OwnershipUnknownError
 from common.display import plural, printable
 from common.errors import UsageError
 
@@ -291,11 +289,8 @@ class Claim(Ownership):
             return super().is_of_this_region(kind, identifier)
         raise NameOnlyError("it belongs to no region, and another one may use it; look at it, and delete it yourself")
 
-    def _stack_exists(self, cloudformation: object) -> bool | str:
-        try:
-            return stacks.describe(cloudformation, self._name) is not None
-        except (BotoCoreError, ClientError) as error:
-            return reason_of(error)
+    def _stack_exists(self, cloudformation: object) -> bool:
+        return stacks.describe(cloudformation, self._name) is not None
 
     def _is_named(self, name: str) -> bool:
         return name == self._name if self._name else bool(self._prefix) and name.startswith(self._prefix)

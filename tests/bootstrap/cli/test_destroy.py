@@ -191,7 +191,7 @@ def test_destroy_fetches_deletes_and_proves_also_without_the_function_that_clean
 def test_a_bucket_is_emptied_by_itself_only_where_it_would_stay(stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = KeptBucket(bucket="shoal-runs", objects=1, bytes=7, monthly=0.0, why="it holds 1 run")
     before = destroy_preview.DestroyPreview(
-        **dict.fromkeys(("rate", "guard", "elsewhere")),
+        **dict.fromkeys(("rate", "guard")),
         stack="Shoal-x, CREATE_COMPLETE, owner ada, topology demo",
         things=[],
         running=[],

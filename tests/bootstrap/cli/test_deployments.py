@@ -1,0 +1,86 @@
+"""Deployments that are named, meant or listed: an unknown one is an error everywhere."""
+
+import json
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Denied
+from infra import topology
+from tests.bootstrap.cli.command import shoal_here
+from tests.bootstrap.removal.plants import make_stack
+
+TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "starter"}]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deployments(aws: EmbeddedAws) -> Iterator[None]:
+    """`starter` here, `far` in another region, and `gone`, which was deleted."""
+    made = {"starter": "us-east-1", "far": "eu-west-1", "gone": "us-east-1"}
+    for name, region in made.items():
+        make_stack(topology.stack_name(name), {"Topic": {"Type": "AWS::SNS::Topic"}}, region, Tags=TAGS)
+    delete("gone", "us-east-1")
+    yield
+    for name in ("starter", "far"):
+        delete(name, made[name])
+
+
+def delete(name: str, region: str) -> None:
+    cloudformation, stack = boto3.client("cloudformation", region_name=region), topology.stack_name(name)
+    cloudformation.delete_stack(StackName=stack)
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "destroy strater --yes",
+        "destroy strater --dry-run",
+        "status strater",
+        "costs strater",
+        "logs strater",
+        "logs strater --run strater.20260102T030405-0a1b",
+        "extend strater --hours 1",
+        "fetch strater --output nowhere",
+        "attach strater --output nowhere",
+        "stop strater",
+        "ssh strater 1",
+    ],
+)
+def test_an_unknown_deployment_is_an_error_that_names_those_that_exist(command: str) -> None:
+    done = shoal_here(*command.split())
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        "there is no deployment 'strater' in us-east-1; did you mean starter? These exist: starter, far (eu-w" in said
+    )
+
+
+def test_what_was_destroyed_before_is_destroyed_and_what_is_in_another_region_is_named_there() -> None:
+    again = shoal_here("destroy", "gone", "--yes")
+    assert (again.returncode, again.stdout) == (0, "there is nothing of 'gone' to destroy\n")
+    assert shoal_here("costs", "gone").returncode == 0
+    far = shoal_here("destroy", "far", "--yes")
+    assert (far.returncode, "but one in eu-west-1: add --region eu-west-1" in far.stderr) == (1, True)
+
+
+def test_status_without_a_name_lists_the_deployments_of_all_regions(aws: EmbeddedAws) -> None:
+    listed = json.loads(shoal_here("status", "--json").stdout)
+    known = {"state": "CREATE_COMPLETE", "owner": "ada", "topology": "starter"}
+    unknown = {"dollars_an_hour": None, "ends": None, "error": None}
+    rows = [("starter", "us-east-1"), ("far", "eu-west-1")]
+    assert listed["deployments"] == [
+        {"deployment": name, "region": region, **known, **unknown} for name, region in rows
+    ]
+    assert [
+        each["deployment"]
+        for each in json.loads(shoal_here("status", "--region", "eu-west-1", "--json").stdout)["deployments"]
+    ] == ["far"]
+    assert "far" in shoal_here("status").stdout
+    with aws.faults.during(Denied(service="cloudformation", operation="DescribeStacks")):
+        unread = json.loads(shoal_here("status", "--json").stdout)["deployments"]
+    assert ["AccessDenied" in each["error"] for each in unread] == [True, True]
+    with aws.faults.during(Denied(service="ec2", operation="DescribeRegions")):
+        assert "these regions cannot be checked: the other regions" in " ".join(shoal_here("status").stdout.split())
