@@ -34,7 +34,7 @@ def read_config(path: Path) -> "tuple[Document, dict[str, Entry]]":
     """The options in a file by their names, and the document, which names lines. Raises TopologyError."""
     from infra.document import read
 
-    document = read(path, printable(str(path)), "a file of options")
+    document = read(path, str(path), "a file of options")
     nodes: dict[str, yaml.Node] = {key.value: value for key, value in document.root.value}
     found = {}
     for name, node in nodes.items():

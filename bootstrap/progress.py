@@ -15,6 +15,7 @@ from tqdm import tqdm
 from tqdm.utils import disp_len
 
 from bootstrap.terminal import columns, is_drawn_on, wrapped
+from common.display import printable
 
 _LEAST_BAR = 6
 """The fewest characters with which a bar is still useful."""
@@ -64,7 +65,7 @@ class _Nowhere(io.TextIOBase):
 
 def note(text: str) -> None:
     """Print a sentence that stays on the screen, above all bars."""
-    tqdm.write(wrapped(f"  {text}", columns(sys.stderr)), file=sys.stderr)
+    tqdm.write(wrapped(f"  {printable(text)}", columns(sys.stderr)), file=sys.stderr)
 
 
 class Bars:
@@ -103,7 +104,7 @@ class Bars:
         """Begin a stage with `total` units of work. With 0, for unknown, only the time is shown."""
         self._close(finished=True)
         self._bar = _Bar(
-            desc=f"  {name}",
+            desc=f"  {printable(name)}",
             total=total or None,
             unit=unit or self._unit,
             unit_scale=True,
@@ -147,7 +148,7 @@ class Bars:
     def say(self, **figures: str) -> None:
         """Show figures beside the bar, from the first, as many as fit."""
         if self._bar is not None:
-            self._bar.figures = figures
+            self._bar.figures = {name: printable(figure) for name, figure in figures.items()}
 
     def leave(self) -> None:
         """End the stage without filling its bar."""

@@ -1,4 +1,4 @@
-"""Wraps text to the width of the terminal.
+"""Wraps text to the width of the terminal, without what a terminal would execute.
 
 Text for a file or a program has no width and is never wrapped. A command is never wrapped either, because users copy
 it: it is on a line of its own.
@@ -9,6 +9,8 @@ import re
 from io import UnsupportedOperation
 from textwrap import wrap
 from typing import TextIO
+
+from common.display import printable_lines
 
 _COMMANDS = ("shoal ", "aws ", "cdk ")
 # A sentence that ends in a command, after a colon.
@@ -34,10 +36,11 @@ def columns(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """The text with lines longer than `width` broken between words, and their continuations indented.
+    """The text in printable form, with lines longer than `width` broken between words and their continuations indented.
 
     A line that is a command is not broken. A command after a colon at the end of a line moves to the next line, whole.
     """
+    text = printable_lines(text)
     if width is None:
         return text
     return "\n".join(part for line in text.split("\n") for part in _lines(line, width))

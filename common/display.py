@@ -11,9 +11,17 @@ def plural(number: int, what: str) -> str:
 def printable(text: str) -> str:
     """The text on one line: white space as spaces, and a `?` for everything else that does not print.
 
-    Do not print text of a file without it, because a terminal may take what is in there for commands.
+    A terminal may execute what is in text of a file. The functions that print messages, notes and tables call this, so
+    that their callers need not.
     """
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in text)
+
+
+def printable_lines(text: str) -> str:
+    """The text with each of its lines as `printable` returns it."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def length_bins(lengths: Mapping[str, int]) -> dict[str, int]:

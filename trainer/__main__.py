@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from common.display import printable_lines
 from trainer.command_line import parse_arguments
 from trainer.distributed import failures
 from trainer.distributed.failures import FailureKind
@@ -36,7 +37,7 @@ def _report_errors(*, here: bool) -> Iterator[None]:
         if failure.kind is FailureKind.CAUSE:
             traceback.print_exc()
         if here or failure.kind is FailureKind.CAUSE or isinstance(error, RankError):
-            sys.stderr.write(f"trainer: {failure}\n")
+            sys.stderr.write(f"trainer: {printable_lines(str(failure))}\n")
             sys.stderr.flush()
         raise _ReportedError from error
 

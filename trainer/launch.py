@@ -42,6 +42,7 @@ from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCP
 from torch.distributed.elastic.utils import store as elastic_store
 from torch.distributed.launcher import api
 
+from common.display import printable_lines
 from common.starter import end_with_starter
 from trainer.distributed import channel, collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
@@ -214,7 +215,7 @@ def _ordinal(number: int) -> str:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{printable_lines(line)}\n")
     sys.stderr.flush()
 
 

@@ -109,10 +109,10 @@ def _yarn(*arguments: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_YARN_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise DataError(f"YARN does not answer: {printable(str(error))}") from error
+        raise DataError(f"YARN does not answer: {error}") from error
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise DataError(f"YARN does not answer: {printable(last[0])}")
+        raise DataError(f"YARN does not answer: {last[0]}")
     return done.stdout
 
 

@@ -13,7 +13,6 @@ from itertools import pairwise
 
 from bootstrap.agent import spark_driver, task_log
 from bootstrap.agent.documents import MOST_COUNTED, MOST_ERROR, TOKEN, WORK, FlatDocument, require
-from common.display import printable
 from common.errors import DataError
 
 _MOST_READ = 1 << 20
@@ -98,17 +97,17 @@ class ClientOutput:
         self.pass_on()
         if code:
             rest = [self._rest.decode("utf-8", "replace")] if self._rest else []
-            told = [*self._last, *map(printable, rest)]
+            told = [*self._last, *rest]
             task = [line for line in self._task or () if line not in told]
             self.progress = replace(self.progress, failed="\n".join([*task, *told])[-MOST_ERROR:])
 
     def _take(self, line: str) -> None:
         if line.strip():
-            self._last = [*self._last, printable(line)][-_LAST_LINES:]
+            self._last = [*self._last, line][-_LAST_LINES:]
             if failed := _TASK_FAILED.search(line):
                 self._task, self._failed = [], failed[1]
             if self._task is not None and len(self._task) < _TASK_LINES:
-                self._task.append(printable(line))
+                self._task.append(line)
         if found := _SPLITS.search(line):
             self._maps = int(found[1])
             self.progress = replace(self.progress, total=self._maps + self._reduces, done=0)

@@ -24,7 +24,6 @@ from bootstrap.agent.processes import staging
 from bootstrap.agent.progress import RecordedProgress
 from bootstrap.agent.supervisor import Restarts
 from bootstrap.agent.uploads import Uploads
-from common.display import printable
 from common.errors import DataError, TrainingError
 from corpus.stream.parts import part_numbers
 from corpus.stream.progress import STATUS_NAME, reader_folder
@@ -342,7 +341,7 @@ class NodeRun:
                 self._progress.look()
             told, used = self._progress, self._machine.gpu_use()
             slow = "a rank is much slower than others of its kind" if self._slow.exists() else ""
-            trouble = printable(self._health.look(told.step) or slow)[: documents.MOST_ERROR]
+            trouble = (self._health.look(told.step) or slow)[: documents.MOST_ERROR]
             self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
             self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
 
@@ -351,14 +350,14 @@ class NodeRun:
             file.seek(max(0, log.stat().st_size - _LAST_BYTES))
             lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
             if lines:
-                return printable(lines[-1])
+                return lines[-1]
         return "it printed nothing"
 
     def _to(self, phase: str) -> None:
         self.status = replace(self.status, phase=phase)
 
     def _note(self, error: str) -> None:
-        self.status = replace(self.status, error=printable(error)[: documents.MOST_ERROR])
+        self.status = replace(self.status, error=error[: documents.MOST_ERROR])
 
     def _fail(self, error: str) -> None:
         self._note(error)

@@ -14,6 +14,7 @@ from bootstrap.agent.machine import is_shutting_down, this_machine
 from bootstrap.agent.node import Node
 from bootstrap.agent.node_documents import Member
 from bootstrap.agent.processes import Processes
+from common.display import printable_lines
 
 _NICENESS = 19
 """Of copying results: ranks need the cores more."""
@@ -58,7 +59,7 @@ def serve(
         notice=lambda: "off" if leaves.is_set() else notice(),
         power_off=power_off,
         pool=ThreadPoolExecutor(1, initializer=os.nice, initargs=(_NICENESS,)),
-        say=lambda text: print(text, file=sys.stderr, flush=True),  # noqa: T201
+        say=lambda text: print(printable_lines(text), file=sys.stderr, flush=True),  # noqa: T201
     )
     agent = Agent(group, node, beat_seconds=beat_seconds)
     threading.Thread(target=_beat, args=(agent,), daemon=True).start()

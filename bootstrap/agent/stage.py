@@ -21,7 +21,6 @@ from bootstrap.agent import documents
 from bootstrap.agent.channel import Channel, open_channel
 from bootstrap.agent.documents import RunRequest
 from bootstrap.agent.machine import Machine, this_machine
-from common.display import printable
 from common.errors import DataError, JobError
 from common.files import whole_file
 from corpus.layout import DATASET_NAME
@@ -116,7 +115,7 @@ def _counted(texts: TextRequest, folder: Path, report: Callable[[int], None]) ->
     from jobs.preparation import PreparedWork
 
     if texts.settings.stopwords not in STOPWORD_LISTS:
-        raise DataError(f"{printable(texts.settings.stopwords)!r} is no list of stopwords")
+        raise DataError(f"{texts.settings.stopwords!r} is no list of stopwords")
     own = {name: getattr(texts, name) for name in ("sources", "settings", "max_malformed", "allow_damaged")}
     work = PreparedWork(**own, stopwords=frozenset(), plain_bytes=texts.plain_bytes)
     try:

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Iterator
 from threading import Timer
 
-from common.display import printable
-
 _SECONDS, _PAUSE_SECONDS = 60.0, 3.0
 """How long it looks for the log: YARN collects the logs of a job when that has ended."""
 _LAST_LINES, _MOST_BYTES = 12, 4096
@@ -53,7 +51,7 @@ def _standard_error(printed: Iterator[bytes]) -> list[str] | None:
         if line == "End of LogType:stderr":
             return list(last)
         if inside and kind == "stderr":
-            last.extend([printable(line)] if line else [])
+            last.extend([line] if line else [])
         elif line.startswith("LogType:"):
             kind, inside = line.partition(":")[2], False
         elif line == "LogContents:":

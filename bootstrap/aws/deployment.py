@@ -15,7 +15,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, read_tags
 from bootstrap.aws.ownership import ask_other_regions, reason_of
-from common.display import printable
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, place_of
 from infra import addresses, parts, topology
@@ -68,7 +67,7 @@ class Deployment:
             amount = math.nan
         if not 0 < amount < math.inf:
             raise ShoalError(
-                f"the output {topology.OUTPUT_MAX_DOLLARS} of the deployment '{self.name}' is {printable(text)!r}, "
+                f"the output {topology.OUTPUT_MAX_DOLLARS} of the deployment '{self.name}' is {text!r}, "
                 "which is no amount of dollars; deploy again, or give --max-dollars"
             )
         return amount

@@ -9,7 +9,6 @@ import re
 from ipaddress import AddressValueError, IPv4Address
 
 from bootstrap.agent.documents import ATTEMPTS, END_NAME, INSTANCE, REQUEST_NAME
-from common.display import printable
 from common.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import addresses, parts, topology
@@ -60,7 +59,7 @@ def address(text: str) -> str:
     try:
         return str(IPv4Address(text))
     except AddressValueError:
-        raise ShoalError(f"'{printable(text)}' cannot be a node's address: it must be like 10.0.1.20") from None
+        raise ShoalError(f"{text!r} cannot be a node's address: it must be like 10.0.1.20") from None
 
 
 def run(name: str) -> str:
@@ -93,5 +92,5 @@ def dataset(key: str) -> str:
 
 def _matching(pattern: re.Pattern[str], text: str, what: str, rule: str) -> str:
     if not pattern.fullmatch(text):
-        raise ShoalError(f"'{printable(text)}' cannot name {what}: it must be {rule}")
+        raise ShoalError(f"{text!r} cannot name {what}: it must be {rule}")
     return text

@@ -7,7 +7,6 @@ GPU nodes can write any name into the data bucket, and what they write is copied
 import os
 from pathlib import Path
 
-from common.display import printable
 from common.errors import ShoalError
 
 # Files have a longer name while they are copied, and a system's limits are 255 and 4,096.
@@ -18,19 +17,19 @@ def path_below(folder: Path, name: str) -> Path:
     """The path for an object of this name, whose parts are separated by `/`.
 
     No parent of it is a link or a file, and itself it is a file or does not exist. Otherwise raises ShoalError with the
-    name, in printable form, and the reason.
+    name and the reason.
     """
     path = folder
     if reason := _unfit(folder, name):
-        raise ShoalError(f"{printable(name)}: {reason}")
+        raise ShoalError(f"{name}: {reason}")
     for part in name.split("/"):
         if path != folder and os.path.lexists(path) and not path.is_dir():
-            raise ShoalError(f"{printable(name)}: {path} exists and is not a folder")
+            raise ShoalError(f"{name}: {path} exists and is not a folder")
         path = path / part
         if path.is_symlink():
-            raise ShoalError(f"{printable(name)}: {path} is a link")
+            raise ShoalError(f"{name}: {path} is a link")
     if path.is_dir():
-        raise ShoalError(f"{printable(name)}: {path} is a folder")
+        raise ShoalError(f"{name}: {path} is a folder")
     return path
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from common.display import printable
-
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
 
@@ -13,7 +11,7 @@ def confusion_rows(matrix: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Rows of a table, from `Confusion.plain`; none where there are many classes."""
     if len(matrix["classes"]) > _MOST_CLASSES:
         return []
-    names = [_cut(printable(name)) for name in matrix["classes"]]
+    names = [_cut(name) for name in matrix["classes"]]
     widths = [
         max(len(name), *(len(f"{number:,}") for number in column))
         for name, column in zip(names, zip(*matrix["counts"], strict=True), strict=True)

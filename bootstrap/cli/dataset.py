@@ -17,7 +17,7 @@ from bootstrap.cli.figures import size
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, percent, show, table
 from bootstrap.terminal import columns
-from common.display import plural, printable
+from common.display import plural
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
@@ -118,7 +118,7 @@ def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[s
     rows = split.rows(0, count)
     for number, (length, label, rating) in enumerate(zip(*rows[1:], strict=True)):
         tokens = rows.part(number, number + 1).tokens.reshape(-1)[:length].tolist()
-        known = [printable(words[word]) if word < len(words) else f"<no word {word}>" for word in tokens]
+        known = [words[word] if word < len(words) else f"<no word {word}>" for word in tokens]
         found = {"split": split.name, "row": number, "label": int(label), "rating": int(rating)}
         yield {**found, "words": known}
 
@@ -187,7 +187,7 @@ def _setting_text(value: object) -> str:
         return " to ".join(map(str, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "none" if value is None else printable(str(value))
+    return "none" if value is None else str(value)
 
 
 def _row(row: Mapping[str, Any], classes: Sequence[str]) -> str:

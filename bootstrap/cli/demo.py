@@ -11,7 +11,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, percent, say, show, table
 from bootstrap.cli.output_folder import sole_writer
-from common.display import plural, printable
+from common.display import plural
 
 if TYPE_CHECKING:
     from bootstrap.demo.life import DemoResult
@@ -98,7 +98,7 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
         ("  mean of both classes", percent(summary["balanced_accuracy"])),
         ("  F1 positive, negative", f"{summary['f1_positive']:.3f}, {summary['f1_negative']:.3f}"),
         *(
-            (f"'{shorten(printable(text), _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
+            (f"'{shorten(text, _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
             for text, label, probability in result.predictions
         ),
         ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),

@@ -13,7 +13,7 @@ from bootstrap.cli.figures import dollars, spent, stays
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.target import Target, target_options
 from bootstrap.progress import Bars
-from common.display import plural, printable
+from common.display import plural
 from common.errors import ShoalError, UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
         lines.append(f"spent: {spent(before.guard)}")
     if before.loses or (before.unfetched and delete_runs):
         lines.append(
-            f"runs that would be lost: {', '.join(map(printable, before.unfetched))} (s3://{before.bucket}/runs/); to "
+            f"runs that would be lost: {', '.join(before.unfetched)} (s3://{before.bucket}/runs/); to "
             f"keep them, add --fetch DIR, or type first: shoal fetch {name} --output DIR"
         )
     lines += [f"stays: {stays(kept)}" for kept in before.kept if not (delete_runs and kept.bucket == before.bucket)]

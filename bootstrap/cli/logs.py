@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, say, show
 from bootstrap.cli.target import Target, target_options
+from common.display import printable
 from common.errors import ShoalError, UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _print_run(target: Target, run: str, rank: int | None, *, follow: bool) -> N
         ended = not follow or logs.has_ended()
         for line in logs.more(rank):
             printed = True
-            print(line, flush=True)  # noqa: T201
+            print(printable(line), flush=True)  # noqa: T201
         if ended:
             break
         time.sleep(_PAUSE_SECONDS)

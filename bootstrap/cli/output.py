@@ -1,7 +1,7 @@
 """Functions with which commands print: messages, tables, and one summary at the end, as text or as JSON (--json).
 
 Text for a terminal is wrapped to its width, and no word is broken. Do not wrap text that goes into a file or to a
-program.
+program. All text is printed in printable form, and a cell of a table is on one line, whatever a name in it contains.
 """
 
 import json
@@ -15,6 +15,7 @@ from tabulate import tabulate
 
 from bootstrap.cli.command import option
 from bootstrap.terminal import columns, wrapped
+from common.display import printable, printable_lines
 
 _BETWEEN = 2
 """Spaces between two columns of a table."""
@@ -61,7 +62,7 @@ def show(content: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 
 def confirm(question: str) -> bool:
     """Whether the person at the terminal says yes."""
-    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.write(f"{printable_lines(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -83,7 +84,7 @@ def table(
     `right` are the right-aligned columns; `ruled` draws a line below the heads. Where a table with heads is too wide
     for the terminal, each row becomes several lines, one for each cell.
     """
-    cells = [[str(cell) for cell in row] for row in ([heads] if heads else []) + list(rows)]
+    cells = [[printable(str(cell)) for cell in row] for row in ([heads] if heads else []) + list(rows)]
     if not cells:
         return ""
     least = [max(map(_longest_word, column)) for column in zip(*cells, strict=True)]

@@ -15,7 +15,6 @@ import psutil
 
 from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import print_warning
-from common.display import printable
 from common.errors import ShoalError
 from common.files import lock
 from corpus.reading.s3 import is_s3
@@ -71,7 +70,7 @@ def _holder(folder: Path) -> str:
                 if handle.exists() and handle.samefile(folder) and "FLOCK" in _details(handle):
                     words = process.cmdline()
                     named = next((place for place, word in enumerate(words) if Path(word).name == "shoal"), 0)
-                    typed = printable(shlex.join(["shoal", *words[named + 1 :]]))[:_LONGEST_COMMAND]
+                    typed = shlex.join(["shoal", *words[named + 1 :]])[:_LONGEST_COMMAND]
                     since = utc_time(datetime.fromtimestamp(process.create_time(), UTC))
                     return f"process {process.pid} since {since} (`{typed}`)"
     return "a process of another user"

@@ -9,7 +9,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.target import Target
-from common.display import plural, printable
+from common.display import plural
 from common.errors import ShoalError
 
 _PLUGIN = "session-manager-plugin"
@@ -69,6 +69,6 @@ def _place(node: str, known: Sequence[str], what: str) -> int:
     if node.isascii() and node.isdecimal() and 0 < int(node) <= len(known):
         return int(node) - 1
     raise ShoalError(
-        f"{printable(node)} is none of the {plural(len(known), what.partition(' ')[0][:-1])} "
+        f"{node} is none of the {plural(len(known), what.partition(' ')[0][:-1])} "
         f"{what.partition(' ')[2]}: {', '.join(known)}"
     )

@@ -12,7 +12,7 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.figures import dollars, duration, kept_content, spent, utc_time
 from bootstrap.cli.output import json_option, show, summary, table
 from bootstrap.cli.target import Target, target_options
-from common.display import plural, printable
+from common.display import plural
 from common.errors import ShoalError
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def _show_all(target: Target, *, as_json: bool) -> int:
         (
             each["deployment"],
             each["region"],
-            f"cannot be read: {printable(each['error'])}" if each["error"] else each["state"],
-            printable(each["owner"] or "-"),
-            printable(each["topology"] or "-"),
+            f"cannot be read: {each['error']}" if each["error"] else each["state"],
+            each["owner"] or "-",
+            each["topology"] or "-",
             dollars(each["dollars_an_hour"]),
             utc_time(datetime.fromisoformat(each["ends"]) if each["ends"] else None),
         )
@@ -133,7 +133,7 @@ def _runs(now: "Status", account: "Account") -> tuple[list[dict[str, Any]] | Non
     for each in found:
         rows.append((f"run {each.run}", ": ".join(filter(None, (each.state, each.error)))))
         for attempt in each.attempts:
-            why = f", as {printable(attempt.why)}" if attempt.why else ""
+            why = f", as {attempt.why}" if attempt.why else ""
             rows.append(
                 (f"  attempt {attempt.number}", f"{plural(len(attempt.members), 'node')}, step {attempt.step:,}{why}")
             )
@@ -242,7 +242,7 @@ def describe_work(told: "NodeStatus | str") -> str:
     step = None if told.step is None else f"step {told.step:,}{of}"
     attempt = f"attempt {told.attempt:,}" if told.attempt else None
     used = None if told.gpu_use is None else f"GPUs {told.gpu_use}% used"
-    return ", ".join(filter(None, (told.phase, step, attempt, used, printable(told.trouble), printable(told.error))))
+    return ", ".join(filter(None, (told.phase, step, attempt, used, told.trouble, told.error)))
 
 
 def _described(group: "GroupStatus") -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import dollars, size
 from bootstrap.cli.output import table
-from common.display import plural, printable
+from common.display import plural
 from common.errors import DataError
 from corpus.reading.inputs.finding import files_for_now
 from corpus.reading.lines import split_lines
@@ -59,7 +59,7 @@ def text(found: dict[str, Any]) -> str:
         rows += [
             ("sample", f"the first {plural(sample['lines'], 'line')} of {sample['file']}: {sample['words']:,} words"),
             ("malformed", f"{sample['malformed']:,}"),
-            ("as read", " ".join(map(printable, sample["example"]))),
+            ("as read", " ".join(sample["example"])),
         ]
     if "nodes" in found:
         rows.append(("nodes", ", ".join(found["nodes"])))

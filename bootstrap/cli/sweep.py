@@ -9,7 +9,7 @@ from bootstrap.cli.figures import dollars
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.target import connect_account
 from bootstrap.progress import Bars
-from common.display import plural, printable
+from common.display import plural
 from common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -111,15 +111,7 @@ def _listed(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str],
 
 def _table(things: "Sequence[FoundResource]", prices: "Mapping[tuple[str, str], Monthly]") -> str:
     rows = [
-        (
-            each.kind,
-            printable(each.identifier),
-            printable(each.stack),
-            *_price(prices[each.key]),
-            each.outcome,
-            each.why,
-        )
-        for each in things
+        (each.kind, each.identifier, each.stack, *_price(prices[each.key]), each.outcome, each.why) for each in things
     ]
     return table(rows, ("kind", "id", "stack", "a month", "of", "outcome", "why"), right=(3,))
 
@@ -143,7 +135,7 @@ def _sums(claim: "Claim", things: "Sequence[FoundResource]", prices: "Mapping[tu
     parts.append(f"known to cost {dollars(_sum(things, prices), ' a month')}")
     parts += [f"{unknown} of unknown price"] if unknown else []
     parts += [f"of {unseen} it cannot be told"] if unseen else []
-    stacks = f"\nstill there: the stack {', the stack '.join(map(printable, claim.living))}" if claim.living else ""
+    stacks = f"\nstill there: the stack {', the stack '.join(claim.living)}" if claim.living else ""
     return ", ".join(parts) + stacks
 
 

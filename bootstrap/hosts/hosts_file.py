@@ -16,7 +16,6 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path, PurePosixPath
 
 from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
-from common.display import printable
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import is_s3, place_of
 from infra import addresses
@@ -99,15 +98,13 @@ def _options(words: list[str], known: tuple[str, ...], where: str) -> dict[str, 
         name, equals, value = word.partition("=")
         if not equals or name not in known:
             raise ShoalError(
-                f"{where}: '{printable(word)}' is neither user@host[:port] nor one of "
-                f"{', '.join(f'{each}=...' for each in known)}"
+                f"{where}: '{word}' is neither user@host[:port] nor one of {', '.join(f'{each}=...' for each in known)}"
             )
         if name == "python" and value != "python3" and not _PATH.fullmatch(value):
-            raise ShoalError(f"{where}: python must be an absolute path, but is '{printable(value)}'")
+            raise ShoalError(f"{where}: python must be an absolute path, but is '{value}'")
         if name == "folder" and not (_PATH.fullmatch(value) or _is_bucket(value)):
             raise ShoalError(
-                f"{where}: folder must be an absolute path, or s3://BUCKET for all of a bucket, but is "
-                f"'{printable(value)}'"
+                f"{where}: folder must be an absolute path, or s3://BUCKET for all of a bucket, but is '{value}'"
             )
         found[name] = value
     return found
@@ -131,12 +128,12 @@ def _host(found: re.Match[str], options: Mapping[str, str], where: str) -> Host:
     if port is not None and not 0 < int(port) < 1 << 16:
         raise ShoalError(f"{where}: {port} is no port; it must be 1 to 65535")
     if gpus is not None and not (gpus.isascii() and gpus.isdecimal() and 0 < int(gpus) <= MOST_GPUS):
-        raise ShoalError(f"{where}: gpus must be 1 to {MOST_GPUS}, but is '{printable(gpus)}'")
+        raise ShoalError(f"{where}: gpus must be 1 to {MOST_GPUS}, but is '{gpus}'")
     if address is not None:
         try:
             IPv4Address(address)
         except AddressValueError:
-            raise ShoalError(f"{where}: address must be like 10.0.0.1, but is '{printable(address)}'") from None
+            raise ShoalError(f"{where}: address must be like 10.0.0.1, but is '{address}'") from None
     return Host(
         name=found["name"],
         user=found["user"],

@@ -9,7 +9,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from bootstrap.hosts.connection import Connection, exists, make_folder
-from common.display import printable
 from common.errors import ShoalError
 
 _ROOT = Path(__file__).parents[2]
@@ -61,7 +60,7 @@ def _unpack(connection: Connection, path: str, folder: str) -> None:
     status, _, errors = connection.run((host.python, "-m", "zipfile", "-e", path, folder), seconds=_UNPACK_SECONDS)
     if status:
         last = errors.strip().splitlines()[-1:] or ["it said nothing"]
-        raise ShoalError(f"{host.called}: {host.python} failed with status {status}: {printable(last[0])}")
+        raise ShoalError(f"{host.called}: {host.python} failed with status {status}: {last[0]}")
 
 
 def _packed() -> bytes:

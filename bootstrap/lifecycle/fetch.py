@@ -17,7 +17,6 @@ from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.paths import path_below
 from bootstrap.progress import Bars
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_buckets
-from common.display import printable
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, list_objects
 from infra import topology
@@ -82,7 +81,7 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     """
     found = runs(s3, bucket)
     if run is not None and run not in found:
-        known = ", ".join(map(printable, found)) or "none"
+        known = ", ".join(found) or "none"
         raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
     for name in found if run is None else [run]:
         fetched.forget_checkpoints(s3, S3Path(bucket, f"{topology.RUNS_PREFIX}{name}/"), bars.note)

@@ -18,7 +18,6 @@ from bootstrap.aws import names, objects
 from bootstrap.aws.account import Account
 from bootstrap.lifecycle.status import Status
 from bootstrap.nodes import boot_report
-from common.display import printable
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, read_from, read_text
 from infra import topology
@@ -72,17 +71,15 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
         key.removeprefix(topology.NODES_PREFIX).removesuffix(".json") for key in keys if key.endswith(".json")
     )
     if only is not None and only not in reported:
-        known = ", ".join(map(printable, reported)) or "none"
+        known = ", ".join(reported) or "none"
         raise ShoalError(f"the node '{only}' has not reported; these have: {known}")
     found = []
     for instance in reported if only is None else [only]:
         report = boot_report.of_node(account, bucket, instance)
         lines = report.get("log", "").strip().splitlines()[-tail:]
         python = f", Python {report['python']}" if "python" in report else ""
-        state = printable(report.get("state", "unknown") + python)
-        found.append(
-            LogExcerpt(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines])
-        )
+        state = report.get("state", "unknown") + python
+        found.append(LogExcerpt(who=f"node {instance}", state=state, lines=lines))
     return found
 
 
@@ -123,7 +120,7 @@ class RunLogs:
                 printed, text = of_rank(line)
                 if rank in (None, printed):
                     of = "" if printed is None else f" rank {printed}"
-                    yield f"{where}{of} | {printable(text)}"
+                    yield f"{where}{of} | {text}"
 
     def _text(self, name: str) -> str:
         return read_text(self._s3, S3Path(self._folder.bucket, self._folder.key + name)) or ""

@@ -20,7 +20,6 @@ from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report, fleet
-from common.display import printable
 from common.errors import DataError
 from corpus.reading.s3 import S3Path, read_text
 from infra import topology
@@ -159,7 +158,7 @@ def _told(account: Account, bucket: str | None, instance: str) -> NodeStatus | s
         text = read_text(account.client("s3"), S3Path(bucket, documents.status_key(instance))) if bucket else None
         return NodeStatus.from_json(text) if text is not None else None
     except DataError as error:
-        return printable(f"what it tells cannot be used: {error}")
+        return f"what it tells cannot be used: {error}"
     except ClientError as error:
         if error.response["Error"]["Code"] == "NoSuchBucket":  # deleted with its stack
             return None

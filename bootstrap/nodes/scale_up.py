@@ -19,7 +19,6 @@ from bootstrap.nodes.capacity import GroupState
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scaling_group import ScalingGroup
 from bootstrap.progress import Bars
-from common.display import printable
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, read_text
 from infra import catalog, topology
@@ -193,7 +192,7 @@ def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
         return True
     last = fields["log"].strip().splitlines()[-1:] or ["its log is empty"]
     has = f", which has Python {fields['python']}," if "python" in fields else ""
-    failed = printable(f"({node.group}){has} failed to boot: {last[0]}")
+    failed = f"({node.group}){has} failed to boot: {last[0]}"
     raise ShoalError(f"the node {node.instance_id} {failed}; all of it: {place}")
 
 

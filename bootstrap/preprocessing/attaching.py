@@ -13,7 +13,6 @@ from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.work import FAILURE, FOLLOWED
 from bootstrap.progress import Bars
-from common.display import printable
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, list_objects, put
 from infra import topology
@@ -107,6 +106,5 @@ def _nothing(deployment: str, run: str | None) -> ShoalError:
             "cluster or has left a result there"
         )
     return ShoalError(
-        f"the preprocessing {printable(run)} does not run on the cluster of '{deployment}', and has left no result "
-        "there"
+        f"the preprocessing {run} does not run on the cluster of '{deployment}', and has left no result there"
     )

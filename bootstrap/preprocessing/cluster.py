@@ -25,7 +25,6 @@ from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.followed_step import FollowedSteps
 from bootstrap.preprocessing.step_arguments import WorkerResources, workers
 from bootstrap.progress import note
-from common.display import printable
 from common.errors import DataError, ShoalError
 from corpus.reading.s3 import S3Path, put, read_from, read_text
 from experiments.forecast import cluster_seconds
@@ -219,7 +218,7 @@ class EmrCluster:
         if answer.error:
             raise ShoalError(
                 f"the steps of run {cancellation.run} are cancelled, but its jobs may go on on the cluster {self.id}, "
-                f"which costs money until they end: {printable(answer.error)}"
+                f"which costs money until they end: {answer.error}"
             )
 
     def _cancel_steps(self, ids: Collection[str], **options: Any) -> None:

@@ -10,7 +10,6 @@ from bootstrap.agent.documents import step_name
 from bootstrap.agent.job_progress import JobProgress, progress_key
 from bootstrap.aws.retry import retrying
 from bootstrap.progress import Bars
-from common.display import printable
 from common.errors import DataError
 from corpus.reading.s3 import S3Path, read_text
 
@@ -36,7 +35,7 @@ class FollowedSteps:
 
     def begin(self, name: str) -> None:
         self._name, self._total, self._looked_at = name, 0, 0.0
-        self._bars.stage(printable(name), 0)
+        self._bars.stage(name, 0)
 
     def tick(self) -> None:
         """Show how far it is, and look for that every few seconds."""
@@ -45,7 +44,7 @@ class FollowedSteps:
             if (found := self._told()) is not None and found.total:
                 if found.total != self._total:
                     self._total = found.total
-                    self._bars.stage(printable(self._name), found.total, " tasks")
+                    self._bars.stage(self._name, found.total, " tasks")
                 self._bars.at(found.done)
             if (spent := self._spent()) is not None:
                 self._bars.say(**{"cost so far": f"${spent:,.2f}"})
@@ -55,8 +54,7 @@ class FollowedSteps:
         """What the client of its job printed last, where that has failed, and what the task wrote last that did; empty
         where that is not told."""
         found = self._told()
-        client, task = ("", "") if found is None else (found.failed, found.written)
-        return _printable(client), _printable(task)
+        return ("", "") if found is None else (found.failed, found.written)
 
     def _told(self) -> JobProgress | None:
         """What the step has told. Nodes write it: what is of another step, or cannot be used, does not count."""
@@ -65,7 +63,3 @@ class FollowedSteps:
             if found.name == step_name(self._run, self._name):
                 return found
         return None
-
-
-def _printable(lines: str) -> str:
-    return "\n".join(map(printable, lines.splitlines()))

@@ -12,7 +12,7 @@ from itertools import chain
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
 from bootstrap.aws.ownership import Kind, NameOnlyError, Ownership, OwnershipUnknownError
-from common.display import plural, printable
+from common.display import plural
 from common.errors import UsageError
 
 _STACK_TAG = "aws:cloudformation:stack-name"
@@ -218,7 +218,7 @@ class Claim(Ownership):
                     f"answer ({self.failed_sources[source]}); use credentials that may ask it"
                 )
         if living:
-            named = ", ".join(map(printable, living))
+            named = ", ".join(living)
             raise UsageError(
                 f"nothing was deleted, because {plural(len(living), 'stack')} of these exist: {named}; delete them "
                 "first (cdk destroy, or aws cloudformation delete-stack --stack-name NAME), then sweep what they leave"

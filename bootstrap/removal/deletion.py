@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import fetched, objects
 from bootstrap.aws.account import Account, ResourceRecord, read_tags
 from bootstrap.aws.ownership import OwnershipUnknownError, reason_of
-from common.display import plural, printable
+from common.display import plural
 from common.errors import ShoalError
 from infra import topology
 from infra.handlers import cleanup
@@ -73,7 +73,7 @@ def why_kept(account: Account, bucket: str) -> tuple[str, list[str]]:
         raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
     if not runs:
         return "", []
-    named = f"it holds {plural(len(runs), 'run')} not fetched whole: {', '.join(map(printable, runs))}"
+    named = f"it holds {plural(len(runs), 'run')} not fetched whole: {', '.join(runs)}"
     return f"{named}; `shoal fetch` fetches, and `shoal destroy --delete-runs` deletes them", runs
 
 
@@ -152,7 +152,7 @@ def subnet(account: Account, identifier: str, _record: ResourceRecord) -> None:
     except ClientError as error:
         interfaces = account.items("ec2", "describe_network_interfaces", "NetworkInterfaces")
         named = [
-            f"{each['NetworkInterfaceId']} ({printable(each.get('Description') or 'no description')})"
+            f"{each['NetworkInterfaceId']} ({each.get('Description') or 'no description'})"
             for each in interfaces
             if each["SubnetId"] == identifier
         ]

@@ -17,7 +17,6 @@ from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import NameOnlyError, Ownership, OwnershipUnknownError, reason_of
 from bootstrap.removal import deletion
 from bootstrap.removal.kinds import ALL_KINDS, KINDS, ResourceKind, is_being_deleted
-from common.display import printable
 from common.errors import ShoalError
 
 LONGEST_SECONDS = 1200.0
@@ -158,7 +157,7 @@ def _if_owned(ownership: Ownership, name: str, identifier: str, record: Resource
         thing.stack, is_of_another = ownership.stack_of(kind, identifier, record)
         if is_of_another:
             thing.outcome = KEPT
-            thing.why = f"the stack {printable(thing.stack)} owns it, and exists; it goes with that stack"
+            thing.why = f"the stack {thing.stack} owns it, and exists; it goes with that stack"
         elif is_being_deleted(record):
             thing.outcome = BEING_DELETED
         elif kind.delete is None:

@@ -29,7 +29,6 @@ from bootstrap.training.sources.stream import PreparedStream
 from bootstrap.training.sources.texts import PreparedTexts
 from bootstrap.training.spending import Spending
 from bootstrap.training.train import carry_out
-from common.display import printable
 from common.errors import ShoalError
 from infra import topology
 from trainer.command_line import from_words
@@ -74,7 +73,7 @@ def overview(deployment: Deployment, told: Mapping[str, NodeStatus | str]) -> li
         state = end.outcome if end else "running" if request.ready else "starting"
         if end is None and any(each.state in _ON_NODES for each in found):
             state = "waiting"
-        error = printable(end.error) if end else ""
+        error = end.error if end else ""
         expected = _outlook(launch, told) if state in _ON_NODES else None
         found.append(WantedRun(run=request.run, state=state, error=error, attempts=launch.attempts(), outlook=expected))
     return found
@@ -170,7 +169,7 @@ def chosen(deployment: Deployment, run: str | None) -> RunRequest | Job:
     if ended and not any(_began(ended.run) < _began(request.run) for request, _ in named):
         return ended
     if not named:
-        which = f"the run {printable(run)}" if run else "a run"
+        which = f"the run {run}" if run else "a run"
         known = f"; there are: {', '.join(each.run for each, _ in wanted)}" if wanted else ""
         raise ShoalError(
             f"{which} is not wanted of the nodes of '{deployment.name}'{known}; `shoal fetch {deployment.name}` copies "

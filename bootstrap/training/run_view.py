@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bootstrap.progress import Bars
-from common.display import printable
 from corpus.stream.progress import Status
 from trainer.options.presets import ENDLESS
 from trainer.options.section import shown_options
@@ -115,7 +114,7 @@ class RunView:
             case Epoch():
                 self._figures |= _measured(line.validation)
             case Note() if line.time >= self._since:
-                self._bars.note(printable(line.text))
+                self._bars.note(line.text)
             case End():
                 self._waits_since = self._search = None
                 self._ended = True  # unless the run is resumed

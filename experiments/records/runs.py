@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from common.display import printable
 from common.errors import ExperimentError, explain_os_error
 from experiments.records.launches import read_launches
 from trainer.output.lines import Checkpoint, End, Epoch, Note, Search, Start, Step, Test, Trial, Waiting, parse_line
@@ -130,9 +129,9 @@ class RunRecord:
 
 
 def numbers(measures: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers, by printable names."""
+    """Those that are finite numbers, by their names."""
     return {
-        printable(name): float(value)
+        name: float(value)
         for name, value in measures.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     }

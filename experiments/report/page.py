@@ -10,7 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from common.display import plural
+from common.display import plural, printable_lines
 from experiments.report.drawing import DrawingError, svg
 from experiments.report.figures import Figure, Section
 from experiments.report.sections.comparison import comparison
@@ -63,7 +63,7 @@ def page(
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_text("page.html"))
-    return template.render(
+    page = template.render(
         title=title,
         summary=summary,
         sections=found,
@@ -76,6 +76,7 @@ def page(
         plural=plural,
         quoted=partial(quote, safe=" ,:;/()"),
     )
+    return printable_lines(page)
 
 
 def _drawing(figure: Figure, place: int) -> Markup:

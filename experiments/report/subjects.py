@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from common.display import printable
 from common.errors import DataError, ExperimentError
 from corpus.dataset import open_dataset
 from corpus.layout import COUNTS_NAME, DATASET_NAME, is_digest
@@ -152,7 +151,7 @@ def read_counts(folder: Path) -> DataCounts:
 def _named(runs: Sequence[RunRecord], arms: Mapping[Path, str]) -> list[Subject]:
     """The runs with their names: their folders', as short as tells them apart. Their group has the name of its
     settings, of its first run where these are many, or of the arm of an experiment, by the folders of its runs."""
-    names = [printable(each) for each in _short_names([run.folder.resolve() for run in runs])]
+    names = _short_names([run.folder.resolve() for run in runs])
     settings = [_without_seed(each) for each in differing_settings(runs)]
     repeated = len(set(settings)) < len(runs) and len(set(settings)) > 1
     first = dict(reversed([*zip(settings, names, strict=True)]))
@@ -179,7 +178,7 @@ def one_of_each(subjects: Sequence[Subject], most: int) -> list[Subject]:
 
 def _without_seed(settings: Mapping[str, Any]) -> str:
     """The settings in which runs differ, in words; without the seed, by which repeated runs differ."""
-    return printable(described({name: value for name, value in settings.items() if name != "seed"}))
+    return described({name: value for name, value in settings.items() if name != "seed"})
 
 
 def _elided(names: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ It is written from the other files alone, and is for people; nothing reads it.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from common.display import printable_lines
 from trainer.classification.trained_model import TrainedModel
 from trainer.output.run_files import ONNX, VOCABULARY
 
@@ -93,7 +94,7 @@ def model_card(model: TrainedModel, config: Mapping[str, Any]) -> str:
         else "",
         _limits(model),
     ]
-    return "\n".join(part for part in parts if part)
+    return printable_lines("\n".join(filter(None, parts)))
 
 
 def _measures(tested: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Self
 
 from tqdm import tqdm
 
+from common.display import printable_lines
 from trainer.output.lines import Line
 
 _STEP_SECONDS = 0.5
@@ -19,7 +20,7 @@ _QUIET_SECONDS = 5.0
 def print_notice(text: str) -> None:
     """Print a sentence on stderr, above a progress bar. If stderr is a file on a full disk, the sentence is lost."""
     with suppress(OSError):
-        tqdm.write(text, file=sys.stderr)
+        tqdm.write(printable_lines(text), file=sys.stderr)
 
 
 class Record:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from common import files
-from common.display import printable
 from common.errors import DataError, TrainingError, explain_os_error
 from common.json_values import parse_json_object
 
@@ -151,7 +150,7 @@ def _require_replaceable(model: Path) -> None:
         other = sorted({each.name for each in model.iterdir()} - known) if model.is_dir() else []
     if other:
         raise TrainingError(
-            f"the model would replace the folder {model}, but that has '{printable(other[0])}', which is no file of a "
+            f"the model would replace the folder {model}, but that has {other[0]!r}, which is no file of a "
             "model; choose another --output"
         )
 

@@ -17,7 +17,6 @@ from bootstrap.interrupt import Detached, mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Place, Run
 from bootstrap.training.places.run_launch import Wishes
-from common.display import printable
 from common.errors import ShoalError
 from corpus.dataset import open_dataset
 from corpus.layout import DATASET_NAME
@@ -61,7 +60,7 @@ class InBucket(Place):
         made = [each for each in found if names.is_dataset(each["Key"])]
         if len(made) < len(found):
             others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
-            bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(map(printable, others))}")
+            bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(others)}")
         return str(s3.S3Path(self._bucket, max(made, key=lambda each: each["LastModified"])["Key"])) if made else None
 
     def _upload(self, path: Path, bars: Bars) -> str:
@@ -91,7 +90,7 @@ class InBucket(Place):
         keys = objects.sizes(self._s3, s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{self.name}."))
         found = {key.removeprefix(topology.RUNS_PREFIX).partition("/")[0] for key in keys}
         if others := sorted(filterfalse(names.is_run, found)):
-            bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(map(printable, others))}")
+            bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(others)}")
         for name in sorted(filter(names.is_run, found), reverse=True):
             summary = read_text(self._s3, s3.S3Path(self._bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
             if summary is None or '"stopped": true' in summary:

@@ -34,7 +34,7 @@ from bootstrap.training.readers import ReadingProgress, read_so_far
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared
 from bootstrap.training.spending import Spending
-from common.display import plural, printable
+from common.display import plural
 from common.errors import ShoalError
 from corpus.reading import s3
 from corpus.stream.lines import describe_malformed
@@ -250,7 +250,7 @@ class DeploymentRun(RunInBucket):
         end = self._followed.end if self._followed else None
         if end is not None and end.error:
             log = f"; its log is in {self.launch.folder}{GO_ON}" if end.error.startswith("reader ") else ""
-            return ShoalError(f"{printable(end.error)}{log}")
+            return ShoalError(f"{end.error}{log}")
         if end is not None and end.outcome == "stopped" and summary is None and not stopped:
             return ShoalError(f"run {self.launch.run} was stopped before its first checkpoint; start it again")
         if (

@@ -29,7 +29,6 @@ from bootstrap.training.places.place import Ended, Place, Run
 from bootstrap.training.places.run_launch import DEFAULT, RequestedRuns, RunLaunch, Wishes
 from bootstrap.training.run_view import RunView
 from bootstrap.training.sources.source import Prepared, Source
-from common.display import printable
 from common.errors import DataError, ShoalError, UsageError
 from common.json_values import parse_json_object
 from corpus.dataset import open_dataset
@@ -188,23 +187,22 @@ class HostsRun(Run):
             told = {}
         if missing := told.get("missing"):
             raise ShoalError(
-                f"{host.called}: {host.python} has no {printable(str(missing[0]))}; install what "
+                f"{host.called}: {host.python} has no {missing[0]}; install what "
                 "bootstrap/nodes/gpu/requirements.txt lists and PyTorch, or name another Python in "
                 f"{self._place.file.path}: python=/path"
             )
         if unable := told.get("unable"):
             raise ShoalError(
-                f"{host.called} cannot use {self.store.name}: {printable(str(unable)).rstrip('.')}; it needs AWS "
+                f"{host.called} cannot use {self.store.name}: {str(unable).rstrip('.')}; it needs AWS "
                 "credentials of its own, of a role or in its ~/.aws, that may list, read, write and delete there"
             )
         if (other := told.get("other")) not in (None, self.store.name):
             raise ShoalError(
-                f"{host.called}: a training in another folder, {printable(str(other))}, uses it; wait until that has "
-                "ended"
+                f"{host.called}: a training in another folder, {other}, uses it; wait until that has ended"
             )
         if not isinstance(told.get("works"), bool):
             last = (errors.strip() or output.strip()).splitlines()[-1:] or ["it said nothing"]
-            raise ShoalError(f"{host.called}: its agent does not start: {printable(last[0])}")
+            raise ShoalError(f"{host.called}: its agent does not start: {last[0]}")
         return told
 
     def leaves(self, interrupt: KeyboardInterrupt) -> bool:
@@ -278,7 +276,7 @@ class HostsRun(Run):
         """Why it came to no end."""
         end = self._followed.end if self._followed else None
         if end is not None and end.error:
-            return ShoalError(printable(end.error))
+            return ShoalError(end.error)
         if end is not None and end.outcome == "stopped":
             return None
         output, attempt = self.config.output, self.launch.attempt()

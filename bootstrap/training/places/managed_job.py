@@ -14,7 +14,6 @@ from typing import Any
 from bootstrap.aws import names
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
-from common.display import printable
 from common.errors import DataError, ShoalError
 from common.json_values import parse_json_object
 from corpus.reading import s3
@@ -103,7 +102,7 @@ class Job:
 
     @property
     def why(self) -> str:
-        return printable(str(self._shown.get("FailureReason", "")))
+        return str(self._shown.get("FailureReason", ""))
 
     @property
     def created(self) -> datetime:

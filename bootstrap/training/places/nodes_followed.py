@@ -9,7 +9,7 @@ from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.run_launch import RunLaunch
 from bootstrap.training.run_view import RunView
-from common.display import plural, printable
+from common.display import plural
 from common.errors import ShoalError
 from trainer.rank_processes import STOP_SECONDS
 
@@ -128,7 +128,7 @@ class Watch:
         self._looked_at = time.monotonic()
         for instance, status in self._launch.statuses().items():
             if status.trouble and self._troubles.get(instance) != status.trouble:
-                bars.note(f"the node {instance}: {printable(status.trouble)}")
+                bars.note(f"the node {instance}: {status.trouble}")
             self._troubles[instance] = status.trouble
         self.look_at_nodes(bars)
 

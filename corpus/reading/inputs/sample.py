@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 
-from common.display import printable
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, decompress
 from corpus.reading.formats import LABELS, Codes
@@ -134,7 +133,7 @@ def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Setting
             tally = _Tally() if start else sample.tally
             for texts, text_codes, raw_bytes, _ in read_batches(part, codes, tally):
                 if not sample.example:
-                    sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
+                    sample.example = " ".join(texts[0].split()[:_EXAMPLE_WORDS])
                     sample.example_value = _value_text(text_codes[0], source, settings)
                 sample.values.update(_value_text(code, source, settings) for code in text_codes)
                 of_file.first_texts += texts[: kept - len(of_file.first_texts)]

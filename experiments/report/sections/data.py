@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from common.display import length_bins, printable
+from common.display import length_bins
 from experiments.report.drawing import HEIGHT
 from experiments.report.figures import Column, Figure, Plot, Section, Value, key_of
 from experiments.report.specs import SHORT, are_upright, bars, coloured, columns_of, name, number, rows_of
@@ -24,7 +24,7 @@ def data(found: Sequence[DataCounts], subjects: Sequence[Subject]) -> Section:
 
 
 def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure]:
-    counts, of = data.counts, "" if one else f", {printable(data.folder.resolve().name)}"
+    counts, of = data.counts, "" if one else f", {data.folder.resolve().name}"
     totals: list[list[Value]] = [
         ["lines", counts.lines],
         ["malformed", counts.malformed],
@@ -54,7 +54,7 @@ def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure
     labels = counts.labels
     frequent = sorted(labels.after, key=lambda label: -labels.after[label])[:_MOST_CLASSES]
     shown = [
-        (printable(classes.get(label, label)), labels.before.get(label, 0), labels.after[label])
+        (classes.get(label, label), labels.before.get(label, 0), labels.after[label])
         for label in labels.after
         if label in frequent
     ]
@@ -62,14 +62,14 @@ def _figures(data: DataCounts, *, one: bool, learnt: bool | None) -> list[Figure
     figures.append(replace(_before_and_after("classes", "class", of, shown), text=part))
     if lengths := length_bins(counts.lengths):
         figures.append(_bars("lengths", "Lengths of texts", "words kept of a text", "texts", of, lengths))
-    words = {printable(word): count for word, count in counts.frequent_words[:_MOST_WORDS]}
+    words = dict(counts.frequent_words[:_MOST_WORDS])
     if words:
         figures.append(_bars("words", "Most frequent words", "word", "occurrences", of, words))
     return figures
 
 
 def _changes(before: dict[str, int], after: dict[str, int]) -> list[tuple[str, int, int]]:
-    return [(printable(each), number_, after.get(each, 0)) for each, number_ in before.items()]
+    return [(each, number_, after.get(each, 0)) for each, number_ in before.items()]
 
 
 def _before_and_after(key: str, what: str, of: str, found: Sequence[tuple[str, int, int]]) -> Figure:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-from common.display import plural, printable
+from common.display import plural
 from experiments.records.runs import RunRecord, full_steps, numbers
 from experiments.report.drawing import HEIGHT
 from experiments.report.figures import (
@@ -196,7 +196,7 @@ def _matrix(run: RunRecord) -> _Matrix | None:
 
 
 def _confusion(subject: Subject, matrix: _Matrix, *, several: bool) -> Figure:
-    classes, counts = [printable(each) for each in matrix.classes], matrix.counts
+    classes, counts = matrix.classes, matrix.counts
     rows: list[list[Value]] = [
         [classes[label], classes[prediction], count, count / sum(row) if sum(row) else 0.0]
         for label, row in enumerate(counts)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from common.display import printable
 from experiments.records.causes import goodput
 from experiments.records.comparing import common_measures, described, devices, differing_settings, figures
 from experiments.records.runs import RunRecord
@@ -57,9 +56,9 @@ def _runs(subjects: Sequence[Subject]) -> Figure:
             [
                 subject.name,
                 f"{found['state']}, asleep" if run.sleeps else found["state"],
-                printable(str(run.latest.config.get("model", "-"))),
+                str(run.latest.config.get("model", "-")),
                 run.latest.world_size,
-                printable(devices(run.latest.devices)),
+                devices(run.latest.devices),
                 _where(run),
                 run.latest.rows.get("training"),
                 run.latest.epochs,
@@ -99,7 +98,7 @@ def _where(run: RunRecord) -> str | None:
     types = (
         [str(each.get("instance_type")) for each in nodes if isinstance(each, dict)] if isinstance(nodes, list) else []
     )
-    return ", ".join(printable(each) for each in (where, devices(types)) if isinstance(each, str) and each) or None
+    return ", ".join(each for each in (where, devices(types)) if isinstance(each, str) and each) or None
 
 
 def _upright(figure: Figure) -> Figure:
@@ -111,7 +110,7 @@ def _upright(figure: Figure) -> Figure:
 
 def _settings(subject: Subject) -> Figure:
     settings = subject.run.latest.config
-    rows = [[printable(name), printable(described({"": value}).strip()) or None] for name, value in settings.items()]
+    rows = [[name, described({"": value}).strip() or None] for name, value in settings.items()]
     columns = [Column(key="setting", head="setting"), Column(key="value", head="value")]
     return Figure(key="settings", title="Settings", columns=columns, rows=rows, folded=True)
 
@@ -119,7 +118,7 @@ def _settings(subject: Subject) -> Figure:
 def _notes(subjects: Sequence[Subject]) -> Figure | None:
     """Problems that did not end the runs."""
     rows: list[list[Value]] = [
-        [each.name, each.run.passed(note.time), printable(note.text)] for each in subjects for note in each.run.notes
+        [each.name, each.run.passed(note.time), note.text] for each in subjects for note in each.run.notes
     ]
     if not rows:
         return None

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from common.display import printable
 from experiments.records import causes
 from experiments.records.causes import Cause
 from experiments.report.drawing import COLOURS
@@ -233,7 +232,7 @@ def _rows(launch: Mapping[str, Any]) -> list[list[Value]]:
         return []
     took, whole = {each.name: each.seconds for each in found.stages}, found.predicted.seconds
     stages: list[list[Value]] = [
-        [printable(name), middle, None, None, took.get(name), _off(middle, took.get(name))]
+        [name, middle, None, None, took.get(name), _off(middle, took.get(name))]
         for name, middle in found.predicted.stages.items()
     ]
     return [*stages, ["all", whole.middle, whole.low, whole.high, found.seconds, _off(whole.middle, found.seconds)]]

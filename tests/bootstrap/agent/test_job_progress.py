@@ -60,7 +60,7 @@ def test_of_a_job_that_has_failed_alone_the_lines_of_its_task_and_the_last_ones_
     output.end(status)
     lines = output.progress.failed.splitlines()
     assert (lines[:2], lines[-1:]) == (
-        (TASK_FAILED.splitlines(), ["Streaming Command ?[31mFailed!"]) if status else ([], [])
+        (TASK_FAILED.splitlines(), ["Streaming Command \x1b[31mFailed!"]) if status else ([], [])
     )
     assert len(lines) < 20
 

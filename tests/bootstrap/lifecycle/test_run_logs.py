@@ -28,7 +28,7 @@ def test_each_line_is_shown_once_when_it_is_whole_with_its_node_and_rank(aws: Em
     write("record.jsonl", "{}\n")
     write("checkpoints/node-2.log", "no log\n")
     assert logs.is_there()
-    assert list(logs.more()) == ["node-0 rank 0 | one", "node-1 | ?[31mred"]
+    assert list(logs.more()) == ["node-0 rank 0 | one", "node-1 | \x1b[31mred"]
     assert list(logs.more()) == []
     write("node-0.log", "[rank 0] one\n[rank 1] two\n[rank 1] [rank 2] three\n")
     assert list(logs.more()) == ["node-0 rank 1 | two", "node-0 rank 1 | [rank 2] three"]

@@ -205,7 +205,6 @@ def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, 
             {"state": "failed", "log": "no wheel", "python": "3.15.0"},
             r", which has Python 3.15.0, failed to boot: no w",
         ),
-        ({"state": "failed", "log": "red: \x1b[31m"}, r"failed to boot: red: \?\[31m; all of it"),
         ({"state": "ready", "log": ["no text"]}, "its report cannot be read"),
         (["ready"], "its report cannot be read"),
         (b'{"state": "\xff', "its report cannot be read"),
@@ -223,9 +222,8 @@ def test_a_nodes_report_is_used_as_text_only(said, told) -> None:
             return {"Body": io.BytesIO(said if isinstance(said, bytes) else json.dumps(said).encode())}
 
     deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={topology.OUTPUT_DATA_BUCKET: "x"})
-    with pytest.raises(ShoalError, match=told) as raised:
+    with pytest.raises(ShoalError, match=told):
         scale_up.is_ready(Bucket(), deployment, NODE)
-    assert str(raised.value).isprintable()
 
 
 def test_the_number_of_ready_nodes_is_unknown_if_a_report_may_not_be_read(fleet, bars, aws) -> None:

@@ -204,9 +204,9 @@ def test_the_tasks_of_a_step_are_shown_and_of_one_that_fails_its_last_lines(sess
     bars = Shown()
     followed = FollowedSteps(session.client("s3"), "data", MINE.run, bars, there.spending([step_id]))
     followed.begin("encode")
-    told = r"ended as FAILED: \?\[31mValueError: no number; .*; its last lines:\n(.*\n)*.*Job failed! .*\n.*Failed!\n"
+    told = r"ended as FAILED: \x1b\[31mValueError: no number; .*; its last lines:\n(.*\n)*.*Job failed! .*\n.*Failed!\n"
     with pytest.raises(
-        ShoalError, match=rf"{told}the last lines of the task:\nTraceback\n\?\[31mValueError: no number$"
+        ShoalError, match=rf"{told}the last lines of the task:\nTraceback\n\x1b\[31mValueError: no number$"
     ):
         there.wait(step_id, S3Path("data", f"work/{MINE.run}/failure.txt"), followed)
     assert bars.stages == [("encode", 0), ("encode", 3)]  # Hadoop's splits of the line

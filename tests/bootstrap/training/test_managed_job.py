@@ -62,7 +62,7 @@ def deployment(*found: dict[str, Any]) -> Deployment:
         ({}, 0.0, "stopped", ""),
         ({"TrainingStartTime": NOW - timedelta(seconds=90)}, 90.0, "stopped", ""),
         ({"TrainingJobStatus": "Completed", "BillableTimeInSeconds": 60}, 60.0, "finished", ""),
-        ({"TrainingJobStatus": "Failed", "FailureReason": "no\x1b disk"}, 0.0, "failed", "no? disk"),
+        ({"TrainingJobStatus": "Failed", "FailureReason": "no\x1b disk"}, 0.0, "failed", "no\x1b disk"),
     ],
 )
 def test_its_paid_seconds_and_its_end(more: dict[str, Any], seconds: float, outcome: str, why: str) -> None:
