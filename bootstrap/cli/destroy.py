@@ -35,7 +35,8 @@ _LEFT, _REFUSED = 1, 1
     epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
 )
 @target_options
-@option("--yes", is_flag=True, help="do not ask")
+@option("--yes", is_flag=True, help="do not ask; it does not end a training that nobody stopped")
+@option("--stop-runs", is_flag=True, help="first stop the trainings that run, with a checkpoint")
 @option("--dry-run", is_flag=True, help="show what would be deleted and what would stay, and delete nothing")
 @option(
     "--fetch",
@@ -46,7 +47,15 @@ _LEFT, _REFUSED = 1, 1
 )
 @option("--delete-runs", is_flag=True, help="also delete runs that were not fetched, with their data bucket")
 @json_option
-def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_runs: bool, as_json: bool) -> int:
+def run(
+    target: Target,
+    yes: bool,
+    stop_runs: bool,
+    dry_run: bool,
+    folder: Path | None,
+    delete_runs: bool,
+    as_json: bool,
+) -> int:
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
@@ -57,6 +66,9 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_ru
     with Bars() as bars:
         bars.stage("look through the account", 0)
         before = destroy_preview.preview(name, account)
+        if stop_runs and before.trains and not dry_run:
+            _stop_runs(name, account, before.trains, bars)
+            before = destroy_preview.preview(name, account)
     if before.unknown:
         raise no_such_deployment(name, account)
     for line in _lines(name, account, before, delete_runs):
@@ -70,6 +82,9 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_ru
     if dry_run:
         show(content, _table(before.things), as_json=as_json)
         return 0
+    if yes and before.trains != [] and not stop_runs:
+        trains = f"nobody stopped {', '.join(before.trains)}" if before.trains else "a training may run"
+        raise ShoalError(f"nothing was destroyed, because {trains}; add --stop-runs, or type first: shoal stop {name}")
     _save_runs(folder, account, before, ask=not yes and not delete_runs)
     if not yes and not confirm("Destroy it?"):
         show({**content, "destroyed": False}, "nothing was destroyed", as_json=as_json)
@@ -80,7 +95,8 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, delete_ru
     except KeyboardInterrupt:
         say(
             "interrupted; AWS continues the deletions that have begun\n"
-            f"continue by: shoal destroy {name} --yes{' --delete-runs' if delete_runs else ''}\n"
+            f"continue by: shoal destroy {name} --yes{' --stop-runs' if before.trains != [] else ''}"
+            f"{' --delete-runs' if delete_runs else ''}\n"
             f"see what is left by: shoal destroy {name} --dry-run"
         )
         raise
@@ -97,6 +113,8 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
         lines.append("will be deleted: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
     if before.running:
         lines.append(f"runs now: {', '.join(before.running)}")
+    if before.trains:
+        lines.append(f"would be ended: {', '.join(before.trains)}, which nobody stopped")
     if before.rate is not None:
         lines.append(f"costs now: {dollars(before.rate, ' an hour')}")
     if before.guard:
@@ -111,13 +129,29 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
     return [*lines, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
 
 
+def _stop_runs(name: str, account: "Account", runs: Sequence[str], bars: Bars) -> None:
+    """Stop trainings with a checkpoint, the last one first, so that none takes the nodes of another; one that does not
+    stop is said, and ends with the stack."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.training.attaching import stop
+
+    for each in reversed(runs):
+        try:
+            _run, outcome, error = stop(find_deployment(name, account), each, bars)
+            bars.note(f"{each}: {outcome}{f', {printable(error)}' if error else ''}")
+        except (BotoCoreError, ClientError, ShoalError) as failure:
+            bars.note(f"{each} did not stop: {failure}")
+
+
 def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
     """Fetch the runs that were not fetched to a folder; with `ask`, the user may name the folder now."""
     if folder is None and before.unfetched and ask:
-        sys.stderr.write("Fetch the runs first? Type a folder, or nothing for no: ")
-        sys.stderr.flush()
-        answer = sys.stdin.readline().strip()
-        folder = Path(answer) if answer else None
+        answer = _ask("Fetch the runs first? Type a folder, or nothing for no: ")
+        if answer.lower() in ("y", "yes"):
+            answer = _ask("To which folder? ")
+        folder = Path(answer) if answer and answer.lower() not in ("n", "no") else None
     if folder is None:
         return
     if before.bucket is None:
@@ -138,11 +172,18 @@ def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview"
         )
 
 
+def _ask(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
 def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:
     return {
         "deployment": name,
         "stack_before": before.stack,
         "running": before.running,
+        "trains": before.trains,
         "dollars_an_hour": before.rate,
         "spent": before.guard.spent if before.guard else None,
         "unfetched": before.unfetched,

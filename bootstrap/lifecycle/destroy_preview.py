@@ -11,12 +11,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import fetched, stacks
 from bootstrap.aws.account import Account
-from bootstrap.aws.deployment import was_deleted
+from bootstrap.aws.deployment import Deployment, was_deleted
 from bootstrap.aws.ownership import Ownership, reason_of
 from bootstrap.lifecycle import status
 from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.lifecycle.kept import KeptBucket, among, kept_bucket
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
+from bootstrap.training.places import managed_job
+from bootstrap.training.places.launch import requested_runs
 from common.errors import ShoalError
 from infra import topology
 
@@ -28,6 +30,8 @@ class DestroyPreview:
     stack: str | None
     things: Sequence[FoundResource]
     running: list[str]
+    trains: list[str] | None
+    """The trainings that nobody stopped, with those that wait; None where they cannot be read."""
     rate: float | None
     guard: GuardReport | None
     kept: list[KeptBucket]
@@ -79,6 +83,7 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
         else None,
         things=things,
         running=_running(now),
+        trains=_trains(deployment, account, described, now, notes) if described else [],
         rate=now.rate if now else None,
         guard=now.guard if now else None,
         kept=keeping,
@@ -103,6 +108,25 @@ def _read_status(deployment: str, account: Account, notes: list[str]) -> status.
         return None
     notes += now.guard.broken if now.guard else ()
     return now
+
+
+def _trains(
+    deployment: str, account: Account, stack: stacks.Stack, now: status.Status | None, notes: list[str]
+) -> list[str] | None:
+    outputs = stacks.outputs(stack)
+    has_nodes = now is None or now.jobs or any(group.desired or group.running for group in now.groups)
+    if not (has_nodes and topology.OUTPUT_DATA_BUCKET in outputs):
+        return []
+    there = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
+    try:
+        at_work = managed_job.jobs(there, at_work=True) if managed_job.is_managed(there) else ()
+        jobs = [each.run for each in at_work if each.status != "Stopping"]
+        return jobs + [each.run for each in requested_runs(there).going() if not each.stop]
+    except (BotoCoreError, ClientError, ShoalError) as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "NoSuchBucket":
+            return []
+        notes.append(f"it is unknown which trainings run: {error}")
+        return None
 
 
 def _exists(account: Account, bucket: str) -> bool:

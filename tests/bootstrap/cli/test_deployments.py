@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import boto3
 import pytest
 
+from bootstrap.agent import documents
+from bootstrap.agent.documents import RequestQueue, RunRequest
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 from infra import topology
-from tests.bootstrap.cli.command import shoal_here
+from tests.bootstrap.cli.command import Done, shoal_here
 from tests.bootstrap.removal.plants import make_stack
 
+RUN = "busy.20260102T030405-0a1b"
 TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "starter"}]
 
 
@@ -64,6 +68,40 @@ def test_what_was_destroyed_before_is_destroyed_and_what_is_in_another_region_is
     assert shoal_here("costs", "gone").returncode == 0
     far = shoal_here("destroy", "far", "--yes")
     assert (far.returncode, "but one in eu-west-1: add --region eu-west-1" in far.stderr) == (1, True)
+
+
+def test_a_training_that_nobody_stopped_is_named_and_not_ended_by_yes(aws: EmbeddedAws) -> None:
+    """Here its nodes cannot be counted, so that it may run."""
+    s3, cloudformation, stack = boto3.client("s3"), boto3.client("cloudformation"), topology.stack_name("busy")
+    outputs = {topology.OUTPUT_DATA_BUCKET: {"Value": {"Ref": "Data"}}}
+    template = {"Resources": {"Data": {"Type": "AWS::S3::Bucket"}}, "Outputs": outputs}
+    cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template), Tags=TAGS)
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    (bucket,) = (
+        each["PhysicalResourceId"]
+        for each in cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+    )
+    dataset = f"datasets/{'0' * 32}/dataset.h5"
+    wanted = RunRequest(run=RUN, token="0000000a", trainers=1, share=None, options={}, dataset=dataset)
+    hidden = Denied(service="autoscaling", operation="*")
+
+    def destroy(*options: str, request: RunRequest = wanted) -> Done:
+        text = RequestQueue(runs=(request,)).to_json()
+        s3.put_object(Bucket=bucket, Key=documents.request_key("busy"), Body=text.encode())
+        with aws.faults.during(hidden):
+            return shoal_here("destroy", "busy", *options)
+
+    refused = destroy("--yes")
+    said = " ".join(refused.stderr.split())
+    assert refused.returncode == 1
+    assert f"would be ended: {RUN}, which nobody stopped" in said
+    assert f"because nobody stopped {RUN}; add --stop-runs, or type first: shoal stop busy" in said
+    assert json.loads(destroy("--dry-run", "--json", request=replace(wanted, stop=True)).stdout)["trains"] == []
+    s3.put_object(Bucket=bucket, Key=documents.request_key("busy"), Body=b"{")
+    with aws.faults.during(hidden):
+        assert "because a training may run" in " ".join(shoal_here("destroy", "busy", "--yes").stderr.split())
+    assert f"{RUN} did not stop: " in " ".join(destroy("--yes", "--stop-runs").stderr.split())
+    assert bucket not in {each["Name"] for each in s3.list_buckets()["Buckets"]}
 
 
 def test_status_without_a_name_lists_the_deployments_of_all_regions(aws: EmbeddedAws) -> None:

@@ -195,6 +195,7 @@ def test_a_bucket_is_emptied_by_itself_only_where_it_would_stay(stays: bool, mon
         stack="Shoal-x, CREATE_COMPLETE, owner ada, topology demo",
         things=[],
         running=[],
+        trains=[],
         kept=[bucket] if stays else [],
         unfetched=[RUN],
         bucket=bucket.bucket,
