@@ -140,7 +140,7 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], bars: Bars) -
     for each in reversed(runs):
         try:
             _run, outcome, error = stop(find_deployment(name, account), each, bars)
-            bars.note(f"{each}: {outcome}{f', {printable(error)}' if error else ''}")
+            bars.note(f"{each}: {outcome}{f', {error}' if error else ''}")
         except (BotoCoreError, ClientError, ShoalError) as failure:
             bars.note(f"{each} did not stop: {failure}")
 
