@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ConnectionError as NoConnectionError
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import HTTPClientError, SSLError
 
 from common.errors import ShoalError
 from infra.caller import emulated
@@ -21,7 +21,9 @@ START = "no emulator answers there: start `shoal embedded`, and use the environm
 def is_gone(error: BaseException) -> bool:
     """Whether an error, or one of its causes, is that nothing answers at an address of this machine."""
     return any(
-        isinstance(each, NoConnectionError | HTTPClientError) and emulated(str(each.kwargs.get("endpoint_url", "")))
+        isinstance(each, NoConnectionError | HTTPClientError)
+        and not isinstance(each, SSLError)  # something answers, or the CA bundle cannot be read
+        and emulated(str(each.kwargs.get("endpoint_url", "")))
         for each in _chain(error)
     )
 

@@ -4,10 +4,12 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     HTTPClientError,
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
+    SSLError,
     SSOError,
     TokenRetrievalError,
 )
@@ -25,13 +27,18 @@ _NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"
 
 def sentence(error: AwsError) -> str:
     """What happened, in AWS's words, and what to do."""
-    if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | CredentialRetrievalError | ProfileNotFound):
         return (
             f"there are no AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE, or, without an "
             "account, use the emulator: shoal embedded"
         )
     if isinstance(error, SSOError | TokenRetrievalError):
         return f"your AWS login is over ({_words(error)}); run: aws sso login"
+    if isinstance(error, SSLError):
+        return (
+            f"AWS cannot be reached ({_words(error)}); check AWS_CA_BUNDLE, or ca_bundle of your AWS profile, which "
+            "must name a file of certificates, and the proxy if there is one"
+        )
     if loopback.is_gone(error):
         return f"AWS cannot be reached ({_words(error)}); {loopback.START}"
     if isinstance(error, NoConnectionError | HTTPClientError):
@@ -50,4 +57,4 @@ def sentence(error: AwsError) -> str:
 
 
 def _words(error: AwsError) -> str:
-    return str(error).rstrip(".")
+    return " ".join(str(error).split()).rstrip(".")

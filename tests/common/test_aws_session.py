@@ -1,0 +1,83 @@
+"""Credentials that a program prints, as companies' logins do."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import CredentialRetrievalError
+
+from common.aws_session import core_session
+
+SOUND = {"Version": 1, "AccessKeyId": "AKIA", "SecretAccessKey": "secret", "SessionToken": "token"}
+CONFIG = """\
+[default]
+credential_process = {process}
+[profile role]
+role_arn = arn:aws:iam::123456789012:role/any
+source_profile = default
+"""
+
+
+@pytest.fixture
+def uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Has a profile take its credentials from a command."""
+
+    def use(process: str, profile: str = "default") -> None:
+        (tmp_path / "config").write_text(CONFIG.format(process=process))
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+        monkeypatch.setenv("AWS_PROFILE", profile)
+
+    return use
+
+
+def frozen() -> Any:
+    found = core_session().get_credentials()
+    assert found is not None
+    return found.get_frozen_credentials()
+
+
+def printing(folder: Path, text: str) -> str:
+    """A program that prints this text."""
+    (folder / "text").write_text(text)
+    program = folder / "login"
+    program.write_text(f"#!/bin/sh\ncat {folder / 'text'}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
+
+
+@pytest.mark.parametrize("profile", ["default", "role"])
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        (None, "No such file"),
+        ("not JSON", "Expecting value"),
+        ("[1]", "no attribute"),
+        ("{}", "Unsupported version"),
+        (json.dumps({**SOUND, "Expiration": "2020-01-01T00:00:00Z"}), "expired at 2020-01-01T00:00:00Z"),
+        (json.dumps({**SOUND, "Expiration": "soon"}), 'Invalid timestamp "soon"'),
+    ],
+)
+def test_a_credential_process_without_sound_credentials_is_an_error_of_botocore(
+    uses: Any, tmp_path: Path, printed: str | None, why: str, profile: str
+) -> None:
+    uses("/no/such/program --now" if printed is None else printing(tmp_path, printed), profile)
+    with pytest.raises(CredentialRetrievalError, match=why):
+        frozen()
+
+
+@pytest.mark.parametrize("process", ["'unbalanced", ""])
+def test_what_is_no_command_is_an_error_of_botocore(uses: Any, process: str) -> None:
+    uses(process)
+    with pytest.raises(CredentialRetrievalError, match="credential_process"):
+        core_session().get_credentials()
+
+
+def test_sound_credentials_of_a_process_are_used(uses: Any, tmp_path: Path) -> None:
+    for more in ({}, {"Expiration": "2100-01-01T00:00:00+00:00"}):
+        uses(printing(tmp_path, json.dumps({**SOUND, **more})))
+        assert frozen().secret_key == "secret"
