@@ -110,6 +110,11 @@ class _Request:
 )
 @option("--dry-run", is_flag=True, help="show how the input is read and what it would take; write nothing")
 @option("--detach", is_flag=True, help="with --deployment: end as soon as the cluster has its steps")
+@option(
+    "--force",
+    is_flag=True,
+    help="with --deployment: make the dataset again where that of the same input and settings is there",
+)
 @described_options(LIMITS)
 @described_options((PRESET, *SETTINGS), group="Settings of the dataset")
 @json_option
@@ -123,11 +128,12 @@ def run(
     runner: str | None,
     dry_run: bool,
     detach: bool,
+    force: bool,
     as_json: bool,
     **options: Any,
 ) -> int:
-    if detach and target is None:
-        raise UsageError("--detach goes with --deployment")
+    if (detach or force) and target is None:
+        raise UsageError(f"{'--detach' if detach else '--force'} goes with --deployment")
     try:
         settings = read_settings(Namespace(**options), tuple(map(class_name, options["classes"])), options["preset"])
         inputs = read_inputs(
@@ -153,7 +159,7 @@ def run(
             made = _preprocess_locally(request)
         else:
             try:
-                made = _preprocess_on_deployment(request, target, detach=detach)
+                made = _preprocess_on_deployment(request, target, detach=detach, force=force)
             except Detached as left:
                 return _show_detached(target.name, str(left), as_json=as_json)
     return show_made(made, settings, as_json=as_json)
@@ -210,9 +216,9 @@ def _preprocess_locally(request: _Request) -> "MergeResult":
         )
 
 
-def _preprocess_on_deployment(request: _Request, target: Target, *, detach: bool) -> "MergeResult":
+def _preprocess_on_deployment(request: _Request, target: Target, *, detach: bool, force: bool) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.preprocessing.preprocess import preprocess_on_deployment
+    from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
     with Bars() as bars:
         return preprocess_on_deployment(
@@ -221,10 +227,9 @@ def _preprocess_on_deployment(request: _Request, target: Target, *, detach: bool
             settings=request.settings,
             max_malformed=request.max_malformed,
             allow_damaged=request.allow_damaged,
-            runner=request.runner,
             bars=bars,
             say=say,
-            detach=detach,
+            launch=LaunchOptions(runner=request.runner, detach=detach, force=force),
         )
 
 

@@ -118,13 +118,19 @@ class DeployedPreprocessings(_Preprocessings):
 
     def make(self, run: PlannedRun, bars: Bars) -> str | None:
         """Make the run; an interrupt cancels it."""
-        from bootstrap.preprocessing.preprocess import preprocess_on_deployment
+        from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 
         inputs = self._inputs(run.arm)
         deployment = self.where.deployment(run.arm)
         begin = time.monotonic()
         made = preprocess_on_deployment(
-            deployment, inputs, settings=REFERENCE, max_malformed=DEFAULT_MAX_MALFORMED, bars=bars, say=bars.note
+            deployment,
+            inputs,
+            settings=REFERENCE,
+            max_malformed=DEFAULT_MAX_MALFORMED,
+            bars=bars,
+            say=bars.note,
+            launch=LaunchOptions(force=True),
         )
         seconds = time.monotonic() - begin
         run.folder.mkdir(parents=True, exist_ok=True)

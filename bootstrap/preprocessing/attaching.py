@@ -11,7 +11,7 @@ from bootstrap.aws import objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.followed_step import FollowedSteps
-from bootstrap.preprocessing.work import FAILURE, FOLLOWED
+from bootstrap.preprocessing.work import FAILURE, FOLLOWED, remember
 from bootstrap.progress import Bars
 from common.errors import ShoalError
 from corpus.reading.s3 import S3Path, list_objects, put
@@ -64,6 +64,7 @@ def attach(deployment: Deployment, run: str | None, bars: Bars) -> MergeResult:
         followed_steps.begin(left.pop(step))
         cluster.wait(step, S3Path(folder.bucket, folder.key + FAILURE), followed_steps)
     made = read_merge_result(str(summary))
+    remember(s3, steps.run, made)
     objects.remove(s3, folder, but=(summary, followed))
     return made
 

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bootstrap.agent.documents import Cancellation, step_name
@@ -26,7 +27,7 @@ from bootstrap.preprocessing.step_arguments import (
     spark_arguments,
     streaming_arguments,
 )
-from bootstrap.preprocessing.work import ClusterWork
+from bootstrap.preprocessing.work import ClusterWork, made_before, remember
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import Settings
@@ -34,11 +35,12 @@ from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import Inputs
 from infra import topology
 from jobs.merge import MergeResult, read_merge_result
-from jobs.preparation import prepare_work
+from jobs.preparation import PreparedWork, prepare_work
 from jobs.steps import CommandStep, JobStep
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import StepConfigTypeDef
+    from mypy_boto3_s3.client import S3Client
 
 RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
 """The runners of jobs on a cluster; the first one is the default."""
@@ -52,6 +54,15 @@ _CLAIM_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions:
+    runner: str = "streaming"
+    detach: bool = False
+    """Whether the command ends as soon as the cluster has its steps."""
+    force: bool = False
+    """Whether the jobs run although the dataset of the same work is there."""
+
+
 def preprocess_on_deployment(
     deployment: Deployment,
     inputs: Inputs,
@@ -61,17 +72,17 @@ def preprocess_on_deployment(
     allow_damaged: bool = False,
     bars: Bars,
     say: Callable[[str], None] = lambda _: None,
-    runner: str = "streaming",
-    detach: bool = False,
+    launch: LaunchOptions = LaunchOptions(),
 ) -> MergeResult:
     """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
 
     Files of this machine are uploaded to the raw bucket first; s3:// addresses must be in the deployment's own buckets,
-    or within its topology's inputs. If another call has submitted the same work, and its steps still run, this call
-    follows them. Ctrl-C cancels the steps that this call submitted and removes their files; steps of another call
-    continue. With `detach`, and when the terminal is closed, all of them continue, and Detached is raised with the
-    name of the work. `say` takes a sentence for the user. Raises DataError for input that cannot be used, and
-    ShoalError when the cluster cannot do the work; steps that are finished are then kept for the next call.
+    or within its topology's inputs. If the dataset of the same work is there, it is returned as it is. If another call
+    has submitted the same work, and its steps still run, this call follows them. Ctrl-C cancels the steps that this
+    call submitted and removes their files; steps of another call continue. With `launch.detach`, and when the terminal
+    is closed, all of them continue, and Detached is raised with the name of the work. `say` takes a sentence for the
+    user. Raises DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; steps that
+    are finished are then kept for the next call.
     """
     cluster = EmrCluster(deployment)
     for address in filter(is_s3, inputs.addresses):
@@ -89,24 +100,26 @@ def preprocess_on_deployment(
             bars,
         ),
     )
-    if credentials_end(deployment.session):
-        seconds = cluster.predicted_seconds(prepared.plain_bytes, ragged=prepared.settings.ragged)
-        _warn_of_credentials(deployment, seconds, say)
-    run = prepared.name
-    folder = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
+    run, s3 = prepared.name, deployment.session.client("s3")
+    datasets = S3Path(deployment.output(topology.OUTPUT_DATA_BUCKET), topology.DATASETS_PREFIX)
+    if not launch.force and (before := _found(s3, datasets, prepared)):
+        say("nothing was run: the dataset of this input and these settings is there; to make it again, add --force")
+        return before
+    _warn_of_credentials(deployment, cluster, prepared, say)
+    folder = S3Path(datasets.bucket, f"{topology.WORK_PREFIX}{run}/")
     prepared, beside = prepared.with_stopwords_at(str(folder))
     plan = prepared.plan(
         work=str(folder).rstrip("/"),
-        output=str(S3Path(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
+        output=str(datasets).rstrip("/"),
         tasks=min(_TASKS_PER_VCPU * resources.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
     )
     cancellation = Cancellation(run=run, token=secrets.token_hex(4))
-    work = ClusterWork(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)
+    work = ClusterWork(s3=s3, run=run, plan=plan, beside=beside)
 
     def configure(step: JobStep | CommandStep) -> "StepConfigTypeDef":
         if isinstance(step, JobStep):
             reducers = min(resources.vcpus, 1 << plan.part_bits)
-            arguments = RUNNERS[runner](step, reducers=reducers, run=run, resources=resources)
+            arguments = RUNNERS[launch.runner](step, reducers=reducers, run=run, resources=resources)
         else:
             arguments = command_arguments(step, str(work.failure))
         return {
@@ -118,8 +131,9 @@ def preprocess_on_deployment(
     ids, own = _submit_or_join(cluster, work, configure, say)
     try:
         with cluster.cancelling(ids.values(), cancellation) if own else nullcontext():
-            _wait_for_steps(cluster, work, ids, bars, detach=detach)
+            _wait_for_steps(cluster, work, ids, bars, detach=launch.detach)
         made = read_merge_result(plan.summary)
+        remember(s3, run, made)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
             _remove_work_files(work.remove, say)
@@ -145,6 +159,19 @@ def preprocess_on_deployment(
     return made
 
 
+def _found(s3: "S3Client", datasets: S3Path, work: PreparedWork) -> MergeResult | None:
+    """The dataset of the same work, if it is there, and within the limits, which are no part of a work's name: else the
+    jobs say what exceeds them."""
+    if (made := made_before(s3, work.name, datasets)) is None:
+        return None
+    if made.counts["malformed"] / max(1, made.counts["lines"]) > work.max_malformed:
+        return None
+    if made.counts["damaged_files"] and not work.allow_damaged:
+        return None
+    remember(s3, work.name, made)  # the newest dataset is the one that is trained on
+    return made
+
+
 def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -> None:
     """Remove the files that steps pass on; if that fails, the work has not failed."""
     try:
@@ -153,8 +180,13 @@ def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -
         say(f"the files between the steps were not removed; the bucket deletes them after two days: {error}")
 
 
-def _warn_of_credentials(deployment: Deployment, seconds: float, say: Callable[[str], None]) -> None:
+def _warn_of_credentials(
+    deployment: Deployment, cluster: EmrCluster, work: PreparedWork, say: Callable[[str], None]
+) -> None:
     """Say that the credentials end before the steps do, where they do."""
+    if not credentials_end(deployment.session):
+        return
+    seconds = cluster.predicted_seconds(work.plain_bytes, ragged=work.settings.ragged)
     then = (
         "the cluster goes on without them, but nobody here follows it; renew them, and type the same command again, "
         "which follows the steps"

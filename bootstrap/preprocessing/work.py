@@ -5,14 +5,20 @@ because the bucket deletes old objects one by one, and a marker may outlive a pa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import orjson
+
 from bootstrap.agent.job_progress import progress_key
 from bootstrap.aws import objects
-from corpus.reading.s3 import S3Path, head_if_there, place_of, put, put_new
+from common.errors import DataError
+from corpus.layout import DATASET_NAME
+from corpus.reading.s3 import S3Path, head_if_there, list_objects, place_of, put, put_new
+from jobs.merge import MergeResult, read_merge_result
 from jobs.steps import CommandStep, JobStep, Plan
 
 if TYPE_CHECKING:
@@ -22,6 +28,26 @@ FAILURE, FOLLOWED = "failure.txt", "followed"
 """Names in the folder of a run: what is wrong with its data, and that another command follows it."""
 # The bucket deletes objects after two days, and a step may take a day for its output.
 _MARKER_LIFETIME = timedelta(days=1)
+
+
+def remember(s3: "S3Client", run: str, made: MergeResult) -> None:
+    """Write beside a dataset which work made it, so that the same work is not done again; it is the newest then."""
+    place = place_of(made.dataset)
+    put(s3, S3Path(place.bucket, f"{place.key.rpartition('/')[0]}/{run}.json"), orjson.dumps(asdict(made)))
+
+
+def made_before(s3: "S3Client", run: str, datasets: S3Path) -> MergeResult | None:
+    """The result of this work, where its dataset is still there; None else, also for a note that is not Shoal's."""
+    for each in list_objects(s3, datasets):
+        if not each["Key"].endswith(f"/{run}.json"):
+            continue
+        folder = each["Key"].rpartition("/")[0]
+        dataset = S3Path(datasets.bucket, f"{folder}/{DATASET_NAME}")
+        with suppress(DataError):
+            made = read_merge_result(str(S3Path(datasets.bucket, each["Key"])))
+            if (made.dataset, folder.rpartition("/")[2]) == (str(dataset), made.digest) and head_if_there(s3, dataset):
+                return made
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)

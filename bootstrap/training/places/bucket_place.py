@@ -54,14 +54,19 @@ class InBucket(Place):
         return address
 
     def newest_dataset(self, bars: Bars) -> str | None:
-        """The address of the deployment's newest dataset; None where it has none."""
-        below = list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX))
+        """The address of the deployment's newest dataset, by the last change in its folder; None where it has none."""
+        below = list(list_objects(self._s3, s3.S3Path(self._bucket, topology.DATASETS_PREFIX)))
+        changed = {
+            each["Key"].rpartition("/")[0]: each["LastModified"]
+            for each in sorted(below, key=lambda each: each["LastModified"])
+        }
         found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
         made = [each for each in found if names.is_dataset(each["Key"])]
         if len(made) < len(found):
             others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
             bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(others)}")
-        return str(s3.S3Path(self._bucket, max(made, key=lambda each: each["LastModified"])["Key"])) if made else None
+        newest = max(made, key=lambda each: changed[each["Key"].rpartition("/")[0]], default=None)
+        return str(s3.S3Path(self._bucket, newest["Key"])) if newest else None
 
     def _upload(self, path: Path, bars: Bars) -> str:
         with open_dataset(path) as opened:

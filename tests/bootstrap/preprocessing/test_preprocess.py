@@ -14,7 +14,7 @@ from bootstrap.demo.reviews import write_reviews
 from bootstrap.interrupt import Detached
 from bootstrap.preprocessing.attaching import attach, stop
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.preprocess import preprocess_on_deployment
+from bootstrap.preprocessing.preprocess import LaunchOptions, preprocess_on_deployment
 from bootstrap.progress import Bars
 from common.errors import DataError, ShoalError
 from corpus.dataset_settings import DEFAULT
@@ -48,7 +48,7 @@ class There:
     def preprocess(self, path: Path | str, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
         limit = settings.pop("max_malformed", 0.2)
         allow_damaged = settings.pop("allow_damaged", False)
-        detach = settings.pop("detach", False)
+        launch = LaunchOptions(detach=settings.pop("detach", False), force=settings.pop("force", False))
         self.said: list[str] = []
         with bars or Bars() as shown:
             return preprocess_on_deployment(
@@ -59,7 +59,7 @@ class There:
                 allow_damaged=allow_damaged,
                 bars=shown,
                 say=self.said.append,
-                detach=detach,
+                launch=launch,
             )
 
     def steps(self) -> dict[str, str]:
@@ -204,6 +204,18 @@ def test_an_unruly_cluster_on_a_bad_s3_makes_what_this_machine_makes_and_leaves_
     assert there.names()[before:] == STEPS
     assert made.dataset == f"s3://{DATA}/datasets/{made.digest}/dataset.h5"
     assert there.work() == kept
+
+
+def test_the_same_work_again_finds_its_dataset_and_runs_nothing(there, reviews) -> None:
+    first = there.preprocess(reviews)
+    ran = len(there.steps())
+    assert there.preprocess(reviews) == first
+    assert there.said == [
+        "nothing was run: the dataset of this input and these settings is there; to make it again, add --force"
+    ]
+    assert len(there.steps()) == ran
+    assert there.preprocess(reviews, force=True) == first
+    assert there.names()[ran:] == STEPS
 
 
 def test_steps_that_are_left_to_themselves_are_followed_from_elsewhere_and_found_afterwards(there, reviews) -> None:

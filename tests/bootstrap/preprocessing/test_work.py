@@ -4,10 +4,15 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
+import boto3
 import pytest
 
 from bootstrap.preprocessing import work
-from bootstrap.preprocessing.work import ClusterWork
+from bootstrap.preprocessing.work import ClusterWork, made_before, remember
+from corpus.counts import final_counts
+from corpus.dataset_settings import DEFAULT
+from corpus.reading.s3 import S3Path
+from jobs.merge import MergeResult
 
 NAMES = ("read", "choose", "encode")
 
@@ -34,3 +39,32 @@ def test_work_goes_on_at_the_first_step_without_a_marker_of_the_last_day(
     plan = cast(Any, SimpleNamespace(steps=lambda: steps))
     found = ClusterWork(s3=cast(Any, None), run="x", plan=plan, beside={}).unfinished()
     assert tuple(each.done_file.rpartition("/")[2] for each in found) == left
+
+
+@pytest.mark.usefixtures("aws")
+def test_the_dataset_of_the_same_work_is_found_as_long_as_it_is_there() -> None:
+    s3, bucket = boto3.client("s3"), "remembered"
+    s3.create_bucket(Bucket=bucket)
+    datasets, counts = (
+        S3Path(bucket, "datasets/"),
+        final_counts({}, settings=DEFAULT, positive_from=4, frequent_words=[]),
+    )
+    runs = {"a" * 12: "1" * 32, "b" * 12: "2" * 32}
+    made = {
+        run: MergeResult(
+            dataset=f"s3://{bucket}/datasets/{digest}/dataset.h5", counts=counts, digest=digest, malformed=[]
+        )
+        for run, digest in runs.items()
+    }
+    for run, each in made.items():
+        s3.put_object(Bucket=bucket, Key=f"datasets/{each.digest}/dataset.h5", Body=b"x")
+        remember(s3, run, each)
+    first, second = runs
+    assert {run: made_before(s3, run, datasets) for run in runs} == made
+    assert made_before(s3, "c" * 12, datasets) is None
+    s3.put_object(Bucket=bucket, Key=f"datasets/{runs[second]}/{second}.json", Body=b"{}")
+    assert made_before(s3, second, datasets) is None  # not a summary
+    beside = s3.get_object(Bucket=bucket, Key=f"datasets/{runs[first]}/{first}.json")["Body"].read()
+    s3.put_object(Bucket=bucket, Key=f"datasets/{runs[second]}/{first}.json", Body=beside)
+    s3.delete_object(Bucket=bucket, Key=f"datasets/{runs[first]}/dataset.h5")
+    assert made_before(s3, first, datasets) is None  # beside another dataset, and that of its own is gone

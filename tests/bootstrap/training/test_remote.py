@@ -2,12 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 
 from bootstrap.progress import Bars
+from bootstrap.training.places import bucket_place
+from bootstrap.training.places.bucket_place import InBucket
 from bootstrap.training.places.launch import NodeLaunch
 from bootstrap.training.places.nodes_watch import record_in_bucket
 from bootstrap.training.sources.dataset import PreparedDataset
@@ -33,6 +36,17 @@ class View:
 
     def begin_again(self) -> None:
         self.fed, self.offset = b"", 0
+
+
+def test_the_newest_dataset_is_that_in_whose_folder_something_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = {f"{'1' * 32}/dataset.h5": 1, f"{'1' * 32}/{'a' * 12}.json": 3, f"{'2' * 32}/dataset.h5": 2}
+    listed = [
+        {"Key": f"datasets/{name}", "LastModified": datetime(2026, 1, 1, hour, tzinfo=UTC)}
+        for name, hour in hours.items()
+    ]
+    monkeypatch.setattr(bucket_place, "list_objects", lambda *_: iter(listed))
+    place: Any = SimpleNamespace(_s3=None, _bucket=BUCKET)
+    assert InBucket.newest_dataset(place, Bars()) == f"s3://{BUCKET}/datasets/{'1' * 32}/dataset.h5"
 
 
 def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
