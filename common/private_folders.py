@@ -63,11 +63,14 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def temporary_folder(home: Path, prefix: str) -> Iterator[Path]:
-    """A new folder in `home`, whose name begins with `prefix`; it is removed with its content.
+def temporary_folder(prefix: str, home: Path | None = None) -> Iterator[Path]:
+    """A new folder in `home`, or in the system's for temporary files, whose name begins with `prefix`; it is removed
+    with its content.
 
-    What killed processes left in such folders is removed first. Raises OSError where it cannot be made.
+    The folders with this prefix that killed processes left there are removed first. Raises OSError where it cannot be
+    made.
     """
+    home = home or Path(tempfile.gettempdir())
     _remove_leftovers(home, prefix)
     with ExitStack() as claim:
         folder = _new_name(home, prefix)

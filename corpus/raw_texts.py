@@ -11,11 +11,10 @@ be: so they are those that a hash of the text chooses.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DataError, FinalError, explain_full_disk, is_full_disk
+from common.private_folders import temporary_folder
 from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dataset_settings import DEFAULT, Settings
@@ -89,15 +89,15 @@ def encode_texts(
 @contextmanager
 def _folder_beside(output: Path, place: str) -> Iterator[Path]:
     """A folder for what waits, which is removed with its content."""
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        folder = TemporaryDirectory(prefix=".texts-", dir=output.parent)
-    except OSError as error:
-        if is_full_disk(error):
-            raise
-        raise DataError(f"cannot write to {output.parent}: {error.strerror}; choose another {place}") from error
-    with folder as name:
-        yield Path(name)
+    with ExitStack() as made:
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            folder = made.enter_context(temporary_folder(".texts-", output.parent))
+        except OSError as error:
+            if is_full_disk(error):
+                raise
+            raise DataError(f"cannot write to {output.parent}: {error.strerror}; choose another {place}") from error
+        yield folder
 
 
 class _Block(NamedTuple):

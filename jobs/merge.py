@@ -62,7 +62,7 @@ def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice,
     tally = _read_tally(records)
     # Beside the parts, so that a killed merge leaves nothing in the folder of the results.
     beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
-    with explain_full_disk(beside), temporary_folder(beside, "shoal-merging-") as folder:
+    with explain_full_disk(beside), temporary_folder("shoal-merging-", beside) as folder:
         merged = folder / DATASET_NAME
         # Compression is slower than a disk and faster than a network.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))

@@ -23,6 +23,7 @@ import psutil
 
 from common.cores import cores
 from common.errors import DataError, JobError, is_full_disk
+from common.private_folders import temporary_folder
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
@@ -236,8 +237,8 @@ def _name_without_patterns(folder: Path) -> Iterator[Path]:
     if glob.escape(str(folder)) == str(folder):
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="shoal-") as home:
-        link = Path(home) / "work"
+    with temporary_folder("shoal-link-") as home:
+        link = home / "work"
         link.symlink_to(folder)
         yield link
 

@@ -4,12 +4,11 @@ This fills numba's cache (NUMBA_CACHE_DIR) and Python's bytecode, so that tasks 
 functions directly instead, because they are compiled again for other types of arrays.
 """
 
-import tempfile
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from string import ascii_lowercase
 
+from common.private_folders import temporary_folder
 from corpus.dataset_settings import DEFAULT, REFERENCE
 from corpus.reading.sources import Inputs
 from jobs.pipeline import preprocess_locally
@@ -21,8 +20,8 @@ _REVIEWS = "".join(f'{{"reviewText": "{text}", "overall": {1 + n}}}\n' for n, te
 
 def main() -> None:
     """Preprocess the reviews and delete the result."""
-    with tempfile.TemporaryDirectory(prefix="shoal-warm-up-") as folder:
-        reviews = Path(folder, "reviews.json")
+    with temporary_folder("shoal-warm-up-") as folder:
+        reviews = folder / "reviews.json"
         reviews.write_text(_REVIEWS)
         for settings in (REFERENCE, replace(DEFAULT, duplicates=True)):
             preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", settings=settings, runner="inline")

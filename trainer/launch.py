@@ -20,8 +20,6 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import FrameType
 
 import torch.distributed as dist
@@ -43,6 +41,7 @@ from torch.distributed.elastic.utils import store as elastic_store
 from torch.distributed.launcher import api
 
 from common.display import printable_lines
+from common.private_folders import temporary_folder
 from common.starter import end_with_starter
 from trainer.distributed import channel, collectives, failures
 from trainer.distributed.failures import Failure, FailureKind
@@ -167,10 +166,10 @@ def _is_again(lost: Failure, before: Failure) -> bool:
 
 def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
     """Run this machine's ranks to their end. Returns their failures, and whether the run had come to its steps."""
-    with TemporaryDirectory(prefix="shoal-launch-") as folder:
+    with temporary_folder("shoal-launch-") as folder:
         own = Namespace(**vars(asked))
-        own.max_restarts, own.log_dir = 0, folder
-        os.environ[failures.FOLDER] = folder
+        own.max_restarts, own.log_dir = 0, str(folder)
+        os.environ[failures.FOLDER] = str(folder)
         if own.master_port is not None:
             own.master_port += attempt
             seconds = _MEETING_AGAIN_SECONDS if attempt else int(collectives.MEETING_TIMEOUT.total_seconds())
@@ -179,7 +178,7 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
         try:
             run.run(own)  # type: ignore[no-untyped-call]
         except ChildFailedError as error:
-            ended = _of_ranks(error, failures.read_failures(Path(folder)))
+            ended = _of_ranks(error, failures.read_failures(folder))
         except (RendezvousError, dist.DistError) as error:
             node = os.environ.get(failures.NODE)
             sentence = collectives.rendezvous_message(
@@ -187,7 +186,7 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
             )
             kind = FailureKind.CONSEQUENCE if attempt else FailureKind.FINAL
             ended = [Failure(kind=kind, time=time.time(), what=sentence)]
-        return [replace(failure, attempt=attempt) for failure in ended], failures.has_begun(Path(folder))
+        return [replace(failure, attempt=attempt) for failure in ended], failures.has_begun(folder)
 
 
 def _of_ranks(error: ChildFailedError, reported: dict[int, Failure]) -> list[Failure]:

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from common.errors import ShoalError
+from common.private_folders import temporary_folder
 
 ROOT = Path(__file__).parents[2]
 """The folder of app.py; in a checkout also of cdk.json, by which `cdk` finds app.py."""
@@ -41,8 +41,8 @@ def prepare(
 
     It runs in an empty folder. Beside app.py the CDK would first run the app, which takes longer than the bootstrap.
     """
-    with TemporaryDirectory(prefix="shoal-cdk-") as folder:
-        place, nowhere = f"aws://{account}/{region}", Path(folder)
+    with temporary_folder("shoal-cdk-") as nowhere:
+        place = f"aws://{account}/{region}"
         run(
             ["bootstrap", place, *(["--cloudformation-execution-policies", execution] if execution else [])],
             environment=environment,

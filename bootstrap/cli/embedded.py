@@ -10,8 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +19,7 @@ from bootstrap.cli.command import command, option
 from bootstrap.cli.output import print_error, say
 from bootstrap.interrupt import mark_handled
 from common.errors import ShoalError
+from common.private_folders import temporary_folder
 
 if TYPE_CHECKING:
     from embedded.aws import EmbeddedAws
@@ -53,8 +52,7 @@ refuses web pages.
 def run(port: int | None, words: tuple[str, ...]) -> int:
     from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 
-    with TemporaryDirectory(prefix="shoal-embedded-") as name:
-        folder = Path(name)
+    with temporary_folder("shoal-embedded-") as folder:
         emulator = EmbeddedAws(folder, port)
         if words and shutil.which(words[0], path=emulator.environment["PATH"]) is None:
             raise ShoalError(f"there is no command {words[0]}; check what follows --")

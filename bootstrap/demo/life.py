@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import boto3
@@ -34,6 +33,7 @@ from bootstrap.training.train import train
 from common.display import plural
 from common.errors import ShoalError
 from common.files import indented_json
+from common.private_folders import temporary_folder
 from corpus.dataset_settings import DEFAULT
 from corpus.layout import COUNTS_NAME
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
@@ -113,7 +113,7 @@ def run(
     _require_own(output / _MODEL)
     output.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="shoal-demo-")))
+        folder = stack.enter_context(temporary_folder("shoal-demo-"))
         log.unlink(missing_ok=True)
 
         def announce(name: str) -> Any:

@@ -27,6 +27,7 @@ from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_empty, why_kept
 from common.errors import ShoalError
+from common.private_folders import temporary_folder
 from infra import libraries, topology
 from infra.policies import BOUNDARY, EXECUTION
 from infra.topology import Topology
@@ -173,8 +174,7 @@ def changes(request: DeployRequest) -> list[ResourceChange]:
     stack = stacks.describe(cloudformation, request.stack_name)
     _refuse_to_lose_data(request, stack)
     generation, _ = _generation(request, stack)
-    with tempfile.TemporaryDirectory(prefix="shoal-deploy-") as name:
-        folder = Path(name)
+    with temporary_folder("shoal-changes-") as folder:
         cdk.run(
             ["synth", *request.context(generation), "--quiet"],
             environment=_environment(request),

@@ -5,9 +5,9 @@ files are already.
 """
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from common.errors import ShoalError, explain_os_error
+from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.storage import check_writable
@@ -26,8 +26,8 @@ def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
         check_writable(output)
         with s3.explained_errors(output, "list"):
             _require_free(output, next((found["Key"] for found in s3.list_objects(s3.client(), place, 1)), None))
-        with TemporaryDirectory(prefix="shoal-model-") as name:
-            folder = Path(name) / "model"
+        with temporary_folder("shoal-model-") as above:
+            folder = above / "model"
             write_model(folder, model, onnx=onnx)
             return _upload(folder, place)
     folder = Path(output)

@@ -7,11 +7,11 @@ a path of its own; the complete file then gets the final name, by rename or by u
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from common.errors import DataError, explain_os_error
 from common.files import whole_file
+from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
 from corpus.reading.s3 import S3Path, is_s3
@@ -111,8 +111,8 @@ def readable(address: str) -> Iterator[Path]:
         yield Path(address)
         return
     place = s3.place_of(address)
-    with TemporaryDirectory(prefix="shoal-") as folder:
-        path = Path(folder) / Path(place.key).name
+    with temporary_folder("shoal-read-") as folder:
+        path = folder / Path(place.key).name
         with s3.explained_errors(address, "read"):
             s3.download(s3.client(), place, path)
         yield path
@@ -126,8 +126,8 @@ def writable(address: str) -> Iterator[Path]:
     """
     if is_s3(address):
         place = s3.place_of(address)
-        with TemporaryDirectory(prefix="shoal-") as folder:
-            path = Path(folder) / Path(place.key).name
+        with temporary_folder("shoal-written-") as folder:
+            path = folder / Path(place.key).name
             yield path
             with s3.explained_errors(address, "write"):
                 s3.upload(s3.client(), path, place)

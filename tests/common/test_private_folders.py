@@ -1,6 +1,7 @@
 """A folder with a predictable name is used only if nobody else can write to it; one of a process is gone with it."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -54,7 +55,7 @@ PROCESS = """
 import os, signal, sys
 from pathlib import Path
 from common.private_folders import temporary_folder
-with temporary_folder(Path(sys.argv[1]), ".texts-") as folder:
+with temporary_folder(".texts-", Path(sys.argv[1])) as folder:
     (folder / "many").write_text("texts")
     print(folder, flush=True)
     sys.stdin.read()
@@ -72,7 +73,7 @@ def living(home: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
 
 def test_a_temporary_folder_is_gone_with_its_content_and_its_lock(tmp_path: Path) -> None:
     def stopped() -> None:
-        with temporary_folder(tmp_path, ".texts-") as folder:
+        with temporary_folder(".texts-", tmp_path) as folder:
             (folder / "some").write_text("")
             raise KeyboardInterrupt
 
@@ -82,18 +83,43 @@ def test_a_temporary_folder_is_gone_with_its_content_and_its_lock(tmp_path: Path
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_uses_stays(tmp_path: Path) -> None:
-    with living(tmp_path) as (_, used), temporary_folder(tmp_path, ".texts-") as own:
+    with living(tmp_path) as (_, used), temporary_folder(".texts-", tmp_path) as own:
         left = []
         for _ in range(2):
             with living(tmp_path) as (process, folder):
                 process.kill()
             left.append(folder)
         assert left[1].exists()
-        with temporary_folder(tmp_path, ".texts-"):
+        with temporary_folder(".texts-", tmp_path):
             assert [folder.exists() for folder in left] == [False, False]
         assert (used / "many").read_text() == "texts"
         assert own.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "call"),
+    [
+        ("corpus.reading.storage", "writable('s3://bucket/object')"),
+        ("trainer.classification.loading", "_local_folder('s3://bucket/model')"),
+    ],
+)
+def test_what_a_killed_command_left_in_the_systems_folder_is_removed_by_the_next(
+    tmp_path: Path, module: str, call: str
+) -> None:
+    line = f"""
+import os, signal
+from corpus.reading import s3
+s3.client = lambda: None
+s3.download = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from {module} import {call.partition("(")[0]}
+with {call}:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    for _ in range(2):
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        assert subprocess.run([sys.executable, "-c", line], env=environment, check=False).returncode == -signal.SIGKILL
+        assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
 
 
 def test_a_folder_of_which_nobody_can_tell_who_uses_it_stays(tmp_path: Path) -> None:
@@ -103,7 +129,7 @@ def test_a_folder_of_which_nobody_can_tell_who_uses_it_stays(tmp_path: Path) -> 
     (tmp_path / ".texts-none").mkdir()  # without a lock
     (tmp_path / ".texts-odd").mkdir()
     (tmp_path / ".texts-odd.lock").symlink_to(tmp_path / "made")
-    with temporary_folder(tmp_path, ".texts-"):
+    with temporary_folder(".texts-", tmp_path):
         pass
     there = {path.name for path in tmp_path.iterdir()}
     assert there >= {"precious", ".texts-link", ".texts-none", ".texts-odd"}
@@ -112,9 +138,9 @@ def test_a_folder_of_which_nobody_can_tell_who_uses_it_stays(tmp_path: Path) -> 
 
 def test_the_folder_of_another_user_stays() -> None:
     def make_beside(home: Path, theirs: Path) -> bool:
-        with temporary_folder(home, ".texts-") as own:
+        with temporary_folder(".texts-", home) as own:
             return own.exists() and theirs.exists()
 
-    with open_folder() as home, temporary_folder(home, ".texts-") as theirs:
+    with open_folder() as home, temporary_folder(".texts-", home) as theirs:
         assert as_another(lambda: make_beside(home, theirs))
         assert theirs.exists()

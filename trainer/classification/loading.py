@@ -7,9 +7,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from common.errors import TrainingError
+from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join
@@ -53,8 +53,7 @@ def _local_folder(address: str) -> Iterator[Path]:
         yield Path(address)
         return
     client = s3.client()
-    with TemporaryDirectory(prefix="shoal-model-") as name:
-        folder = Path(name)
+    with temporary_folder("shoal-model-") as folder:
         there = join(address, CONFIG)
         with s3.explained_errors(there, "read"):
             s3.download(client, s3.place_of(there), folder / CONFIG)

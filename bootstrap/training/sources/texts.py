@@ -118,7 +118,7 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
 
         with _explained_write_errors(home):
             home.mkdir(parents=True, exist_ok=True)
-            with temporary_folder(home, ".texts-") as folder:
+            with temporary_folder(".texts-", home) as folder:
                 counts = request.encode(folder / DATASET_NAME, report, place="--cache")
                 path.parent.mkdir(exist_ok=True)
                 (folder / DATASET_NAME).replace(path)
