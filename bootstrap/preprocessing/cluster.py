@@ -98,9 +98,13 @@ class EmrCluster:
         return lambda: sum(rates) * max(0.0, (datetime.now(UTC) - began).total_seconds()) / 3600
 
     def active_steps(self, prefix: str) -> dict[str, str]:
-        """The ids of the steps that wait or run and whose names begin with `prefix`, by the rest of the name."""
+        """The ids of the steps that wait or run and whose names begin with `prefix`, by the rest of the name.
+
+        The oldest is the first; EMR lists the newest first.
+        """
         pages = self._emr.get_paginator("list_steps").paginate(ClusterId=self.id, StepStates=["PENDING", "RUNNING"])
-        found = {step["Name"]: step["Id"] for page in pages for step in page["Steps"]}
+        listed = [step for page in pages for step in page["Steps"]]
+        found = {step["Name"]: step["Id"] for step in reversed(listed)}
         return {name.removeprefix(prefix): found[name] for name in found if name.startswith(prefix)}
 
     def submit(self, steps: Sequence["StepConfigTypeDef"]) -> list[str]:

@@ -124,6 +124,19 @@ def _add_steps(request: Record) -> Record:
     return {"StepIds": cluster.add([emr.make_step.now(step) for step in request.get("Steps") or []])}
 
 
+def _list_steps(request: Record) -> Record:
+    """The newest first."""
+    cluster_of(request["ClusterId"])
+    states, asked = request.get("StepStates"), request.get("StepIds")
+    return {
+        "Steps": [
+            step
+            for step in reversed(emr.steps[request["ClusterId"]])
+            if (not states or step["Status"]["State"] in states) and (not asked or step["Id"] in asked)
+        ]
+    }
+
+
 def _cancel_steps(request: Record) -> Record:
     cluster = cluster_of(request["ClusterId"])
     forced = request.get("StepCancellationOption") == "TERMINATE_PROCESS"
@@ -236,6 +249,7 @@ def _remove_scaling(request: Record) -> Record:
 _OPERATIONS = {
     "AddJobFlowSteps": _add_steps,
     "CancelSteps": _cancel_steps,
+    "ListSteps": _list_steps,
     "TerminateJobFlows": _terminate,
     "ListInstances": _list_instances,
     "ListReleaseLabels": releases.list_labels,

@@ -49,9 +49,14 @@ _ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
 
 
 def install() -> None:
-    """Wrap ministack's describe calls."""
+    """Wrap ministack's describe calls.
+
+    They forget no ended instance by themselves: it would be gone between its choice here and its description there.
+    """
+    forget = ec2.forget_ended.now
+    ec2.forget_ended.put(lambda: None)
     for operation in _DESCRIBED:
-        ec2.operations.wrap(operation, partial(_filtered, operation))
+        ec2.operations.wrap(operation, partial(_filtered, operation, forget))
     for operation, known in _KNOWN.items():
         ec2.operations.wrap(operation, partial(_with_known, known))
 
@@ -66,10 +71,11 @@ def _with_known(known: Collection[str], describe: Callable[[Record], Any]) -> Ca
     return describe_known
 
 
-def _filtered(operation: str, describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
+def _filtered(operation: str, forget: Callable[[], None], describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
     records, identifier, element, known = _DESCRIBED[operation]
 
     def describe_filtered(parameters: Record) -> Any:
+        forget()
         filters = {name: values for name, values in ec2.filters(parameters).items() if name not in known}
         if not filters:
             return describe(parameters)

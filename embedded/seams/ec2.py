@@ -65,6 +65,9 @@ def end_instance(identifier: str) -> None:
     _terminate({"InstanceId.1": [identifier]})
 
 
+forget_ended: Seam[Callable[[], None]] = Seam("_cleanup_terminated", _ec2)
+"""Forgets instances a minute after their end."""
+
 instance_xml: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
 """The XML of an instance's record in DescribeInstances."""
 

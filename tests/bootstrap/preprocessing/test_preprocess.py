@@ -71,7 +71,7 @@ class There:
 
     def _steps(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.emr.list_steps(ClusterId=self.cluster)["Steps"]
-        return found
+        return found[::-1]
 
     def work(self) -> list[str]:
         return [found["Key"] for found in self.s3.list_objects_v2(Bucket=DATA, Prefix="work/").get("Contents", ())]

@@ -193,6 +193,16 @@ def test_terminating_kills_what_runs(make, aws):
         cluster.shell("true")
 
 
+def test_steps_are_listed_with_the_newest_first(make):
+    cluster = make()
+    first, second = cluster.shell("true"), cluster.shell("true")
+    assert cluster.settled(second)["State"] == "COMPLETED"
+    listed = [step["Id"] for step in cluster.emr.list_steps(ClusterId=cluster.id, StepStates=["COMPLETED"])["Steps"]]
+    assert listed == [second, first]
+    (only,) = cluster.emr.list_steps(ClusterId=cluster.id, StepIds=[first])["Steps"]
+    assert only["Id"] == first
+
+
 @pytest.mark.parametrize("logs", [f"s3://{LOGS}/logs/", "s3://no-such-bucket/"])
 def test_a_cluster_that_is_not_kept_ends_after_its_steps(logs, make):
     arguments = {"Jar": "command-runner.jar", "Args": ["true"]}

@@ -1,0 +1,38 @@
+"""Describe calls with filters that ministack ignores."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from embedded.nodes import filters
+from embedded.seams import ec2
+
+NODE = "i-0a1b2c3d4e5f60718"
+
+
+class Wrapped:
+    """The wrappers of operations, without putting them into ministack."""
+
+    def __init__(self) -> None:
+        self.operations: dict[str, Callable[[Any], Any]] = {}
+
+    def wrap(self, name: str, around: Callable[[Any], Any]) -> None:
+        self.operations[name] = around(OPERATIONS.now(name))
+
+
+OPERATIONS = ec2.operations
+
+
+def test_an_instance_that_ended_long_ago_is_no_error_while_it_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapped, forget = Wrapped(), ec2.forget_ended.now
+    monkeypatch.setattr(ec2, "operations", wrapped)
+    ec2.instances[NODE] = {"InstanceId": NODE, "State": {"Name": "terminated"}, "_terminated_at": 0}
+    try:
+        filters.install()
+        asked = {"Filter.1.Name": ["instance-id"], "Filter.1.Value.1": [NODE]}
+        status, _headers, answer = wrapped.operations["DescribeInstances"](asked)
+    finally:
+        ec2.forget_ended.put(forget)
+        ec2.instances.pop(NODE, None)
+    assert (status, NODE in answer.decode()) == (200, False)
