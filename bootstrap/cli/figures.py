@@ -43,8 +43,10 @@ def read_size(text: str) -> float:
 
 def duration(seconds: float) -> str:
     """An estimated time, without more digits than an estimate has."""
+    if seconds < 0.5:
+        return "less than a second"
     if seconds < 90:
-        return f"{seconds:.0f} seconds"
+        return plural(round(seconds), "second")
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"

@@ -11,6 +11,9 @@ from bootstrap.cli.output import json_option, show, table
 from common.errors import UsageError
 
 
+_SETTINGS_LETTERS = 80
+
+
 @command(
     short_help="list trainings with their settings, measures, time and dollars",
     help="List trainings by their folders: the settings in which they differ, their measures on the test rows (of one "
@@ -35,7 +38,9 @@ def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
     ]
     measures = comparing.common_measures(found)
     if sort is not None:
-        known = {"seconds", "dollars", "rows_per_second", "loss", *measures}
+        own = {name for each in found for name in each.measures} - {"majority"}
+        known = {"seconds", "dollars", "rows_per_second", "loss", *own}
+        measures += [sort] if sort in own - {*measures, "loss"} else []
         if sort not in known:
             raise UsageError(f"--sort is {sort}, but must be one of: {', '.join(sorted(known))}")
         listed.sort(key=lambda each: _rank(each, sort))
@@ -44,7 +49,7 @@ def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
             (
                 each["folder"],
                 each["state"],
-                comparing.described(each["settings"]),
+                _shortened(comparing.described(each["settings"])),
                 *(_number(each["measures"].get(measure)) for measure in measures),
                 duration(each["seconds"]),
                 _number(each["rows_per_second"], ",.0f"),
@@ -65,12 +70,20 @@ def run(*, folders: tuple[Path, ...], sort: str | None, as_json: bool) -> int:
     return 0
 
 
+def _shortened(text: str) -> str:
+    """The settings, at most so many letters of them; --json has all."""
+    if len(text) <= _SETTINGS_LETTERS:
+        return text
+    kept = text[:_SETTINGS_LETTERS].rpartition(", ")[0] or text[:_SETTINGS_LETTERS]
+    return f"{kept}, ... (--json has all)"
+
+
 def _rank(figures: dict[str, Any], column: str) -> tuple[bool, float]:
     """The best first, and runs without this figure last. Less is better for a loss, seconds and dollars."""
     value = figures["measures"].get(column, figures.get(column))
     if value is None:
         return True, 0.0
-    return False, value if column in ("loss", "seconds", "dollars") else -value
+    return False, value if column.endswith("loss") or column in ("seconds", "dollars") else -value
 
 
 def _number(value: float | None, form: str = ".4f") -> str:

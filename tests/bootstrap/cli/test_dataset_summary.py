@@ -60,7 +60,9 @@ def test_estimated_figures_are_rounded() -> None:
     assert [size(each) for each in (0, 999, 1_500, 234_567, 92.45e9, 5e12)] == [
         *("0 bytes", "999 bytes", "1.5 kB", "235 kB", "92.5 GB", "5.0 TB"),
     ]
-    assert [duration(each) for each in (8.4, 600, 7_200)] == ["8 seconds", "10 minutes", "2.0 hours"]
+    assert [duration(each) for each in (0.3, 1.2, 8.4, 600, 7_200)] == [
+        *("less than a second", "1 second", "8 seconds", "10 minutes", "2.0 hours"),
+    ]
 
 
 def test_a_share_above_zero_is_visible_in_a_bar() -> None:
