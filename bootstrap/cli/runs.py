@@ -10,7 +10,6 @@ from bootstrap.cli.figures import dollars, duration
 from bootstrap.cli.output import json_option, show, table
 from common.errors import UsageError
 
-
 _SETTINGS_LETTERS = 80
 
 
