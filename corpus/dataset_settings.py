@@ -14,6 +14,8 @@ from corpus.text import FIRST_WORD
 WORD_RULES = ("letters", "tokens")
 """The names of the rules by which a text becomes words: 1 and 1b of docs/dataset.md."""
 MOST_CLASSES = 1 << 16
+RATING_STEPS = (1, 2, 10)
+"""How many steps a star may have: with half stars 2, with tenths 10."""
 
 _ROW_LENGTH = 100
 _LATER = ("ragged", "words", "duplicates", "classes")
@@ -33,7 +35,7 @@ class Settings:
     vocabulary_size: int = 10_000
     """The most words with an id of their own; all others are unknown."""
     rating_steps: int = 1
-    """Steps of a star: 1, or 2 with half stars. Ratings, their range and the threshold are numbers of steps."""
+    """Steps of a star, one of RATING_STEPS. Ratings, their range and the threshold are numbers of steps."""
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, both included."""
     rating_fraction: bool = False
@@ -61,8 +63,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         low, high = self.rating_range
-        if self.rating_steps not in (1, 2):  # the other sentences name ratings in stars
-            raise DataError(f"a rating has {self.rating_steps} steps a unit, but may have 1 or 2")
+        if self.rating_steps not in RATING_STEPS:  # the other sentences name ratings in stars
+            raise DataError(f"a rating has {self.rating_steps} steps a unit, but may have 1, 2 or 10")
         rules = (
             (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
             (
@@ -159,9 +161,8 @@ REFERENCE = Settings()
 
 def in_steps(rating: float, steps: int) -> int:
     """A rating in stars as a number of steps; `steps` is the steps of a star. Raises DataError for any other number."""
-    if not isfinite(rating) or rating * steps % 1:
-        further = (
-            "give --half-stars, too" if steps == 1 and rating * 2 % 1 == 0 else "ratings are whole stars or halves"
-        )
+    finer = [n for n in RATING_STEPS if isfinite(rating) and n >= steps and not round(rating * n, 6) % 1]
+    if steps not in finer:
+        further = f"give --rating-step {1 / finer[0]:g}, too" if finer else "ratings are stars, halves or tenths"
         raise DataError(f"{rating:g} cannot be a rating of a dataset: {further}")
-    return int(rating * steps)
+    return round(rating * steps)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from common.options import Option
-from corpus.dataset_settings import DEFAULT, FIXED, REFERENCE, WORD_RULES, Settings, in_steps
+from corpus.dataset_settings import DEFAULT, FIXED, RATING_STEPS, REFERENCE, WORD_RULES, Settings, in_steps
 from corpus.reading.storage import readable
 from corpus.text import STOPWORD_LISTS, load_stopwords
 
@@ -32,13 +32,18 @@ RATING_SCALE = (
         advanced=True,
     ),
     Option(
-        "half_stars",
-        "there are ratings between, such as 3.5; a dataset holds the number of halves",
-        kind=bool,
+        "rating_step",
+        "what ratings are multiples of: of halves such as 3.5, or tenths; a dataset has their number",
+        kind=float,
+        choices=tuple(1 / steps for steps in RATING_STEPS),
+        default=1.0,
         advanced=True,
     ),
     Option(
-        "rating_fraction", "ratings may be written as fractions of the largest, such as 4/5", kind=bool, advanced=True
+        "rating_fraction",
+        "ratings may be written with the largest one, such as 4/5, 4 out of 5 stars or 80%",
+        kind=bool,
+        advanced=True,
     ),
     Option(
         "positive_from",
@@ -145,7 +150,7 @@ def read_settings(options: Namespace, classes: tuple[str, ...] = (), preset: str
 
 def read_judging(options: Namespace, settings: Settings) -> Settings:
     """`settings` with the values of `JUDGING`. Raises DataError as `read_settings` does."""
-    steps = 2 if options.half_stars else 1
+    steps = round(1 / options.rating_step)
     return replace(
         settings,
         rating_steps=steps,
@@ -175,7 +180,7 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--vocabulary-size={settings.vocabulary_size}",
         "--rating-range",
         *map(settings.in_units, settings.rating_range),
-        *(["--half-stars"] if settings.rating_steps > 1 else []),
+        f"--rating-step={1 / settings.rating_steps}",
         *(["--rating-fraction"] if settings.rating_fraction else []),
         f"--positive-from={settings.in_units(settings.positive_from)}",
         f"--test-share={settings.test_share}",

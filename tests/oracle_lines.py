@@ -6,7 +6,7 @@ from dataclasses import dataclass
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
 PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("negative", "positive")]
-PAIRS += [("__label__0", "__label__1"), ("__label__1", "__label__2")]
+PAIRS += [("__label__0", "__label__1"), ("__label__1", "__label__2"), ("false", "true")]
 
 
 @dataclass
@@ -87,23 +87,52 @@ def strict_json(line: bytes):
         raise ValueError(str(error)) from None
 
 
+def written_rating(text: str):
+    """The number, and out of how many it is where that is written."""
+    if text and set(text) <= set("\u2605\u2606"):
+        return text.count("\u2605"), len(text) if "\u2606\u2605" not in text else -1
+    try:
+        return json.loads(text), None
+    except (ValueError, RecursionError):
+        pass
+    text, out_of = text.lower(), None
+    for ending in ("stars", "star"):
+        if text.endswith(ending):
+            text = text[: -len(ending)].rstrip(" ")
+            break
+    if text.endswith("%"):
+        text, out_of = text[:-1].rstrip(" "), 100
+    else:
+        for between in ("/", "out of"):
+            value, found, most = text.partition(between)
+            if found:
+                if not (most.strip(" ").isdecimal() and most.isascii() and len(most.strip(" ")) < 10):
+                    raise Malformed("bad_rating")
+                text, out_of = value.rstrip(" "), int(most.strip(" "))
+    whole, comma, rest = text.partition(",")
+    if comma and whole.removeprefix("-").isdecimal() and rest.isdecimal() and len(rest) < 3:
+        text = f"{whole}.{rest}"
+    try:
+        if text != text.strip():
+            raise ValueError("white space of another kind")
+        return json.loads(text), out_of
+    except (ValueError, RecursionError):
+        raise Malformed("bad_rating") from None
+
+
 def rating_of(value, rules: Rules) -> int:
     if isinstance(value, str):
-        parts = value.strip(" \t\r\n").split("/") if rules.fraction else [value.strip(" \t\r\n")]
-        try:
-            if any(part.strip(" ") != part.strip() for part in parts):
-                raise ValueError("white space of another kind")
-            value, *out_of = (json.loads(part.strip(" ")) for part in parts)
-        except (ValueError, RecursionError):
-            raise Malformed("bad_rating") from None
-        if out_of and (len(out_of) > 1 or type(out_of[0]) not in (int, float)):
-            raise Malformed("bad_rating")
-        if out_of and out_of[0] * rules.steps != rules.rating_range[1]:
+        value, out_of = written_rating(value.strip(" \t\r\n"))
+        if out_of is not None and (not rules.fraction or out_of * rules.steps != rules.rating_range[1]):
             raise Malformed("bad_rating")
     low, high = rules.rating_range
-    if type(value) not in (int, float) or value * rules.steps not in range(low, high + 1):
+    if (
+        type(value) not in (int, float)
+        or abs(value) > 1000
+        or round(value * rules.steps, 6) not in range(low, high + 1)
+    ):
         raise Malformed("bad_rating")
-    return int(value * rules.steps)
+    return round(value * rules.steps)
 
 
 def label_of(value, rules: Rules) -> str:
@@ -126,7 +155,11 @@ def label_of(value, rules: Rules) -> str:
         if name not in rules.classes:
             raise Malformed("bad_label")
         return name
-    if type(value) is bool or not any(label in pair for pair in PAIRS):
+    if label.isalpha():
+        label = label.lower()
+    if label[0].isdigit() and label.endswith(".0"):
+        label = label[:-2]
+    if not any(label in pair for pair in PAIRS):
         raise Malformed("bad_label")
     return label
 
@@ -178,13 +211,14 @@ def columns_review(fields: list[str], names: list[str] | None, file: File, rules
 
 def fasttext_review(line: bytes, rules: Rules):
     decoded(line)
-    tokens = line.split(None, 1)
-    if not tokens or not tokens[0].startswith(b"__label__"):
-        raise Malformed("no_label")
-    text = tokens[1] if len(tokens) > 1 else b""
-    if text.startswith(b"__label__"):
-        raise Malformed("bad_label")
-    return text.decode(), label_of(tokens[0].decode(), rules)
+    tokens = line.split()
+    labels = [token for token in tokens if token.startswith(b"__label__")]
+    if len(labels) != 1:
+        raise Malformed("bad_label" if labels else "no_label")
+    text = b" ".join(token for token in tokens if token != labels[0])
+    if tokens[0] == labels[0]:
+        text = b"".join(line.split(None, 1)[1:])
+    return text.decode(), label_of(labels[0].decode(), rules)
 
 
 def row_review(row: dict, file: File, rules: Rules):
@@ -245,25 +279,28 @@ def csv_fields(lines: list[bytes], separator: str) -> tuple[list[bytes] | str, i
     return "unended", len(lines)
 
 
-def csv_outcomes(lines: list[bytes], file: File, rules: Rules):
-    names = None
-    at = 0
+def csv_outcomes(lines: list[bytes], file: File, rules: Rules, names: list[str] | None = None, first: int = 0):
+    """Those of the lines from the place `first` on. Of a record that goes wrong only the first line is used up."""
+    at = first
     while at < len(lines):
         first = at
         fields, taken = csv_fields(lines[at:], file.separator)
-        at += taken
+        at = first + 1 if isinstance(fields, str) else first + taken
         if first == 0 and file.header:
             names = [name.decode() for name in fields]
             continue
         if fields != "too_long" and not lines[first].strip(BLANK):
-            at = first + 1
             continue
         if fields == "unended" and file.broken:
-            continue  # the record that the damage cut in two
-        if isinstance(fields, str):
-            yield first + 1, "not_csv" if fields == "unended" else fields
-            continue
+            return  # the record that the damage cut in two
         try:
+            if isinstance(fields, str):
+                raise Malformed("not_csv" if fields == "unended" else fields)
+            if file.value is not None and taken > 5:
+                inner = csv_outcomes([b"", *lines[first + 1 : at]], file, rules, names, 1)
+                if sum(not isinstance(each, str) for _, each in inner) >= 0.9 * (taken - 1):
+                    at = first + 1
+                    raise Malformed("not_csv")
             for line in lines[first:at]:
                 decoded(line)
             yield first + 1, columns_review([decoded(field) for field in fields], names, file, rules)

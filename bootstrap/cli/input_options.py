@@ -12,7 +12,7 @@ import click
 
 from bootstrap.cli.command import Callback, option
 from common.errors import DataError, UsageError
-from corpus.reading.sources import FORMAT_CHOICES, Inputs, ReadingOptions
+from corpus.reading.sources import FORMAT_CHOICES, QUOTING_CHOICES, Inputs, ReadingOptions
 
 INPUT, READING = "Input", "How it is read"
 NOTES = {
@@ -22,8 +22,17 @@ NOTES = {
 }
 """The sentences of the help below the headings of these groups of options."""
 READING_NAMES = (
-    *("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label", "classes"),
-    *("rating_range", "half_stars", "rating_fraction", "positive_from", "test_share", "max_malformed", "allow_damaged"),
+    *("exclude", "format", "separator", "quoting"),
+    *("text_field", "rating_field", "label_field", "positive_label", "classes"),
+    *(
+        "rating_range",
+        "rating_step",
+        "rating_fraction",
+        "positive_from",
+        "test_share",
+        "max_malformed",
+        "allow_damaged",
+    ),
 )
 """The options of how texts are read."""
 
@@ -71,8 +80,15 @@ def reading_options(function: Callback) -> Callback:
             group=READING,
             metavar="TEXT",
             advanced=True,
-            help="what stands between the columns of a line, such as ';' or '$LABEL$'; with , and ; values may be "
-            "quoted",
+            help="what stands between the columns of a line, such as ';' or '$LABEL$'",
+        ),
+        option(
+            "--quoting",
+            group=READING,
+            type=click.Choice(QUOTING_CHOICES),
+            advanced=True,
+            help='how a quote in a quoted value of CSV or TSV is written: "" (doubled) or \\" (backslash), or that '
+            "quotes are letters (none); found by itself where the first lines show it",
         ),
         option(
             "--text-field",
@@ -128,6 +144,7 @@ def read_reading_options(
     return ReadingOptions(
         kind=options["format"],
         separator="\t" if options["separator"] == r"\t" else options["separator"],
+        quoting=options["quoting"],
         text=options["text_field"],
         rating=options["rating_field"],
         label=options["label_field"],

@@ -117,7 +117,8 @@ def format_name(form: Format) -> str:
     if form.kind in _KINDS:
         return _KINDS[form.kind]
     if form.kind == "csv":
-        kind = "CSV" if form.separator == "," else f"CSV with {form.separator!r}"
+        kind = {",": "CSV", "\t": "quoted TSV"}.get(form.separator, f"CSV with {form.separator!r}")
+        kind += ', quotes as \\"' if form.escapes else ""
     else:
         kind = "TSV" if form.separator == "\t" else f"columns between {form.separator!r}"
     return f"{kind}, {'with' if form.header else 'without'} header"
@@ -184,4 +185,7 @@ def _settings(settings: Settings) -> str:
 
 def _threshold(settings: Settings) -> str:
     low, high, positive = map(settings.in_units, (*settings.rating_range, settings.positive_from))
-    return f"positive from {positive} of {low} to {high}" + (", in halves" if settings.rating_steps > 1 else "")
+    return (
+        f"positive from {positive} of {low} to {high}"
+        + {1: "", 2: ", in halves", 10: ", in tenths"}[settings.rating_steps]
+    )

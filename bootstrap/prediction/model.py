@@ -22,7 +22,7 @@ def open_model(address: str) -> "TrainedModel":
 def rating_settings(
     model: "TrainedModel",
     *,
-    half_stars: bool,
+    rating_step: float | None,
     rating_fraction: bool,
     rating_range: tuple[float, float] | None,
     positive_from: float | None,
@@ -30,11 +30,11 @@ def rating_settings(
     """What the ratings of files mean: as in the model's training, except for what is given here.
 
     A model's scale is in steps of its own: halves, where it learnt half stars. A model that has no record of its steps
-    is taken to have those that `half_stars` asks for. Raises DataError for settings that contradict each other.
+    is taken to have those of `rating_step`. Raises DataError for settings that contradict each other.
     """
     from trainer.classification.losses import Scale
 
-    scale, asked_steps = model.loss.scale, 2 if half_stars else 1
+    scale, asked_steps = model.loss.scale, round(1 / (rating_step or 1))
     model_steps = model.about.get("rating_steps", asked_steps)
     if (scale.low, scale.high) == (0, 1):  # the scale of a model that was trained on labels
         usual = Settings()

@@ -1,20 +1,32 @@
 """Reads batches of reviews from CSV by Python's reader in strict mode (RFC 4180).
 
-A quoted field may hold newlines, so a record is not a line. An unbalanced quote would make one record of the rest of
-the file. So a record has a maximum size, and reading continues at the next line after an error.
+A quoted field may hold newlines, so a record is not a line. An unbalanced quote would make one record of many, or of
+the rest of the file. So a record has a maximum size, one that holds whole records is malformed, and reading goes on at
+the line after the first of a malformed record.
 """
 
 import csv
-from collections.abc import Iterator
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
+from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
-from corpus.reading.formats import MAX_LINE_BYTES, Codes, MalformedLineError
+from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
 from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
-from corpus.reading.parsing import fields_parser, is_blank
+from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
 from corpus.reading.tally import EXCERPT_BYTES
+
+_SWALLOWED = 5
+"""Lines after the first of a record that are records, all of them, by no accident."""
+_MOST = 0.9
+_MOST_AGAIN = 256 << 20
+"""The bytes that may be read again, because of quotes that are not closed, without an end."""
+_BEFORE_QUOTE = re.compile(r'(\\+)"')
 
 
 class _RecordTooLongError(Exception):
@@ -22,11 +34,13 @@ class _RecordTooLongError(Exception):
 
 
 class _Lines:
-    """The lines of a file for a csv.reader, with the place, size and beginning of its current record."""
+    """The lines of a file for a csv.reader, with the place, size and lines of its current record."""
 
-    def __init__(self, pieces: Iterator[list[bytes] | LongLine]) -> None:
-        self._pieces = pieces
-        self._waiting: Iterator[bytes] = iter(())
+    def __init__(self, pieces: Iterator[list[bytes] | LongLine], name: str, *, escapes: bool) -> None:
+        self._pieces, self._name = pieces, name
+        self._escapes = escapes
+        self._waiting: deque[bytes | LongLine] = deque()
+        self._again = 0
         self.read = 0
         self.bytes_read = 0
         self.begin()
@@ -34,41 +48,87 @@ class _Lines:
     def begin(self) -> None:
         """A record begins with the next line."""
         self.first = self.read + 1
-        self.begins = b""
-        self.is_blank = False
+        self.lines: list[bytes] = []
         self.size = 0
         self.is_utf8 = True
+
+    def return_to_second(self) -> None:
+        """Have the line after the first of this record read next."""
+        rest = self.lines[1:]
+        back = sum(map(len, rest)) + len(rest)
+        self._waiting.extendleft(reversed(rest))
+        self.read, self.bytes_read = self.first, self.bytes_read - back
+        self._again += back
+        if self._again > _MOST_AGAIN + 4 * self.bytes_read:
+            raise DataError(
+                f"too many quotes of {self._name} are not closed, such as in line {self.first}; if they are letters, "
+                "give --quoting none"
+            )
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = next(self._waiting, None)
-        if line is None:
+        while not self._waiting:
             piece = next(self._pieces)
-            if isinstance(piece, LongLine):
-                self._take(piece.begins)
-                self.is_blank = False
-                raise _RecordTooLongError
-            self._waiting = iter(piece)
-            line = next(self._waiting)
+            self._waiting.extend([piece] if isinstance(piece, LongLine) else piece)
+        line = self._waiting.popleft()
+        if isinstance(line, LongLine):
+            if self.lines:  # it is a record of its own
+                self._waiting.appendleft(line)
+            else:
+                self._take(line.begins)
+            raise _RecordTooLongError
         self._take(line)
         if self.size > MAX_LINE_BYTES + 1:
             raise _RecordTooLongError
         try:
-            return f"{line.decode()}\n"
+            text = line.decode()
         except UnicodeDecodeError:
             # The quotes of such a line still count: the end of the record depends on them.
             self.is_utf8 = False
-            return f"{line.decode(errors='surrogateescape')}\n"
+            text = line.decode(errors="surrogateescape")
+        return f"{_with_doubled_quotes(text) if self._escapes else text}\n"
 
     def _take(self, line: bytes) -> None:
+        self.lines.append(line)
         self.read += 1
         self.size += len(line) + 1
         self.bytes_read += len(line) + 1
-        if self.read == self.first:
-            self.begins = line[:EXCERPT_BYTES]
-            self.is_blank = is_blank(line)
+
+
+def _with_doubled_quotes(text: str) -> str:
+    """A line of which each quote behind a backslash is doubled instead; of backslashes before a quote two are one.
+
+    This is how Spark writes (https://spark.apache.org/docs/latest/sql-data-sources-csv.html, options `escape` and
+    `charToEscapeQuoteEscaping`). Python's reader would also take the backslash before any other letter away.
+    """
+
+    def doubled(found: re.Match[str]) -> str:
+        backslashes = len(found[1])
+        return "\\" * (backslashes // 2) + '"' * (1 + backslashes % 2)
+
+    return _BEFORE_QUOTE.sub(doubled, text)
+
+
+def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool) -> list[list[str]]:
+    """The records in these lines, without malformed ones."""
+    read = _Lines(iter([[*lines]]), "", escapes=escapes)
+    return [fields for fields in _records(read, separator) if isinstance(fields, list)]
+
+
+def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLineError]:
+    """The fields of each record, or why it is malformed; until the next one is taken, `lines` has its lines."""
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    while True:
+        lines.begin()
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except (csv.Error, _RecordTooLongError) as error:
+            lines.return_to_second()
+            yield MalformedLineError("not_csv" if isinstance(error, csv.Error) else "too_long")
 
 
 def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
@@ -76,43 +136,58 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
 
     Raises DamagedArchiveError after all whole records before the damage.
     """
-    parse = fields_parser(part.format, codes, part.code)
+    form = part.format
+    parse = fields_parser(form, codes, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
-    lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))))
-    records = csv.reader(lines, delimiter=part.format.separator, strict=True)
-    header = part.format.header
+    lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))), part.path, escapes=form.escapes)
+    header = form.header
     texts: list[str] = []
     text_codes: list[int] = []
     kept: list[tuple[object, ...]] = []
     given = 0
-    while True:
-        lines.begin()
-        try:
-            fields = next(records, None)
-            if fields is None:
-                break
-            if not header and not lines.is_blank:
-                if not lines.is_utf8:
-                    raise MalformedLineError("not_utf8")
-                review = parse(fields)
-                texts.append(review.text)
-                text_codes.append(review.code)
-                if part.format.keep:
-                    kept.append(review.kept)
-        except (MalformedLineError, csv.Error, _RecordTooLongError) as error:
-            if not header and not lines.is_blank:
-                malformed(_reason(error), lines.first, lines.begins)
-        except DamagedArchiveError:
-            yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.first - 1
-            raise
-        header = False
-        if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
-            yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
-            texts, text_codes, kept, given = [], [], [], lines.bytes_read
+    try:
+        for fields in _records(lines, form.separator):
+            if not header and (isinstance(fields, MalformedLineError) or not is_blank(lines.lines[0])):
+                try:
+                    review = _review(fields, lines, parse, form)
+                except MalformedLineError as error:
+                    malformed(error.reason, lines.first, lines.lines[0][:EXCERPT_BYTES])
+                else:
+                    texts.append(review.text)
+                    text_codes.append(review.code)
+                    if form.keep:
+                        kept.append(review.kept)
+            header = False
+            if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
+                yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
+                texts, text_codes, kept, given = [], [], [], lines.bytes_read
+    except DamagedArchiveError:
+        yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.first - 1
+        raise
     yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, MalformedLineError):
-        return error.reason
-    return "not_csv" if isinstance(error, csv.Error) else "too_long"
+_Parse = Callable[[Sequence[str]], Review]
+
+
+def _review(fields: list[str] | MalformedLineError, lines: _Lines, parse: _Parse, form: Format) -> Review:
+    if isinstance(fields, MalformedLineError):
+        raise fields
+    if form.value is not None and _swallows(lines.lines, parse, form):
+        lines.return_to_second()
+        raise MalformedLineError("not_csv")
+    if not lines.is_utf8:
+        raise MalformedLineError("not_utf8")
+    return parse(fields)
+
+
+def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
+    """Whether nearly all lines after the first of a record are records themselves: its quote was never closed."""
+    if len(lines) <= _SWALLOWED:
+        return False
+    sound = 0
+    for fields in csv_rows(lines[1:], form.separator, escapes=form.escapes):
+        with suppress(MalformedLineError):
+            parse(fields)
+            sound += 1
+    return sound >= _MOST * (len(lines) - 1)

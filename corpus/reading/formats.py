@@ -14,8 +14,11 @@ from corpus.dataset_settings import Settings
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 << 20
 
-LABELS = ("0", "1", "2", "neg", "pos", "__label__0", "__label__1", "__label__2", "negative", "positive")
-LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (8, 9))
+LABELS = (
+    *("0", "1", "2", "neg", "pos", "__label__0", "__label__1", "__label__2", "negative", "positive"),
+    *("false", "true"),
+)
+LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (8, 9), (10, 11))
 """The pairs of codes (indices of LABELS) that stand for two classes, the negative one first."""
 
 KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
@@ -39,6 +42,9 @@ MALFORMED_REASONS = (
 
 FASTTEXT_PREFIX = "__label__"
 
+_DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]{1,2})", re.ASCII)
+_OUT_OF = re.compile(r"(\S+?) *(?:/|out of|(%)) *([0-9]{1,9})?", re.ASCII | re.IGNORECASE)
+_STARS = re.compile("(\N{BLACK STAR}*)(\N{WHITE STAR}*)")
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -70,6 +76,8 @@ class Format:
     """Whether the first line of csv or separated names the columns."""
     separator: str = ","
     """The separator of columns: one character in csv, any string in separated."""
+    escapes: bool = False
+    """Whether csv has a backslash before a quote in a quoted field, instead of another quote, as Spark writes."""
     columns: tuple[str, ...] = ()
     """The names in the header, which a range in the middle of the file cannot read."""
 
@@ -132,7 +140,7 @@ class Codes:
             self.code_of: Callable[[object], int] = self._rating
             self._range = (low, high)
             self._steps = settings.rating_steps
-            self._out_of = high / self._steps if settings.rating_fraction else None
+            self._out_of = (high / self._steps,) if settings.rating_fraction else ()
             # In Python 3 and 3.0 are one key.
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
             self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
@@ -154,25 +162,20 @@ class Codes:
     def _rating(self, value: object) -> int:
         """The code of a number, or of a string that holds one."""
         if isinstance(value, str):
-            value = self._read(value.strip(" \t\r\n"))
+            value, out_of = rating_text(value)
+            if out_of is not None and out_of not in self._out_of:
+                raise MalformedLineError("bad_rating")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise MalformedLineError("bad_rating")
         low, high = self._range
-        steps = value * self._steps
-        if not low <= steps <= high or steps != int(steps):
+        steps = round(value * self._steps, 6)  # in tenths 0.7 is 7.000000000000001
+        if not low <= steps <= high or steps % 1:
             raise MalformedLineError("bad_rating")
         return int(steps)
 
-    def _read(self, text: str) -> float | None:
-        """The number that a string holds, or the numerator of a fraction of the largest rating, or None."""
-        if self._out_of is not None and "/" in text:
-            text, _, out_of = (part.strip(" ") for part in text.partition("/"))
-            if not JSON_NUMBER.fullmatch(out_of) or float(out_of) != self._out_of:
-                return None
-        return float(text) if JSON_NUMBER.fullmatch(text) else None
-
     def _label(self, value: object) -> int:
-        if isinstance(value, bool) or (label := label_text(value)) not in LABELS:
+        label = usual_label(label_text(value))
+        if label not in LABELS:
             raise MalformedLineError("bad_label")
         return LABELS.index(label)
 
@@ -184,6 +187,27 @@ class Codes:
 
     def _is_positive(self, value: object) -> int:
         return int(label_text(value) == self._positive)
+
+
+def rating_text(text: str) -> tuple[float | None, float | None]:
+    """The number that a string holds, and the largest rating where the string has it, such as `4/5`, `4,0 out of 5
+    stars` or 80%; of anything else None."""
+    text = text.strip(" \t\r\n")
+    if JSON_NUMBER.fullmatch(text):
+        return float(text), None
+    if text and (stars := _STARS.fullmatch(text)):
+        return float(len(stars[1])), float(len(text))
+    text = text.lower().removesuffix("s").removesuffix("star").rstrip(" ")
+    out_of = None
+    if (found := _OUT_OF.fullmatch(text)) and (found[2] is None) != (found[3] is None):
+        text, out_of = found[1], float(found[3] or 100)
+    number = _DECIMAL_COMMA.sub(r"\1.\2", text) if _DECIMAL_COMMA.fullmatch(text) else text
+    return (float(number), out_of) if JSON_NUMBER.fullmatch(number) else (None, None)
+
+
+def usual_label(label: str) -> str:
+    """A label of a known pair as LABELS has it: in small letters, a number without `.0`."""
+    return label.lower() if label.isalpha() else label.removesuffix(".0") if label[:1].isdigit() else label
 
 
 def class_name(label: str) -> str:

@@ -119,16 +119,33 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
     return parse
 
 
-def _fasttext(line: bytes, codes: Codes) -> Review:
-    """Parse `__label__X the text`; a record with a second label is malformed."""
-    _decoded(line)
+def split_label(line: bytes) -> tuple[bytes, bytes]:
+    """The label of fastText's line, wherever it stands, and the text beside it.
+
+    Raises MalformedLineError where there is no label, or a second one.
+    """
     # Split the bytes, because a no-break space or the like belongs to the text.
-    label, text = [part.decode() for part in (*line.split(None, 1), b"", b"")[:2]]
-    if not label.startswith(FASTTEXT_PREFIX):
+    label, text = (*line.split(None, 1), b"", b"")[:2]
+    prefix = FASTTEXT_PREFIX.encode()
+    if prefix in text:
+        words = line.split()
+        labels = [word for word in words if word.startswith(prefix)]
+        if len(labels) > 1:
+            raise MalformedLineError("bad_label")
+        if labels and not label.startswith(prefix):
+            (label,) = labels
+            before, _, after = b" ".join([b"", *words, b""]).partition(b" " + label + b" ")
+            text = b" ".join(filter(None, (before.strip(), after.strip())))
+    if not label.startswith(prefix):
         raise MalformedLineError("no_label")
-    if text.startswith(FASTTEXT_PREFIX):
-        raise MalformedLineError("bad_label")
-    return Review(text, codes.code_of(label))
+    return label, text
+
+
+def _fasttext(line: bytes, codes: Codes) -> Review:
+    """Parse `__label__X the text`."""
+    _decoded(line)
+    label, text = split_label(line)
+    return Review(text.decode(), codes.code_of(label.decode()))
 
 
 def _size(value: object) -> int:

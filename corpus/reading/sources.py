@@ -25,6 +25,9 @@ UNLABELLED = 0
 FORMAT_CHOICES = ("json", "csv", "tsv", "fasttext", "text", "parquet")
 """The values of --format."""
 
+QUOTING_CHOICES = ("doubled", "backslash", "none")
+"""The values of --quoting: how a quote in a quoted value is written, or that nothing is quoted."""
+
 WHOLE = -1
 """The end of a range that is a whole file."""
 
@@ -37,6 +40,8 @@ class ReadingOptions:
     """One of FORMAT_CHOICES."""
     separator: str | None = None
     """The separator between the columns of a line."""
+    quoting: str | None = None
+    """One of QUOTING_CHOICES."""
     text: tuple[str, ...] = ()
     """The fields, or numbers of columns from 1, of the text."""
     rating: str | None = None
@@ -75,6 +80,10 @@ class ReadingOptions:
             (
                 self.separator is None or self.kind in (None, "csv"),
                 f"--separator goes with --format csv, or with none, not with {self.kind}",
+            ),
+            (
+                self.quoting is None or self.kind in (None, "csv", "tsv"),
+                f"--quoting goes with --format csv or tsv, or with none, not with {self.kind}",
             ),
             (self.separator != "", "--separator is empty; give the text that stands between two columns"),
             (

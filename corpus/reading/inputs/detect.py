@@ -3,7 +3,7 @@
 Bytes in, a format out. Do not guess: where the lines are not clear, the error asks for an option.
 """
 
-import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,7 +13,8 @@ from typing import BinaryIO, NamedTuple
 
 from common.errors import DataError
 from corpus.reading.compression import compression
-from corpus.reading.formats import BYTE_ORDER_MARK, Format, MalformedLineError, label_text
+from corpus.reading.csv_records import csv_rows
+from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, Format, MalformedLineError, label_text
 from corpus.reading.inputs.fields import (
     FieldChoice,
     OneValueError,
@@ -22,10 +23,11 @@ from corpus.reading.inputs.fields import (
     choose_fields,
     has_field_name,
     is_header_row,
+    refuse_unknown_header,
 )
 from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
 from corpus.reading.parquet import column_values
-from corpus.reading.parsing import is_blank
+from corpus.reading.parsing import is_blank, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
 PARQUET = b"PAR1"
@@ -36,6 +38,15 @@ _JSON_SHARE = 0.1
 _MOST = 0.9
 _SHOWN_LETTERS = 60
 _CSV_SEPARATORS = (",", ";")
+_LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
+
+
+class _Table(NamedTuple):
+    """How lines are records of columns: `kind`, `separator` and `escapes` of their Format."""
+
+    kind: str
+    separator: str
+    escapes: bool
 
 
 class DetectedFormat(NamedTuple):
@@ -74,7 +85,7 @@ def detect_format(
     if kind == "json":
         return _detect_json(name, lines, options, code)
     if kind in ("csv", "separated"):
-        return _detect_columns(name, kind, separator, lines, options, code)
+        return _detect_columns(name, _table(kind, separator, lines, options), lines, options, code)
     if kind == "parquet":
         raise DataError(f"{name} is not a Parquet file; give another --format, or leave it out")
     if options.fields:
@@ -82,8 +93,7 @@ def detect_format(
             f"{name} has no fields: it is read as {kind}; leave out the options that name some, or give --format"
         )
     if kind == "fasttext":
-        seen = Counter(line.split(None, 1)[0].decode("utf-8", "replace") for line in lines)
-        return DetectedFormat(Format(kind="fasttext"), True, seen)
+        return DetectedFormat(Format(kind="fasttext"), True, _fasttext_labels(lines))
     if code is None:
         raise DataError(
             f"a line of plain text has no class; give {name} by --positive-input or --negative-input, not by --input"
@@ -145,7 +155,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     if options.kind == "tsv":
         return "separated", "\t"
     if options.kind is not None:
-        separator = options.separator or (options.kind == "csv" and _csv_separator(lines, options)) or ","
+        separator = options.separator or (options.kind == "csv" and _csv_separator(lines, options, code)) or ","
         return options.kind, separator
     if options.separator is not None:
         return ("csv" if options.separator in _CSV_SEPARATORS else "separated"), options.separator
@@ -153,12 +163,15 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     if not in_array and len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json", ""
     refuse_other_json(name, lines)
-    if _nearly_all(line.startswith(b"__label__") for line in lines):
+    if _nearly_all(_LABEL.search(line) is not None for line in lines):
         return "fasttext", ""
     suffix = _suffix(name)
+    may_be_table = suffix == ".csv" or code is None
+    if suffix != ".tsv" and may_be_table and (named := _named_separator(lines[0], options, code)):
+        return ("separated" if named == "\t" else "csv"), named
     if suffix == ".tsv" or (suffix != ".csv" and code is None and _nearly_all(b"\t" in line for line in lines)):
         return "separated", "\t"
-    usual = _csv_separator(lines, options) if suffix == ".csv" or code is None else None
+    usual = _csv_separator(lines, options, code) if may_be_table else None
     if suffix == ".csv" or usual:
         return "csv", usual or ","
     if code is not None:
@@ -169,6 +182,15 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
         f"({', '.join(FORMAT_CHOICES)}) or --separator; give plain texts of one class by --positive-input and "
         "--negative-input"
     )
+
+
+def _fasttext_labels(lines: Sequence[bytes]) -> Counter[str]:
+    """The labels of fastText's lines, with their counts."""
+    seen: Counter[str] = Counter()
+    for line in lines:
+        with suppress(MalformedLineError):
+            seen[split_label(line)[0].decode("utf-8", "replace")] += 1
+    return seen
 
 
 def _nearly_all(each: Iterable[bool]) -> bool:
@@ -214,33 +236,56 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     )
 
 
-def _rows(kind: str, separator: str, lines: Sequence[bytes]) -> list[list[str]]:
+def _rows(form: _Table, lines: Sequence[bytes]) -> list[list[str]]:
     """The records in the lines that have the most frequent number of columns."""
-    texts = [line.decode("utf-8", "replace").removesuffix("\r") for line in lines]
-    if kind == "csv":
-        rows: list[list[str]] = []
-        with suppress(csv.Error):  # the records before the error are enough
-            rows.extend(csv.reader((f"{text}\n" for text in texts), delimiter=separator, strict=True))
+    if form.kind == "csv":
+        rows = csv_rows(lines, form.separator, escapes=form.escapes)
     else:
-        rows = [text.split(separator) for text in texts]
+        rows = [line.decode("utf-8", "replace").removesuffix("\r").split(form.separator) for line in lines]
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
     return [row for row in rows if len(row) == width]
 
 
-def _csv_separator(lines: Sequence[bytes], options: ReadingOptions) -> str | None:
-    """The first usual separator with which these lines are clearly CSV; None where there is none."""
-    return next((each for each in _CSV_SEPARATORS if _is_csv(each, lines, options)), None)
+def _table(kind: str, separator: str, lines: Sequence[bytes], options: ReadingOptions) -> _Table:
+    """How values are quoted, by the option, or else so that most lines are records."""
+    if options.quoting is not None:
+        return _Table("separated" if options.quoting == "none" else "csv", separator, options.quoting == "backslash")
+    quotes = b'"' in b"".join(lines)
+    if kind == "separated" and (len(separator) > 1 or not quotes):
+        return _Table(kind, separator, False)
+    able = [_Table(kind, separator, False), _Table("csv", separator, False), _Table("csv", separator, True)]
+    read = {each: sum(1 + sum(cell.count("\n") for cell in row) for row in _rows(each, lines)) for each in able}
+    best = max(able, key=read.__getitem__)
+    quoted = sum(line.startswith(b'"') or f'{separator}"'.encode() in line for line in lines)
+    if kind == "separated" and best == able[0] and read[able[1]] == read[best] and 2 * quoted > len(lines):
+        return able[1]
+    return best
+
+
+def _named_separator(line: bytes, options: ReadingOptions, code: int | None) -> str | None:
+    """The separator with which this line is a header of known names, or of those in the options."""
+    for separator in (*_CSV_SEPARATORS, "\t"):
+        (names,) = csv_rows([line], separator, escapes=False) or [[]]
+        given = options.fields and set(options.fields) <= set(names)
+        if len(names) > 1 and (given or are_field_names([name.strip() for name in names], code)):
+            return separator
+    return None
+
+
+def _csv_separator(lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> str | None:
+    """The separator of a header with known names, or the first usual one with which these lines are clearly CSV; None
+    where there is none."""
+    clear = (each for each in _CSV_SEPARATORS if _is_csv(each, lines, options))
+    return _named_separator(lines[0], options, code) or next(clear, None)
 
 
 def _is_csv(separator: str, lines: Sequence[bytes], options: ReadingOptions) -> bool:
-    """Whether these lines are CSV beyond doubt: options or known names first, or the same few columns in all."""
+    """Whether these lines are CSV beyond doubt: with a rating or label, and the same few columns in all."""
     if not _nearly_all(separator.encode() in line for line in lines):
         return False
-    rows = _rows("csv", separator, lines)
+    rows = _rows(_table("csv", separator, lines, options), lines)
     if not rows or len(rows[0]) < 2:
         return False
-    if are_field_names(rows[0], None) or (options.fields and set(options.fields) <= set(rows[0])):
-        return True
     try:
         choose_columns("", rows, options, None)
     except DataError:
@@ -249,9 +294,10 @@ def _is_csv(separator: str, lines: Sequence[bytes], options: ReadingOptions) -> 
 
 
 def _detect_columns(
-    name: str, kind: str, separator: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None
+    name: str, table: _Table, lines: Sequence[bytes], options: ReadingOptions, code: int | None
 ) -> DetectedFormat:
-    rows = _rows(kind, separator, lines)
+    kind, separator, escapes = table
+    rows = _rows(table, lines)
     if not rows or (len(rows[0]) < 2 and code is None):
         begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
         raise DataError(
@@ -261,7 +307,9 @@ def _detect_columns(
     if not named and not is_header_row(rows, options):
         choice = _choose_unnamed(name, rows, options, code)
         numbered: list[dict[str, object]] = [{str(number): cell for number, cell in enumerate(row, 1)} for row in rows]
-        form = Format(kind=kind, text=choice.text, value=choice.value, keep=options.keep, separator=separator)
+        form = Format(
+            kind=kind, text=choice.text, value=choice.value, keep=options.keep, separator=separator, escapes=escapes
+        )
         return DetectedFormat(form, choice.labelled, _values(numbered, choice))
     columns = [column.strip() for column in rows[0]]
     if len(set(columns)) < len(columns):
@@ -278,6 +326,7 @@ def _detect_columns(
         keep=named_options.keep,
         header=True,
         separator=separator,
+        escapes=escapes,
         columns=tuple(columns),
     )
     return DetectedFormat(form, choice.labelled, _values(records, choice), notes=choice.notes)
@@ -287,7 +336,7 @@ def _choose_unnamed(name: str, rows: Sequence[Sequence[str]], options: ReadingOp
     """The columns by their values. Where these are not clear, but one of the first record is named as fields are, the
     error is on names."""
     try:
-        return choose_columns(name, rows, options, code)
+        choice = choose_columns(name, rows, options, code)
     except OneValueError:
         raise
     except DataError:
@@ -297,6 +346,9 @@ def _choose_unnamed(name: str, rows: Sequence[Sequence[str]], options: ReadingOp
         first = rows[1] if len(rows) > 1 else [""] * len(header)
         choose_fields(name, dict(zip(header, first, strict=True)), options, code)
         raise
+    if choice.value is not None and not options.fields:
+        refuse_unknown_header(name, rows, int(choice.value) - 1, options)
+    return choice
 
 
 def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name
+from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name, usual_label
 from corpus.reading.inputs.names import is_label_name, is_value_name, known_texts, known_values
 from corpus.reading.sources import ReadingOptions
 
@@ -145,6 +145,22 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
     return FieldChoice(options.text or others, value, labelled)
 
 
+def refuse_unknown_header(name: str, rows: Sequence[Sequence[str]], value: int, options: ReadingOptions) -> None:
+    """Raise DataError where the first row has no rating or label in the column `value`, whose others have."""
+    header, (named, *cells) = [cell.strip() for cell in rows[0]], [row[value].strip() for row in rows]
+    if _is_value(named, options):
+        return
+    able = {
+        "--label-field": all(usual_label(cell) in LABELS for cell in cells),
+        "--rating-field": all(_is_rating(cell, reading_settings(False, options)) for cell in cells),
+    }
+    field = " or ".join(f"{option} {shlex.quote(named)}" for option in able if able[option] or not any(able.values()))
+    raise DataError(
+        f"the first line of {name} looks like a header of unknown names ({printable(', '.join(header))}); name its "
+        f"fields: --text-field {shlex.join(each for each in header if each != named)} {field}"
+    )
+
+
 def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> bool:
     """Whether the first row is a header although the user gave columns by number: only its value is not a value."""
     value = options.rating or options.label
@@ -189,7 +205,7 @@ def _value_share(cells: Sequence[str], options: ReadingOptions) -> float:
 def _is_value(cell: str, options: ReadingOptions) -> bool:
     if options.classes:
         return class_name(cell) in options.class_names
-    return cell in LABELS or _is_rating(cell, reading_settings(False, options))
+    return usual_label(cell) in LABELS or _is_rating(cell, reading_settings(False, options))
 
 
 @cache
@@ -207,6 +223,7 @@ def _is_rating(cell: str, settings: Settings) -> bool:
 
 def _holds_labels(name: str, values: set[str], column: str) -> bool:
     """Whether a column without a name has labels: those of a known pair. Raises OneValueError for one value alone."""
+    values = set(map(usual_label, values))
     known = [value for value in values if value in LABELS]
     if len(values) == 1 and known in (["1"], ["2"]):
         raise OneValueError(
@@ -243,7 +260,7 @@ def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOpt
 
 def _are_pair(values: Counter[str]) -> bool:
     """Whether nearly all of these labels are of one known pair."""
-    known = Counter({value: count for value, count in values.items() if value in LABELS})
+    known = Counter(usual_label(value) for value in values.elements() if usual_label(value) in LABELS)
     rest = values.total() - known.total()
     return bool(known) and any(set(known) <= pair for pair in _PAIRS) and rest <= (1 - _MOST) * values.total()
 

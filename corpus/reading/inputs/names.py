@@ -23,6 +23,8 @@ TEXTS = (
 """Fields that are taken for the text."""
 RATINGS = ("overall", "rating", "star_rating", "stars")
 """Fields that are taken for the rating."""
+_SCORE = "score"
+"""A field that is taken for the rating where no other one is."""
 LABEL_FIELDS = ("label", "sentiment")
 """Fields that are taken for the label."""
 
@@ -75,6 +77,8 @@ def known_values(fields: Collection[str], text: Sequence[str]) -> Values:
     by_level: list[list[str]] = [[] for _ in range(_LEVELS)]
     for level, named in _named([field for field in fields if field not in text]):
         by_level[level] += [field for name in _VALUES for field in named.get(name, ())]
+    if not any(by_level):
+        by_level[0] = [field for field in fields if _plain(field.rpartition(".")[2]) == _SCORE and field not in text]
     likeliest, others = _ranked(by_level)
     if len(likeliest) > 1 and (prefix := _prefix(text[0])) and any(_prefix(field) == prefix for field in likeliest):
         others = [field for field in likeliest if _prefix(field) != prefix] + others

@@ -4,18 +4,15 @@ Do not guess the scale. On a scale up to 10 a 5 also fits 1 to 5: the rest would
 count as good. So the user gives the scale.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import NamedTuple
+from math import ceil
 
 from common.errors import DataError
-from corpus.dataset_settings import Settings, in_steps
-from corpus.reading.formats import JSON_NUMBER, Codes, MalformedLineError
+from corpus.dataset_settings import RATING_STEPS, Settings, in_steps
+from corpus.reading.formats import Codes, MalformedLineError, rating_text
 
-_HIGHEST = (5, 10, 100)
-_FRACTION = re.compile(r"([0-9.]+) */ *([0-9]{1,9})", re.ASCII)  # no rating is out of more digits
+_USUAL, _LARGE = 5, (10, 100)
 # What occurs less often is no sign of a scale.
 _RARE = 0.005
 _SHOWN = 4
@@ -59,27 +56,20 @@ def _reads(of: Callable[[object], int], value: str) -> bool:
     return True
 
 
-class _Rating(NamedTuple):
-    """A rating as it is written: its value, and the denominator of a fraction."""
-
-    value: float
-    out_of: int | None
-
-
 def _options(values: Sequence[str], asked: Settings) -> tuple[str, ...]:
     """The additional options that would read all values that are numbers; none where their scale is not a usual one, or
     not possible in a dataset."""
-    found = [each for each in map(_rating, values) if each is not None]
-    fractions = {each.out_of for each in found if each.out_of is not None}
-    numbers = [each.value for each in found]
-    if not numbers or len(fractions) > 1 or 2 * len(found) < len(values):
+    found = [rating_text(value) for value in values]
+    fractions = {int(out_of) for _, out_of in found if out_of is not None}
+    numbers = [number for number, _ in found if number is not None]
+    if not numbers or len(fractions) > 1 or 2 * len(numbers) < len(values):
         return ()
-    halves = any(number % 1 for number in numbers)
-    high = next(iter(fractions), None) or next((each for each in _HIGHEST if max(numbers) <= each), None)
-    if high is None or max(numbers) > high or min(numbers) < 0 or any(number * 2 % 1 for number in numbers):
+    steps = next((n for n in RATING_STEPS if not any(round(number * n, 6) % 1 for number in numbers)), 0)
+    low, seen = min(*numbers, 1), ceil(max(numbers))
+    high = next(iter(fractions), None) or (seen if low < 1 and seen < _USUAL else _highest(seen))
+    if high is None or seen > high or low < 0 or not steps:
         return ()
-    low, positive = min(*numbers, 1), high * 3 // 5 + 1
-    steps = 2 if halves else asked.rating_steps
+    positive, steps = high * 3 // 5 + 1, max(steps, asked.rating_steps)
     scale = (in_steps(low, steps), in_steps(high, steps))
     try:
         Settings(rating_steps=steps, rating_range=scale, positive_from=in_steps(positive, steps))
@@ -87,17 +77,13 @@ def _options(values: Sequence[str], asked: Settings) -> tuple[str, ...]:
         return ()
     before = [value / asked.rating_steps for value in asked.rating_range]
     return (
-        *(["--half-stars"] if steps > asked.rating_steps else []),
+        *(["--rating-step", f"{1 / steps:g}"] if steps > asked.rating_steps else []),
         *(["--rating-fraction"] if fractions and not asked.rating_fraction else []),
         *(["--rating-range", f"{low:g}", str(high)] if [low, high] != before else []),
         *(["--positive-from", str(positive)] if high != before[1] else []),
     )
 
 
-def _rating(value: str) -> _Rating | None:
-    fraction = _FRACTION.fullmatch(value)
-    number, out_of = (fraction[1], int(fraction[2])) if fraction else (value, None)
-    with suppress(ValueError):
-        if JSON_NUMBER.fullmatch(number):
-            return _Rating(float(number), out_of)
-    return None
+def _highest(seen: int) -> int | None:
+    """The largest rating of a scale of which this is the largest that was seen: of a short one that itself."""
+    return max(seen, _USUAL) if seen <= _LARGE[0] else next((each for each in _LARGE if seen <= each), None)

@@ -22,13 +22,16 @@ def settings_of(*options: str) -> Settings:
     return read_settings(parsed(*options))
 
 
-HALVES = ("--half-stars", "--rating-range", "0.5", "5", "--positive-from", "3.5")
+HALVES = ("--rating-step", "0.5", "--rating-range", "0.5", "5", "--positive-from", "3.5")
 SCALES = [
     (),
     ("--rating-range", "1", "10", "--positive-from", "7"),
     ("--rating-range", "0", "100", "--positive-from", "61"),
     HALVES,
-    ("--half-stars",),
+    (
+        "--rating-step",
+        "0.5",
+    ),
     ("--rating-fraction",),
     (*HALVES, "--rating-fraction"),
     ("--rating-fraction", "--rating-range", "0", "10", "--positive-from", "7"),

@@ -1,0 +1,57 @@
+"""Forms of review files that people have (their content is made up): which rows each gives, and what is not read."""
+
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from common.errors import DataError
+from corpus.reading.formats import LABELS
+from corpus.reading.inputs.fields import reading_settings
+from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.ranges import cut_into_tasks
+from corpus.reading.sources import Inputs, ReadingOptions
+from tests.corpus.reading.cuts import read
+from tests.corpus.reading.inputs.beginnings import tuples, written
+
+TABLE: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("reviews.yaml").read_text())
+
+
+def content_of(content: Any) -> str:
+    """What a row calls a file's content: a text, parts of these, or some times one."""
+    if isinstance(content, list):
+        return "".join(map(content_of, content))
+    return content if isinstance(content, str) else content_of(content["of"]) * content["times"]
+
+
+def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """The rows, the malformed lines and the warnings, or the sentence by which the files are refused."""
+    use = row.get("use", "files")
+    for name, content in row["files"].items():
+        written(folder, name, content_of(content).encode(row.get("encoding", "utf-8")))
+    options = ReadingOptions(**tuples(row.get("options", {})))
+    try:
+        understood = understand_inputs(Inputs(**{use: (str(folder),)}, options=options))  # type: ignore[arg-type]
+        settings = reading_settings(understood.labelled, options)
+        reviews, tally = read([part for task in cut_into_tasks(understood.sources, 1) for part in task], settings)
+    except DataError as error:
+        return {"refused": str(error).replace(f"{folder}/", "")}
+    usual = understood.labelled and not options.classes and options.positive_label is None and use == "files"
+    shown = {
+        "rows": [[text, LABELS[code] if usual else code] for text, code in sorted(reviews)],
+        "malformed": [f"{each.reason} in line {each.line}" for each in tally.malformed_lines()],
+        "warnings": [note.replace(f"{folder}/", "") for note in understood.warnings],
+    }
+    if len(reviews) > 9:
+        shown["rows"] = {text: sum(text == each for each, _ in reviews) for text in row["found"]["rows"]}
+        shown["others"] = len(reviews) - sum(shown["rows"].values())
+    if tally.counts["malformed"] != len(shown["malformed"]):
+        shown["malformed"] = tally.counts["malformed"]
+    return {name: value for name, value in shown.items() if value}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=itemgetter("case"))
+def test_rows_are_those_that_a_person_sees(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert found_in(tmp_path, row) == row["found"]
