@@ -13,6 +13,7 @@ from numba import uint64
 from common.compiled import compiled
 from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
 from corpus.segments import add_counts
+from corpus.tokens import folded
 
 _LETTER, _WHITE_SPACE, _MARK, _QUOTE, _OPENING = range(5)
 _END = 0  # follows each text; in a text it is white space
@@ -67,11 +68,11 @@ class TokenDictionary(Dictionary):
 
 
 def _joined(texts: Sequence[str]) -> bytes:
-    """The texts in UTF-8, each followed by NUL. A lone surrogate is a letter, as the plain rule has it.
+    """The texts, `folded`, in UTF-8, each followed by NUL. A lone surrogate is a letter, as the plain rule has it.
 
     A NUL in a text becomes another white space, but no space, which may be a part of `<br />`.
     """
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    encoded = [folded(text).encode("utf-8", "surrogatepass") for text in texts]
     joined = b"\0".join([*encoded, b""])
     if joined.count(_END) != len(texts):
         joined = b"\0".join([*(text.replace(b"\0", b"\n") for text in encoded), b""])

@@ -1,6 +1,7 @@
 """A text to words as fastText's example of classification does, one text at a time: rule 1b of docs/dataset.md.
 
-Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Do not clean a cleaned text again: `<br` and `/>`
+Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Unlike that example it knows capitals and white
+space outside ASCII. Do not clean a cleaned text again: `<br` and `/>`
 may be words, but with a space between them they are a break.
 
 `token_hash`, `ngram_buckets` and `char_ngrams` follow fastText's `Dictionary`, so that n-grams share a bucket where
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase, '"')
+_SPACE = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # that of str.isspace
 _BREAK = "<br />"
 _TOKEN = re.compile(r"['.,()!?]|[^'.,()!?;:\0\s]+", re.ASCII)
 _CLEANED = re.compile(r"""['.,()!?]|[^'.,()!?;:\0\s"A-Z]+""", re.ASCII)
@@ -20,17 +22,22 @@ _FNV_START, _FNV_FACTOR = 0x811C9DC5, 0x01000193
 NGRAM_FACTOR = 116049371
 
 
-def tokens(text: str) -> list[str]:
-    """The words of a text: ASCII in lower case, without `"`; each of `'.,()!?` is a word of its own.
+def folded(text: str) -> str:
+    """A text with letters outside ASCII in lower case, and with spaces for the white space outside ASCII."""
+    return text if text.isascii() else _SPACE.sub(" ", text.lower())
 
-    `<br />`, `;`, `:`, NUL and ASCII's white space separate words. All other letters belong to them, as they are.
+
+def tokens(text: str) -> list[str]:
+    """The words of a text: in lower case, without `"`; each of `'.,()!?` is a word of its own.
+
+    `<br />`, `;`, `:`, NUL and white space separate words. All other letters belong to them.
     """
-    return _TOKEN.findall(text.translate(_LOWER).replace(_BREAK, " "))
+    return _TOKEN.findall(folded(text).translate(_LOWER).replace(_BREAK, " "))
 
 
 def is_token(text: str) -> bool:
     """Whether a text is one cleaned word."""
-    return _CLEANED.fullmatch(text) is not None
+    return _CLEANED.fullmatch(text) is not None and folded(text) == text
 
 
 def token_hash(word: bytes) -> int:

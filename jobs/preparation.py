@@ -112,7 +112,7 @@ def prepare_work(
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
         plain_bytes=understanding.plain_bytes,
-        warnings=tuple(understanding.warnings),
+        warnings=understanding.warnings_for(settings.words),
     )
 
 

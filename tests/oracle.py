@@ -28,7 +28,7 @@ def cleaned_words(text: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    text = "".join(letter.lower() if letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" else letter for letter in text)
+    text = "".join(" " if letter.isspace() and not letter.isascii() else letter for letter in text.lower())
     text = text.replace('"', "").replace("<br />", " ")
     for mark in "'.,()!?":
         text = text.replace(mark, f" {mark} ")

@@ -200,12 +200,16 @@ def columns_review(fields: list[str], names: list[str] | None, file: File, rules
     def place(name):
         return int(name) - 1 if names is None else names.index(name)
 
+    if not any(fields):
+        raise Malformed("blank")
     wanted = [*file.text, *([] if file.value is None else [file.value])]
     if any(place(name) >= len(fields) for name in wanted):
         raise Malformed("too_few_columns")
     if names is not None and len(fields) > len(names):
         raise Malformed("too_many_columns")
     text = " ".join(fields[place(name)].replace("\\n", " ") for name in file.text)
+    if file.value is not None and fields[place(file.value)].strip(" \t\r\n").lower() in ("", "nan"):
+        raise Malformed("no_label" if rules.labelled else "no_rating")
     return text, file.label if file.value is None else meaning(fields[place(file.value)], rules)
 
 
@@ -310,6 +314,10 @@ def csv_outcomes(lines: list[bytes], file: File, rules: Rules, names: list[str] 
 
 def outcomes(file: File, rules: Rules = Rules()):  # noqa: B008
     """The number of each line, from 1, and its text with its rating or label, or the reason why it is malformed."""
+    return ((number, found) for number, found in _outcomes(file, rules) if found != "blank")
+
+
+def _outcomes(file: File, rules: Rules):
     if file.kind == "parquet":
         for number, row in enumerate(file.content, 1):
             try:

@@ -3,6 +3,7 @@
 The usual review files need only --input. For other files an error names the option that is missing.
 """
 
+import codecs
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ NOTES = {
 }
 """The sentences of the help below the headings of these groups of options."""
 READING_NAMES = (
-    *("exclude", "format", "separator", "quoting"),
+    *("exclude", "format", "encoding", "separator", "quoting"),
     *("text_field", "rating_field", "label_field", "positive_label", "classes"),
     *(
         "rating_range",
@@ -75,6 +76,13 @@ def reading_options(function: Callback) -> Callback:
             "files or folders; in quotes",
         ),
         option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), advanced=True, help="what all files are"),
+        option(
+            "--encoding",
+            group=READING,
+            metavar="NAME",
+            advanced=True,
+            help="of text files, such as cp1252 or utf-16 (default: UTF-8)",
+        ),
         option(
             "--separator",
             group=READING,
@@ -143,6 +151,7 @@ def read_reading_options(
         raise UsageError("--rating-field and --label-field contradict each other; give one of them")
     return ReadingOptions(
         kind=options["format"],
+        encoding=_encoding(options["encoding"]),
         separator="\t" if options["separator"] == r"\t" else options["separator"],
         quoting=options["quoting"],
         text=options["text_field"],
@@ -154,6 +163,18 @@ def read_reading_options(
         rating_steps=rating_steps,
         rating_fraction=rating_fraction,
     )
+
+
+def _encoding(name: str | None) -> str:
+    """Python's name of an encoding. Raises DataError where it knows none of that name."""
+    if name is None:
+        return ""
+    try:
+        found = codecs.lookup(name)
+        found.incrementaldecoder("surrogateescape").decode(b"")
+    except (LookupError, TypeError):
+        raise DataError(f"--encoding {name} is not known; give one of Python's, such as cp1252 or utf-16") from None
+    return "" if found.name == "utf-8" else found.name.replace("-", "_")
 
 
 def require_s3(*addresses: str | None) -> None:

@@ -114,14 +114,15 @@ def text(preview: PreprocessingPreview) -> str:
 
 
 def format_name(form: Format) -> str:
+    encoding = f", {form.encoding}" if form.encoding else ""
     if form.kind in _KINDS:
-        return _KINDS[form.kind]
+        return _KINDS[form.kind] + encoding
     if form.kind == "csv":
         kind = {",": "CSV", "\t": "quoted TSV"}.get(form.separator, f"CSV with {form.separator!r}")
         kind += ', quotes as \\"' if form.escapes else ""
     else:
         kind = "TSV" if form.separator == "\t" else f"columns between {form.separator!r}"
-    return f"{kind}, {'with' if form.header else 'without'} header"
+    return f"{kind}, {'with' if form.header else 'without'} header{encoding}"
 
 
 def _files(understanding: Understanding) -> str:

@@ -37,7 +37,7 @@ class PreprocessingPreview:
         rows = self.understanding.rows
         test = round(rows * self.settings.test_share)
         return [
-            *self.understanding.warnings,
+            *self.understanding.warnings_for(self.settings.words),
             *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damaged_files()),
             *([] if self.settings.labelled else threshold_warnings(self.settings)),
             *([] if self.settings.test_input else too_few_warnings(rows - test, test, self.settings)),

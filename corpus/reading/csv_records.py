@@ -15,7 +15,7 @@ from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
-from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, in_utf8, split_lines, without_byte_order_mark
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
@@ -26,6 +26,8 @@ _SWALLOWED = 5
 _MOST = 0.9
 _MOST_AGAIN = 256 << 20
 """The bytes that may be read again, because of quotes that are not closed, without an end."""
+_SEPARATOR_LINE = re.compile(rb"sep=(.)\r?")
+"""A first line that tells Excel the separator."""
 _BEFORE_QUOTE = re.compile(r'(\\+)"')
 
 
@@ -111,6 +113,12 @@ def _with_doubled_quotes(text: str) -> str:
     return _BEFORE_QUOTE.sub(doubled, text)
 
 
+def separator_line(line: bytes) -> str | None:
+    """The separator that a file's first line tells Excel."""
+    found = _SEPARATOR_LINE.fullmatch(line)
+    return found[1].decode("latin-1") if found else None
+
+
 def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool) -> list[list[str]]:
     """The records in these lines, without malformed ones."""
     read = _Lines(iter([[*lines]]), "", escapes=escapes)
@@ -139,7 +147,8 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     form = part.format
     parse = fields_parser(form, codes, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
-    lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))), part.path, escapes=form.escapes)
+    blocks = without_byte_order_mark(in_utf8(open_blocks(part.path), form.encoding))
+    lines = _Lines(split_lines(blocks), part.path, escapes=form.escapes)
     header = form.header
     texts: list[str] = []
     text_codes: list[int] = []
@@ -147,6 +156,8 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     given = 0
     try:
         for fields in _records(lines, form.separator):
+            if lines.first == 1 and separator_line(lines.lines[0]):
+                continue
             if not header and (isinstance(fields, MalformedLineError) or not is_blank(lines.lines[0])):
                 try:
                     review = _review(fields, lines, parse, form)

@@ -40,6 +40,9 @@ MALFORMED_REASONS = (
 )
 """The reasons why a record is malformed, in the order of the checks: the first one that applies is counted."""
 
+BLANK = "blank"
+"""The reason why a record without any value is left out; it is not counted, as blank lines are not."""
+
 FASTTEXT_PREFIX = "__label__"
 
 _DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]{1,2})", re.ASCII)
@@ -76,8 +79,12 @@ class Format:
     """Whether the first line of csv or separated names the columns."""
     separator: str = ","
     """The separator of columns: one character in csv, any string in separated."""
+    values: bool = False
+    """Whether json has no object a line, but an array of them or one over several lines."""
     escapes: bool = False
     """Whether csv has a backslash before a quote in a quoted field, instead of another quote, as Spark writes."""
+    encoding: str = ""
+    """Of its bytes, by Python's name; empty for UTF-8."""
     columns: tuple[str, ...] = ()
     """The names in the header, which a range in the middle of the file cannot read."""
 
@@ -100,6 +107,15 @@ class Format:
     def fields(self) -> tuple[str, ...]:
         """All fields that are read: those of the text, that of the value, those to keep."""
         return (*self.text, *(() if self.value is None else (self.value,)), *self.keep)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a range of lines can be read without what is before it."""
+        return (
+            self.kind not in ("csv", "parquet")
+            and not self.values
+            and not self.encoding.startswith(("utf_16", "utf_32"))
+        )
 
     def position(self, name: str) -> int:
         """The index of a column, from 0. Raises DataError where no column has that name."""

@@ -4,12 +4,15 @@ A line ends at `\n` only, and belongs to the range in which it begins. Keep the 
 without newlines would fill the memory.
 """
 
+import codecs
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from corpus.reading.compression import BLOCK_BYTES
 from corpus.reading.formats import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from corpus.reading.tally import EXCERPT_BYTES
+
+codecs.register_error("shoal-undecodable", lambda error: ("\udcff", error.end))
 
 
 class LongLine(NamedTuple):
@@ -55,6 +58,18 @@ def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
     if first := first.removeprefix(BYTE_ORDER_MARK):
         yield first
     yield from blocks
+
+
+def in_utf8(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """The blocks of text of another encoding in UTF-8. What it does not know becomes a byte that is not UTF-8, by
+    which its line is malformed."""
+    if not encoding:
+        yield from blocks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("shoal-undecodable")
+    for block in blocks:
+        yield decoder.decode(block).encode(errors="surrogateescape")
+    yield decoder.decode(b"", final=True).encode(errors="surrogateescape")
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:

@@ -4,12 +4,14 @@ Do not accept broken UTF-8, NaN or an overflowing number in a field that is not 
 depend on the parser. A record is valid as a whole, or malformed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from common.errors import DataError
-from corpus.reading.formats import FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes, Format, MalformedLineError
+from corpus.reading.formats import BLANK, FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes, Format, MalformedLineError
 
+_MISSING = ("", "nan")
+"""How tables write that there is no rating or label."""
 _JSON_WHITESPACE = b" \t\r\n"
 
 
@@ -55,6 +57,8 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
     of, known = codes.code_of, codes.known_codes
 
     def parse(fields: Sequence[str]) -> Review:
+        if not any(fields):
+            raise MalformedLineError(BLANK)
         if len(fields) < least:
             raise MalformedLineError("too_few_columns")
         if most is not None and len(fields) > most:
@@ -64,6 +68,8 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
         if place is None:
             return Review(text, _required_code(code), kept)
         found = known.get(fields[place])
+        if found is None and fields[place].strip(" \t\r\n").lower() in _MISSING:
+            raise MalformedLineError(codes.missing_reason)
         return Review(text, of(fields[place]) if found is None else found, kept)
 
     return parse
@@ -93,6 +99,15 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
     return parse
 
 
+def json_field(value: Mapping[str, object], name: str) -> object:
+    """A field of a JSON object, or of one inside it whose path has dots (`review.body`); None where there is none."""
+    if name in value:
+        return value[name]
+    first, _, rest = name.partition(".")
+    inner = value.get(first)
+    return json_field(inner, rest) if rest and isinstance(inner, dict) else None
+
+
 def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[bytes], Review]:
     from orjson import JSONDecodeError, loads  # only where there is JSON
 
@@ -105,16 +120,17 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
             raise MalformedLineError("not_an_object")
         parts = []
         for name in form.text:
-            part = value.get(name)
+            part = json_field(value, name)
             if not isinstance(part, str):
                 raise MalformedLineError("text_not_a_string" if name in value else "no_text")
             parts.append(part)
-        kept = tuple([value.get(name) for name in form.keep])
+        kept = tuple([json_field(value, name) for name in form.keep])
         if form.value is None:
             return Review(" ".join(parts), _required_code(code), kept)
-        if form.value not in value:
+        rating = json_field(value, form.value)
+        if rating is None and form.value not in value:
             raise MalformedLineError(codes.missing_reason)
-        return Review(" ".join(parts), codes.code_of(value[form.value]), kept)
+        return Review(" ".join(parts), codes.code_of(rating), kept)
 
     return parse
 

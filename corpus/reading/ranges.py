@@ -15,7 +15,7 @@ from common.errors import DataError
 from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
-from corpus.reading.formats import Codes, Format
+from corpus.reading.formats import BLANK, Codes, Format
 from corpus.reading.parquet import group_sizes, row_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import size_of
@@ -56,7 +56,7 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
         if groups is not None:
             weights, edges = _merge_row_groups(groups, size)
             return list(zip(weights, ranges(edges), strict=True))
-    if file.format.kind in ("csv", "parquet") or compression(file.address):
+    if not file.format.is_cut or compression(file.address):
         return [(file.plain_size, ranges([0, WHOLE])[0])]
     pieces = max(1, min(ceil(file.size / size), file.size // _MIN_RANGE_BYTES))
     edges = [file.size * piece // pieces for piece in range(pieces + 1)]
@@ -102,6 +102,8 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:
+        if reason == BLANK:
+            return
         tally.count_malformed(reason, part.path, part.start, line, begins)
 
     batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)

@@ -38,6 +38,8 @@ class ReadingOptions:
 
     kind: str | None = None
     """One of FORMAT_CHOICES."""
+    encoding: str = ""
+    """Of text files, by Python's name; empty for UTF-8."""
     separator: str | None = None
     """The separator between the columns of a line."""
     quoting: str | None = None

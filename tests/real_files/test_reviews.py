@@ -42,7 +42,8 @@ def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     shown = {
         "rows": [[text, LABELS[code] if usual else code] for text, code in sorted(reviews)],
         "malformed": [f"{each.reason} in line {each.line}" for each in tally.malformed_lines()],
-        "warnings": [note.replace(f"{folder}/", "") for note in understood.warnings],
+        "damaged": [str(each).replace(f"{folder}/", "") for each in tally.damaged_files()],
+        "warnings": [note.replace(f"{folder}/", "") for note in understood.warnings_for(row.get("words", "tokens"))],
     }
     if len(reviews) > 9:
         shown["rows"] = {text: sum(text == each for each, _ in reviews) for text in row["found"]["rows"]}

@@ -77,7 +77,7 @@ def understand_texts(texts: TextsSource, output: Path, bars: Bars, *, duplicates
     Raises DataError for input that cannot be used.
     """
     understanding = understand_inputs(texts.inputs, leave_out=str(output))
-    for warning in understanding.warnings:
+    for warning in understanding.warnings_for(texts.settings.words):
         bars.note(warning)
     wanted = replace(settings_of_texts(texts.settings), duplicates=duplicates)
     settings = understanding.settings(wanted) if duplicates else settle(understanding, wanted)

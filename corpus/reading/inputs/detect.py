@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, NamedTuple
 
 from common.errors import DataError
-from corpus.reading.compression import compression
-from corpus.reading.csv_records import csv_rows
+from corpus.reading.compression import DamagedArchiveError, compression
+from corpus.reading.csv_records import csv_rows, separator_line
 from corpus.reading.formats import BYTE_ORDER_MARK, FASTTEXT_PREFIX, Format, MalformedLineError, label_text
 from corpus.reading.inputs.fields import (
     FieldChoice,
@@ -26,8 +26,9 @@ from corpus.reading.inputs.fields import (
     refuse_unknown_header,
 )
 from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
+from corpus.reading.json_values import split_values
 from corpus.reading.parquet import column_values
-from corpus.reading.parsing import is_blank, split_label
+from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
 PARQUET = b"PAR1"
@@ -78,10 +79,12 @@ def detect_format(
     if not whole or len(lines) > _MOST_LINES:
         lines.pop()
     lines = [line for line in lines if not is_blank(line)]
+    if options.kind in (None, "json") and (values := _json_values(data, lines)):
+        return _detect_json(name, values, options, code, values=True)
     if not lines:
         return None
     refuse_undecodable(name, lines)
-    kind, separator = _detect_kind(name, lines, options, code)
+    kind, separator = _excel_kind(lines, options) or _detect_kind(name, lines, options, code)
     if kind == "json":
         return _detect_json(name, lines, options, code)
     if kind in ("csv", "separated"):
@@ -148,6 +151,15 @@ def _count_values(values: Iterable[object]) -> Counter[str]:
         with suppress(MalformedLineError):
             seen[label_text(value)] += 1
     return seen
+
+
+def _excel_kind(lines: list[bytes], options: ReadingOptions) -> tuple[str, str] | None:
+    """Kind and separator of lines whose first one is for Excel alone, without that."""
+    separator = separator_line(lines[0]) if len(lines) > 1 and options.kind in (None, "csv") else None
+    if separator is None:
+        return None
+    del lines[0]
+    return "csv", separator
 
 
 def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> tuple[str, str]:
@@ -217,21 +229,38 @@ def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
     return objects
 
 
-def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> DetectedFormat:
+def _json_values(data: bytes, lines: Sequence[bytes]) -> list[bytes]:
+    """The first values of JSON that is not an object a line; none of anything else."""
+    first = data.lstrip()[:1]
+    if first != b"[" and (first != b"{" or (lines and len(_json_objects(lines)) >= _JSON_SHARE * len(lines))):
+        return []
+    values: list[bytes] = []
+    with suppress(DamagedArchiveError):  # the beginning ends within a value
+        for some in split_values(iter([data])):
+            values += some
+    return values[:_MOST_LINES] if _json_objects(values) else []
+
+
+def _detect_json(
+    name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None, *, values: bool = False
+) -> DetectedFormat:
     objects = _json_objects(lines)
     fields: dict[str, str] = {}
     for each in objects:
         for key, value in each.items():
             fields.setdefault(key, " ".join(str(value).split()))
+        for path in options.fields:
+            if path not in each and (value := json_field(each, path)) is not None:
+                fields.setdefault(path, " ".join(str(value).split()))
     if not objects:
         refuse_other_json(name, lines)
         begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
         raise DataError(f"{name} holds no JSON object a line: its first line begins {begins!r}; give another --format")
     choice = choose_fields(name, fields, options, code)
     return DetectedFormat(
-        Format(kind="json", text=choice.text, value=choice.value, keep=options.keep),
+        Format(kind="json", text=choice.text, value=choice.value, keep=options.keep, values=values),
         choice.labelled,
-        _values(objects, choice),
+        _count_values([] if choice.value is None else [json_field(each, choice.value) for each in objects]),
         notes=choice.notes,
     )
 
@@ -243,7 +272,7 @@ def _rows(form: _Table, lines: Sequence[bytes]) -> list[list[str]]:
     else:
         rows = [line.decode("utf-8", "replace").removesuffix("\r").split(form.separator) for line in lines]
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
-    return [row for row in rows if len(row) == width]
+    return [row for row in rows if len(row) == width and any(row)]
 
 
 def _table(kind: str, separator: str, lines: Sequence[bytes], options: ReadingOptions) -> _Table:

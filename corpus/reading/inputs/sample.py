@@ -18,7 +18,7 @@ from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
 from corpus.reading.tally import MalformedLine, Tally
-from corpus.text import BY_RULE
+from corpus.text import BY_RULE, unescape
 
 POSITIVE_NAME = "positive"
 """The value of a text of the positive class where the label itself is not stored."""
@@ -27,6 +27,8 @@ _FILES = 20
 _FILE_BYTES = 4 << 20
 _ALL_BYTES = 32 << 20
 _FIRST_TEXTS = 2_000
+_WARNING_TEXTS = 200
+_MOST_CUT, _LONG_WORDS = 0.05, 20
 _EXAMPLE_WORDS = 12
 _USUAL_EXPANSION = 4
 _MAX_MALFORMED = 10_000
@@ -95,6 +97,26 @@ class Sample:
         texts = sum(each.texts for each in self.files.values())
         return sum(each.words(rule) * each.texts for each in self.files.values()) / texts if texts else 0.0
 
+    def word_warnings(self, rule: str) -> list[str]:
+        """What this rule of words does to the first texts that nobody wants, and what helps."""
+        words, _ = BY_RULE[rule]
+        texts = [text for each in self.files.values() for text in each.first_texts][:_WARNING_TEXTS]
+        letters = Counter(letter for text in texts for letter in unescape(text).lower() if letter.isalpha())
+        cut = Counter({letter: count for letter, count in letters.items() if not letter.isascii()})
+        if rule == "letters" and cut.total() > _MOST_CUT * letters.total():
+            share, such = cut.total() / letters.total(), ", ".join(letter for letter, _ in cut.most_common(3))
+            return [
+                f"{share:.0%} of the letters in the first texts, such as {such}, are not a to z: they are left out, "
+                "and words are cut there; --words tokens keeps them"
+            ]
+        found = [len(word) for text in texts for word in words(text) if word[0].isalpha()]
+        if found and sum(found) > _LONG_WORDS * len(found):
+            return [
+                f"words have {sum(found) / len(found):.0f} letters on average, as in texts without spaces (Chinese, "
+                "Japanese, Thai): put spaces between the words, or train by --model fasttext --char-ngrams 1-3"
+            ]
+        return []
+
     @property
     def malformed(self) -> int:
         return self.tally.counts["malformed"]
@@ -123,7 +145,7 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
 
 def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
     """About `limit` bytes of a file, of which the first `kept` texts are kept."""
-    cut = not source.compression and source.format.kind not in ("csv", "parquet") and source.size > limit
+    cut = source.format.is_cut and not source.compression and source.size > limit
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
     try:

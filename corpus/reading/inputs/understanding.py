@@ -22,6 +22,7 @@ from corpus.reading.inputs.finding import find_files
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
+from corpus.reading.lines import in_utf8
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_range
@@ -68,6 +69,10 @@ class Understanding:
             classes=self.classes,
             test_input=self.test_input,
         )
+
+    def warnings_for(self, words: str) -> tuple[str, ...]:
+        """What a person should know of the input where `words` is the rule of words."""
+        return (*self.warnings, *self.sample.word_warnings(words))
 
     def check_values(self, settings: Settings, max_malformed: float) -> None:
         """Raise ScaleError for ratings on another scale than that of the settings, DataError for labels of which more
@@ -225,7 +230,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skip
             return detect_parquet_format(found.address, file, options, found.code)
     ends = head.whole and not head.broken
     try:
-        return detect_format(found.address, head.data, ends, options, found.code) or ("no_lines" if ends else None)
+        return _detect_text(found, head.data, ends, options) or ("no_lines" if ends else None)
     except BinaryFileError:
         if found.named:
             raise
@@ -234,7 +239,13 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skip
         if head.whole:
             raise
         # A file that is sorted by its values has others in its middle or at its end.
-        return detect_format(found.address, _spread_lines(found, head.data), True, options, found.code)
+        return _detect_text(found, _spread_lines(found, head.data), True, options)
+
+
+def _detect_text(found: InputFile, data: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat | None:
+    data = b"".join(in_utf8(iter([data]), options.encoding))
+    known = detect_format(found.address, data, whole, options, found.code)
+    return known and known._replace(format=replace(known.format, encoding=options.encoding))
 
 
 def _spread_lines(found: InputFile, head: bytes) -> bytes:

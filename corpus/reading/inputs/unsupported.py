@@ -80,8 +80,8 @@ def refuse_unsupported(name: str, data: bytes) -> None:
         raise DataError(f"{name} holds a tar archive; unpack it first")
     if data.startswith(_PICTURES):
         raise BinaryFileError(f"{name} is a picture; leave it out")
-    if _is_utf16(data):
-        raise DataError(f"{name} is in UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
+    if encoding := _utf16(data):
+        raise DataError(f"{name} is in UTF-16; give --encoding {encoding}")
     if _PAGE.match(data):
         begins = printable(data.lstrip()[:_SHOWN_LETTERS].decode("utf-8", "replace").splitlines()[0])
         raise DataError(
@@ -89,14 +89,15 @@ def refuse_unsupported(name: str, data: bytes) -> None:
         )
 
 
-def _is_utf16(data: bytes) -> bool:
+def _utf16(data: bytes) -> str | None:
+    """The name of the encoding of text in UTF-16; None for anything else."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return True
-    beginning = data[:1024]
-    return any(
-        len(half) > 8 and half.count(0) > _MOST * len(half) and not other.count(0)
-        for half, other in ((beginning[::2], beginning[1::2]), (beginning[1::2], beginning[::2]))
-    )
+        return "utf-16"
+    even, odd = data[:1024:2], data[1:1024:2]
+    for name, half, other in (("utf-16-be", even, odd), ("utf-16-le", odd, even)):
+        if len(half) > 8 and half.count(0) > _MOST * len(half) and not other.count(0):
+            return name
+    return None
 
 
 def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
@@ -106,8 +107,8 @@ def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
         raise BinaryFileError(f"{name} is not UTF-8 text, but a picture or another binary file; leave it out")
     if broken > len(lines) / 2:
         raise DataError(
-            f"{name} is not UTF-8 text: {broken} of its first {len(lines)} lines are not; if it is text, convert it, "
-            "such as by iconv -f LATIN1 -t UTF-8 OLD > NEW"
+            f"{name} is not UTF-8 text: {broken} of its first {len(lines)} lines are not; if it is text, give its "
+            "--encoding, such as cp1252 for that of Windows in western Europe"
         )
 
 
@@ -133,10 +134,10 @@ def refuse_other_json(name: str, lines: Sequence[bytes]) -> None:
     first = lines[0].strip()
     if not re.match(rb"\[\s*\{", first) and _is_array(first):
         raise DataError(f"a line of {name} is a JSON array, which names no fields; write an object a line")
-    if first == b"[" or re.match(rb"\[\s*[{\[]", first):
-        raise DataError(f"{name} is a JSON array, not an object a line; convert it: jq -c '.[]' OLD > NEW")
     if first == b"{" or (first.startswith(b"{") and first.endswith((b",", b"[", b"{"))):
-        raise DataError(f"{name} is JSON over several lines, not an object a line; convert it: jq -c . OLD > NEW")
+        raise DataError(
+            f"{name} is JSON, but none of its first objects ends; write each review as an object of its own"
+        )
     if re.match(rb"\{u?'", first):
         raise DataError(
             f"{name} holds Python's notation, not JSON (its strings are in single quotes); convert it: python3 -c "
