@@ -22,6 +22,10 @@ _LEAST_BAR = 6
 _LINE_SECONDS = 10.0
 _UNKNOWN_TOTAL = "{desc} {elapsed}{postfix}"
 _LINE = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt}, {rate_fmt}, {remaining} left{postfix}"
+_SECONDS = "s"
+"""The unit of a stage that takes a known time: a rate would say nothing."""
+_BAR_OF_SECONDS = "{l_bar}{bar}| {n_fmt}/{total_fmt} s{postfix}"
+_LINE_OF_SECONDS = "{desc}: {percentage:.0f}%, {n_fmt} of {total_fmt} s{postfix}"
 _LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_fmt}, {elapsed}{postfix}"
 
 
@@ -34,9 +38,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
     @property
     def format_dict(self) -> MutableMapping[str, Any]:
         """The parts of the line, with the first figures, as many as leave room for the bar."""
-        shown = super().format_dict
-        if self.pace:
-            shown["rate"] = self.pace
+        shown = self._parts()
         shown["ncols"] = columns(sys.stderr) or shown["ncols"]
         figures = [f"{name}={figure}" for name, figure in self.figures.items()]
         while figures and shown["ncols"] and self._length(shown, figures) + _LEAST_BAR > shown["ncols"]:
@@ -46,10 +48,22 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
     def line(self) -> str:
         """The state as a plain line, with all figures."""
         of = _LINE if self.total else _LINE_WITHOUT_TOTAL if self.n else _UNKNOWN_TOTAL
-        shown = super().format_dict
+        if self.unit == _SECONDS:
+            of = _LINE_OF_SECONDS
+        shown = self._parts()
         figures = ", ".join(f"{name}={figure}" for name, figure in self.figures.items())
-        changed = {"rate": self.pace or shown["rate"], "ncols": None, "bar_format": of, "postfix": figures}
+        changed = {"ncols": None, "bar_format": of, "postfix": figures}
         return str(self.format_meter(**{**shown, **changed}))
+
+    def _parts(self) -> MutableMapping[str, Any]:
+        """tqdm's, with the pace, and with the unit as a word: `500 rows/s`, but `2.00s/row`."""
+        shown = super().format_dict
+        shown["rate"] = rate = self.pace or shown["rate"]
+        if rate is None and shown["elapsed"]:
+            rate = (shown["n"] - shown["initial"]) / shown["elapsed"]
+        if shown["unit"] not in ("B", _SECONDS) and not (rate and rate < 1):
+            shown["unit"] = f" {shown['unit']}s"
+        return shown
 
     def _length(self, shown: MutableMapping[str, Any], figures: Sequence[str]) -> int:
         parts = {**shown, "postfix": ", ".join(figures), "ncols": None, "bar_format": "{l_bar}{r_bar}"}
@@ -111,7 +125,7 @@ class Bars:
             unit_divisor=1000,
             file=sys.stderr if is_drawn_on(sys.stderr) else _Nowhere(),
             dynamic_ncols=True,
-            bar_format=None if total else _UNKNOWN_TOTAL,
+            bar_format=(_BAR_OF_SECONDS if unit == _SECONDS else None) if total else _UNKNOWN_TOTAL,
         )
 
     def begin_at(self, done: int) -> None:

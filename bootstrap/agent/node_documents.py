@@ -160,6 +160,10 @@ class NodeStatus(FlatDocument):
     """The latest in the run's record; None of a node that does not train, or where nothing is recorded yet."""
     steps: int | None = None
     """Those of the whole run; None also of one without an end."""
+    trial: int | None = None
+    """Of a search of settings, which goes on; None else."""
+    searched: float | None = None
+    """The share of the search's time that is over."""
     ends: float | None = None
     """When the last step is expected, in seconds since 1970; None where nobody can tell."""
     starts: int | None = None
@@ -177,9 +181,10 @@ class NodeStatus(FlatDocument):
         require(self.leaves in LEAVES, f"{self.leaves!r} does not say whether a node leaves")
         require(max(len(self.error), len(self.trouble)) <= MOST_ERROR, "its error is too long")
         read = (self.read, self.lines, self.malformed, self.empty)
-        counts = (*read, self.step or 0, self.steps or 0, self.starts or 0, self.attempt, self.gpus)
+        counts = (*read, self.step or 0, self.steps or 0, self.trial or 0, self.starts or 0, self.attempt, self.gpus)
         require(all(0 <= each < MOST_COUNTED for each in counts), "a count cannot be")
         require(self.ends is None or 0 <= self.ends < _LATEST, "its end cannot be")
+        require(self.searched is None or 0 <= self.searched <= 1, "the share of a search cannot be")
         require(self.gpu_use is None or 0 <= self.gpu_use <= 100, "the use of its GPUs cannot be")
 
     @property

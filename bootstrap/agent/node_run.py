@@ -344,6 +344,7 @@ class NodeRun:
             trouble = (self._health.look(told.step) or slow)[: documents.MOST_ERROR]
             self.status = replace(self.status, starts=told.attempt, gpu_use=used, trouble=trouble)
             self.status = replace(self.status, step=told.step, steps=told.steps, ends=told.ends)
+            self.status = replace(self.status, trial=told.trial, searched=told.searched)
 
     def _last_line(self, log: Path) -> str:
         with suppress(OSError), log.open("rb") as file:

@@ -1,13 +1,15 @@
 """How far the ranks of a run are, by the record that its first rank writes into the run's folder."""
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from trainer.options.presets import ENDLESS
-from trainer.output.lines import Start, Step, parse_line
+from trainer.output.lines import Search, Start, Step, Trial, parse_line
 from trainer.output.run_files import RECORD
 
 _START, _STEP = b'{"kind": "start"', b'{"kind": "step"'
+_OF_SEARCH = (b'{"kind": "search"', b'{"kind": "trial"')
 
 
 class RecordedProgress:
@@ -25,6 +27,21 @@ class RecordedProgress:
         self.steps: int | None = None
         """Of the whole run."""
         self.attempt: int | None = None
+        self._search: Search | None = None
+        """The search that goes on."""
+        self._trials = 0
+
+    @property
+    def trial(self) -> int | None:
+        """The number of the trial that is made, from 1; None where no search goes on."""
+        return self._trials + 1 if self._search else None
+
+    @property
+    def searched(self) -> float | None:
+        """The share of the search's time that is over."""
+        if self._search is None or not self._search.limit:
+            return None
+        return min(1.0, max(0.0, (self._search.spent + time.time() - self._search.time) / self._search.limit))
 
     @property
     def step(self) -> int | None:
@@ -47,6 +64,7 @@ class RecordedProgress:
         with suppress(OSError), self._record.open("rb") as file:
             if self._record.stat().st_size < self._offset:  # the run has begun again
                 self._offset, self.steps, self.attempt, self._first, self._latest = 0, None, None, None, None
+                self._search, self._trials = None, 0
             file.seek(self._offset)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -54,15 +72,24 @@ class RecordedProgress:
                 self._offset += len(line)
                 if line.startswith(_START):
                     self._begin(line)
+                elif line.startswith(_OF_SEARCH):
+                    self._read_search(line)
                 elif line.startswith(_STEP):
                     latest = line
                     self._first = self._first or _step(line)
         self._latest = _step(latest) or self._latest  # a killed process may have left half a line
 
     def _begin(self, line: bytes) -> None:
-        self.attempt, self._first = (self.attempt or 0) + 1, None
+        self.attempt, self._first, self._search = (self.attempt or 0) + 1, None, None
         start = parse_line(line)
         self.steps = start.steps if isinstance(start, Start) and start.epochs < ENDLESS else None
+
+    def _read_search(self, line: bytes) -> None:
+        match parse_line(line):
+            case Search() as search:
+                self._search = search
+            case Trial(trial=made):
+                self._trials = made
 
 
 def _step(line: bytes) -> Step | None:

@@ -1,5 +1,6 @@
 """Tables of experiments for a person, and the same for a program: runs before they are made, and what they found."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ def lines(found: "ExperimentResult") -> Iterator[str]:
     yield table(list(cells), ["arm", *(head for head, _ in shown), ""], right=range(1, len(shown) + 1), ruled=True)
     yield ""
     yield from _warnings(found)
-    yield f"A report of all runs: shoal report {found.folder}"
+    yield f"A report of all runs: shoal report {shlex.quote(str(found.folder))}"
 
 
 def _word_columns(arms: Sequence["ArmResult"]) -> list[tuple[str, Sequence[str]]]:

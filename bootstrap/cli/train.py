@@ -1,5 +1,6 @@
 """`shoal train`: a dataset to a trained model."""
 
+import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,7 +217,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ),
         *confusion_rows(result["confusion"]),
         *profile_rows(result),
-        ("curves", f"shoal report {output}"),
+        ("curves", f"shoal report {shlex.quote(str(output))}"),
         *refused_rows(result),
     ]
 

@@ -75,6 +75,9 @@ def speed_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """
     if None in (result["balanced"], result["share_of_ideal"], result["lost"]):
         return []
+    if len(result["rows_of_ranks"]) == 1:
+        share = percent(result["share_of_ideal"])
+        return [("share of ideal", f"{share} of the rank's speed in bursts before and after")]
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in result["lost"].items())
     return [
         ("balanced", f"{percent(result['balanced'])} of the sum of the ranks' speeds in the run; lost: {lost}"),

@@ -137,6 +137,11 @@ def preprocess_on_deployment(
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
             _remove_work_files(work.remove, say)
+            say(
+                f"the steps of run {run} are cancelled, and what they made is removed; the cluster costs money until "
+                f"it was idle for a while: shoal status {deployment.name} says how much, shoal destroy "
+                f"{deployment.name} ends it"
+            )
         else:
             origin = "" if own else ", which another command began,"
             say(

@@ -56,7 +56,7 @@ class RunView:
         self._lines: deque[Line] = deque()
         self._started = self._ended = False
         self._since = time.time()
-        self._batch, self._ideal = 0, 0.0
+        self._batch, self._ideal, self._ranks = 0, 0.0, 0
         self._figures: dict[str, str] = {}
         self._waits_since: float | None = None
         self._told_of_vocabulary = False
@@ -120,7 +120,7 @@ class RunView:
                 self._ended = True  # unless the run is resumed
 
     def _start(self, line: Start) -> None:
-        self._batch, self._ideal = line.global_batch, sum(line.own_rates)
+        self._batch, self._ideal, self._ranks = line.global_batch, sum(line.own_rates), line.world_size
         if not self._started:
             self._bars.stage("train", 0 if line.epochs >= ENDLESS else line.steps * self._batch)
         self._bars.begin_at(line.from_step * self._batch)
@@ -130,7 +130,8 @@ class RunView:
         self._figures |= {"loss": f"{line.loss:.3f}", "epoch": str(line.epoch)}
         self._figures |= {"split": "+".join(map(str, line.split)), "step": f"{line.step:,}"}
         if line.rows_per_second and line.balanced is not None and self._ideal:
-            self._figures["balanced"] = f"{line.balanced:.0%}"
+            if self._ranks > 1:
+                self._figures["balanced"] = f"{line.balanced:.0%}"
             self._figures["of ideal"] = f"{line.rows_per_second / self._ideal:.0%}"
             self._bars.pace(line.rows_per_second)
         self._bars.at(line.step * self._batch)

@@ -62,7 +62,7 @@ def _headlines(content: Found) -> dict[str, str]:
     for measure in common_measures(runs)[:3]:
         each = [run.measures[measure] for run in runs if measure in run.measures]
         found[measure.replace("_", " ")] = _between(min(each), max(each), ".4f")
-    shares = [share for run in runs if (share := goodput(run)) is not None]
+    shares = [share for run in runs if run.latest.world_size > 1 and (share := goodput(run)) is not None]
     if shares:
         found["goodput"] = _between(min(shares), max(shares), ".0%")
     if dollars:

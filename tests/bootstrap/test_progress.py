@@ -35,7 +35,7 @@ def test_speed_and_remaining_time_follow_the_given_pace() -> None:
         bars.pace(500.0)
         bars.at(40_000)  # heard of at once
         bars.tick()
-        assert re.search(r"40%.* 40\.0k/100k \[00:00<02:00, 500row/s\]", last(terminal))
+        assert re.search(r"40%.* 40\.0k/100k \[00:00<02:00, 500 rows/s\]", last(terminal))
 
 
 def test_rows_of_earlier_runs_do_not_count_for_the_speed() -> None:
@@ -44,11 +44,25 @@ def test_rows_of_earlier_runs_do_not_count_for_the_speed() -> None:
         bars.stage("train", 100_000)
         bars.begin_at(90_000)
         bars.tick()
-        assert re.search(r"90%.* 90\.0k/100k \[00:00<\?, \?row/s\]", last(terminal))
+        assert re.search(r"90%.* 90\.0k/100k \[00:00<\?, \? rows/s\]", last(terminal))
         bars.pace(100.0)
         bars.begin_at(50_000)  # ranks that started again, whose pace is not known yet
         bars.tick()
-        assert re.search(r"50%.* 50\.0k/100k \[00:00<\?, \?row/s\]", last(terminal))
+        assert re.search(r"50%.* 50\.0k/100k \[00:00<\?, \? rows/s\]", last(terminal))
+
+
+def test_a_slow_pace_is_the_time_of_one_and_seconds_have_none() -> None:
+    terminal = Terminal()
+    with bars_on(terminal) as bars:
+        bars.stage("train", 100)
+        bars.pace(0.5)
+        bars.at(40)
+        bars.tick()
+        assert "2.00s/row]" in last(terminal)
+        bars.stage("search", 300, "s")
+        bars.at(139)
+        bars.tick()
+        assert last(terminal).endswith("| 139/300 s")
 
 
 def test_a_stage_that_ends_early_is_not_shown_as_complete() -> None:
@@ -84,7 +98,7 @@ def test_where_no_bar_can_be_drawn_there_are_plain_lines(
         bars.pace(500.0)
         bars.say(loss="0.345", step="12")
         bars.at(40_000)
-        _wait_for("  train: 40%, 40.0k of 100k, 500row/s, 02:00 left, loss=0.345, step=12\n", lines)
+        _wait_for("  train: 40%, 40.0k of 100k, 500 rows/s, 02:00 left, loss=0.345, step=12\n", lines)
         bars.note("a sentence")
     assert "  a sentence\n" in lines.getvalue()
     assert not set("\r\x1b|") & set(lines.getvalue())

@@ -11,6 +11,7 @@
 file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side.
 """
 
+import shlex
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -85,7 +86,8 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
         if config.get("model") in WORD_MODELS:
             raise TrainingError(
                 f"{shown} is a model of words (--model {config['model']}), and labels no texts; `shoal neighbours` and "
-                f"`shoal evaluate` take it, and `shoal train --embeddings {shown}` starts a classifier from its vectors"
+                f"`shoal evaluate` take it, and `shoal train --embeddings {shlex.quote(shown)}` starts a classifier "
+                "from its vectors"
             )
         if config.get("format") == FORMAT:
             check_config(config, READ)

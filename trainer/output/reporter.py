@@ -158,7 +158,8 @@ class Reporter:
                     compute_seconds=report.seconds.tolist(),
                 )
             )
-            self._bar.set_postfix_str(f"loss {report.loss:.3f}, {throughput.balanced:.0%} balanced")
+            balanced = f", {throughput.balanced:.0%} balanced" if len(report.rows) > 1 else ""
+            self._bar.set_postfix_str(f"loss {report.loss:.3f}{balanced}")
 
 
 def open_record(output: Path, *, fresh: bool) -> Record:

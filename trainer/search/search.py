@@ -163,7 +163,9 @@ class Search:
         best = best_of(self._trials).settings if self._trials else self._first()
         found = told(self._config, self._trials, best)
         found["verdict"] = f"stopped in trial {len(self._trials) + 1}"
-        summary = {**trainer.summary(None), "search": found}
+        # The speeds are those of a trial on a part of the rows, whose ranks were perhaps not measured.
+        unknown = dict.fromkeys(("share_of_ideal", "balanced", "lost"))
+        summary = {**trainer.summary(None), **unknown, "search": found}
         if self._ranks.is_first:
             write_whole(self._config.output / SUMMARY, indented_json(summary))
         self._write(End(summary=summary))

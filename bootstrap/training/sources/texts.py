@@ -4,6 +4,7 @@ Its name stands for the files as they are, the settings and the code. On this ma
 cache; of texts in S3 the nodes of a deployment make it.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -123,7 +124,7 @@ def dataset_of_texts(texts: TextsSource, *, output: Path, cache: Path | None, ba
                 path.parent.mkdir(exist_ok=True)
                 (folder / DATASET_NAME).replace(path)
         for sentence in describe_left_out(**{name: counts[name] for name in ("lines", "malformed", "empty")}):
-            bars.note(f"{sentence}; shoal dataset info {path}")
+            bars.note(f"{sentence}; shoal dataset info {shlex.quote(str(path))}")
     return path
 
 

@@ -1,6 +1,7 @@
 """Tables of experiments, whole, for a person, and as JSON for a program (rows.yaml)."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,11 @@ EXPERIMENTS = {
 def test_the_table_of_an_experiment(name: str) -> None:
     said = "\n".join(experiment_tables.lines(EXPERIMENTS[name]))
     assert [line.rstrip() for line in said.splitlines()] == EXPECTED[f"table of {name}"].splitlines()
+
+
+def test_a_folder_with_a_space_is_quoted_in_advice() -> None:
+    *_, advice = experiment_tables.lines(replace(EXPERIMENTS["words"], folder=Path("my runs")))
+    assert advice == "A report of all runs: shoal report 'my runs'"
 
 
 def test_the_content_of_an_experiment() -> None:

@@ -152,6 +152,7 @@ def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     before = len(there.steps())
     with pytest.raises(KeyboardInterrupt):
         there.preprocess(reviews, bars=Impatient("count words"))
+    assert there.said[-1].endswith("shoal status mine says how much, shoal destroy mine ends it")
     states = list(there.steps().values())[before:]
     assert states[0] == "COMPLETED"
     assert set(states[1:5]) == {"CANCELLED"}

@@ -50,6 +50,7 @@ def test_a_search_that_is_stopped_goes_on_without_the_trials_that_it_made(
     stop(process)
     stopped = summary(tmp_path)
     assert (stopped["stopped"], stopped["accuracy"]) == (True, None)
+    assert (stopped["share_of_ideal"], stopped["balanced"], stopped["lost"]) == (None, None, None)
     assert len(stopped["search"]["trials"]) >= 1
     assert not (tmp_path / "model").exists()
     (saved, state), _ = checkpoint.newest(tmp_path / "checkpoints")
