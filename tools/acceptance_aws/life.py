@@ -130,7 +130,7 @@ class Life:
 
     def _all_of_it(self) -> tuple[str, ...]:
         """The arguments of `shoal destroy`."""
-        return (self._wanted.deployment, "--region", self._wanted.region, "--yes", "--delete-runs")
+        return (self._wanted.deployment, "--region", self._wanted.region, "--yes", "--stop-runs", "--delete-runs")
 
     def _topology(self) -> dict[str, Any]:
         """The topology, whose guard ends it at the same limits, also where this machine is off."""
