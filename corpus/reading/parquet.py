@@ -4,8 +4,10 @@ Do not read a whole row group at once, because it can have a gigabyte. pyarrow t
 only where there is Parquet.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any, BinaryIO
+from urllib.parse import unquote
 
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import DamagedArchiveError
@@ -16,6 +18,7 @@ from corpus.reading.storage import open_range
 from corpus.reading.tally import EXCERPT_BYTES
 
 _READ_BYTES = 1 << 20
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def group_sizes(address: str) -> list[int] | None:
@@ -39,7 +42,7 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
     import pyarrow
 
     parse = row_parser(part.format, codes, part.code)
-    names = list(dict.fromkeys(part.format.fields))
+    names, given = list(dict.fromkeys(part.format.fields)), path_columns(part.path)
     done = 0
     fault = None
     with open_range(part.path, ahead=0) as file:
@@ -50,7 +53,7 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
         for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
             try:
                 for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=names):
-                    columns = [column_values(block, name) for name in part.format.fields]
+                    columns = [column_values(block, name, given) for name in part.format.fields]
                     reviews = _reviews(columns, parse, done, malformed)
                     done += block.num_rows
                     kept = [review.kept for review in reviews] if part.format.keep else ()
@@ -84,12 +87,21 @@ def _open(file: BinaryIO) -> Any:
     return ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
 
 
-def column_values(block: Any, name: str) -> list[Any]:
-    """A column as Python values; a string that is not UTF-8 as bytes, a missing column as nulls."""
+def path_columns(address: str) -> dict[str, str | None]:
+    """The columns that are in a file's path, as Hive and Spark write them: `rating=5/part-0.parquet`.
+
+    https://arrow.apache.org/docs/python/generated/pyarrow.dataset.HivePartitioning.html
+    """
+    pairs = [part.split("=", 1) for part in PurePosixPath(address).parts[:-1] if "=" in part]
+    return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, value in pairs}
+
+
+def column_values(block: Any, name: str, given: Mapping[str, str | None]) -> list[Any]:
+    """A column as Python values; a string that is not UTF-8 as bytes, a missing column as `given`, or else as nulls."""
     import pyarrow
 
     if name not in block.schema.names:
-        return [None] * block.num_rows
+        return [given.get(name)] * block.num_rows
     column = block.column(name)
     try:
         return list(column.to_pylist())

@@ -27,7 +27,7 @@ from corpus.reading.inputs.fields import (
 )
 from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
 from corpus.reading.json_values import split_values
-from corpus.reading.parquet import column_values
+from corpus.reading.parquet import column_values, path_columns
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
@@ -118,14 +118,15 @@ def detect_parquet_format(
         rows = next(opened.iter_batches(_MOST_LINES), None)
     except (pa.ArrowException, OSError):
         return None
-    columns = {column.name: str(column.type) for column in opened.schema_arrow}
+    given = path_columns(name)
+    columns = dict.fromkeys(given, "string") | {column.name: str(column.type) for column in opened.schema_arrow}
     choice = choose_fields(name, columns, options, code)
     for each in choice.text:
         if not any(kind in columns[each] for kind in ("string", "binary")):
             raise DataError(
                 f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
             )
-    values = [] if rows is None or choice.value is None else column_values(rows, choice.value)
+    values = [] if rows is None or choice.value is None else column_values(rows, choice.value, given)
     form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     parts = [group.column(number) for group in groups for number in range(group.num_columns)]

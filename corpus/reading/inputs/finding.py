@@ -10,7 +10,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 
 from common.errors import DataError
@@ -21,6 +21,15 @@ from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, In
 
 _PATTERN = re.compile(r"[*?\[]")
 """Where a pattern begins."""
+_TABLE_LOGS = {
+    # https://github.com/delta-io/delta/blob/master/PROTOCOL.md
+    "_delta_log/*": ("Delta Lake", "delta"),
+    # https://iceberg.apache.org/spec/#file-system-tables
+    "metadata/*.metadata.json": ("Iceberg", "iceberg"),
+    # https://hudi.apache.org/tech-specs/
+    ".hoodie/hoodie.properties": ("Hudi", "hudi"),
+}
+"""Files in a table's folder that say which of its files count: the table's format, and what Spark calls it."""
 
 _Entry = tuple[str, int, str]
 """The address of a file, its size in bytes, and a value that changes with its content."""
@@ -54,10 +63,13 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         for address in addresses:
             listed = _s3_files(address, leave_out) if is_s3(address) else _local_files(address, leave_out)
             whole = address if is_s3(address) else str(Path(address).resolve())
-            for name, size, identity in listed:
-                if fitting := _matching_excludes(name, whole, inputs.exclude):
+            taken = []
+            for entry in listed:
+                if not _log_of(entry[0]) and (fitting := _matching_excludes(entry[0], whole, inputs.exclude)):
                     used.update(fitting)
-                    continue
+                else:
+                    taken.append(entry)
+            for name, size, identity in _of_no_table(taken):
                 named = name == whole
                 found.append(InputFile(address=name, size=size, identity=identity, test=test, code=code, named=named))
     if not found:
@@ -92,7 +104,27 @@ def files_for_now(address: str) -> list[InputFile]:
         entries = [entry for path in _walk(Path(address), None) for entry in _entry_if_there(path)]
     else:
         entries = _local_files(address, None)
-    return [InputFile(address=name, size=size, identity=identity) for name, size, identity in entries]
+    return [InputFile(address=name, size=size, identity=identity) for name, size, identity in _of_no_table(entries)]
+
+
+def _log_of(address: str) -> str | None:
+    """The key of _TABLE_LOGS that a file's address matches."""
+    return next((log for log in _TABLE_LOGS if PurePosixPath(address).match(log)), None)
+
+
+def _of_no_table(entries: Sequence[_Entry]) -> list[_Entry]:
+    """The files without the logs of tables. Raises DataError for a file of a table: its rows may have been removed."""
+    logs = {name.rsplit("/", 2)[0]: log for name, _, _ in entries if (log := _log_of(name))}
+    taken = [entry for entry in entries if not logs or not _log_of(entry[0])]
+    for folder, log in logs.items():
+        if any(name.startswith(f"{folder}/") and name.endswith(".parquet") for name, _, _ in taken):
+            kind, name = _TABLE_LOGS[log]
+            raise DataError(
+                f"{folder} is a table of {kind}, whose files may hold rows that the table has no more; write the rows "
+                f'that it has to another folder, such as by Spark: spark.read.format("{name}").load("{folder}")'
+                '.write.parquet("NEW"), and give that'
+            )
+    return taken
 
 
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
@@ -123,14 +155,24 @@ def _local_files(given: str, leave_out: str | None) -> list[_Entry]:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return [_entry(each) for each in _files_below(path, leave_out)]
+            return [_entry(each) for each in (*_files_below(path, leave_out), *_logs_above(path.resolve() / "file"))]
         if not stat.S_ISREG(mode):
             raise DataError(f"{given} is not a regular file; copy its content to one, and give that")
-        return [_entry(path)]
+        return [_entry(each) for each in (path, *_logs_above(path.resolve()))]
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{given}: no such file; check the path") from None
     except OSError as error:
         raise _unreadable(given, error) from error
+
+
+def _logs_above(path: Path) -> list[Path]:
+    """The logs of a table that has a file in itself, in `data`, or in a folder for each value of a column."""
+    logs = _logs_in(path.parent)
+    return logs or (_logs_above(path.parent) if path.parent.name == "data" or "=" in path.parent.name else [])
+
+
+def _logs_in(folder: Path) -> list[Path]:
+    return [found for log in _TABLE_LOGS for found in islice(folder.glob(log), 1)]
 
 
 def _unreadable(name: str, error: OSError) -> DataError:
@@ -183,6 +225,7 @@ def _walk(folder: Path, results: Path | None) -> list[Path]:
 
     taken = []
     for parent, folders, names in os.walk(folder, onerror=fail):
+        taken += _logs_in(Path(parent))
         folders[:] = sorted(
             name for name in folders if not _is_hidden(name) and (Path(parent) / name).resolve() != results
         )
@@ -222,15 +265,16 @@ def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
         return [exact]
     if pattern := _PATTERN.search(key):
         matching, start = key_pattern(key), len(f"s3://{bucket}/")
-        before = S3Path(bucket, key[: pattern.start()])
-        entries = [entry for entry in _list_s3(before) if matching.fullmatch(entry[0], start)]
-        return [entry for entry in entries if not entry[0].endswith("/")]
+        listed = list(_list_s3(S3Path(bucket, key[: pattern.start()])))
+        entries = [entry for entry in listed if matching.fullmatch(entry[0], start) and not entry[0].endswith("/")]
+        return [*entries, *(entry for entry in listed if entries and _log_of(entry[0]))]
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = [
         entry
         for entry in _list_s3(S3Path(bucket, prefix))
-        if not entry[0].endswith("/") and not any(map(_is_hidden, entry[0].removeprefix(below).split("/")))
+        if not entry[0].endswith("/")
+        and (_log_of(entry[0]) or not any(map(_is_hidden, entry[0].removeprefix(below).split("/"))))
     ]
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]

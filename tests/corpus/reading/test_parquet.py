@@ -8,13 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.reading.formats import Format
+from corpus.reading.formats import Codes, Format
 from corpus.reading.inputs.detect import detect_parquet_format
-from corpus.reading.ranges import cut_into_tasks
-from corpus.reading.sources import WHOLE, Range, ReadingOptions, Source
-from corpus.reading.tally import DamagedFile
+from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.ranges import cut_into_tasks, read_batches
+from corpus.reading.sources import WHOLE, Inputs, Range, ReadingOptions, Source
+from corpus.reading.tally import DamagedFile, Tally
 from tests import oracle
-from tests.corpus.reading.cuts import assert_as_the_oracle, read
+from tests.corpus.reading.cuts import RATED, assert_as_the_oracle, read, whole
 
 PARQUET = Format(kind="parquet", text=("title", "text"), value="rating")
 ROWS = [
@@ -57,6 +58,25 @@ def test_nulls_and_broken_strings_of_parquet_are_malformed_one_by_one(tmp_path: 
         {"title": "c", "text": "v", "rating": None},
     ]
     assert_as_the_oracle(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
+
+
+def test_columns_in_the_path_are_columns_of_parquet(tmp_path: Path) -> None:
+    for folder in ("stars=5/to=a%2Fb", "stars=1/to=c", "stars=__HIVE_DEFAULT_PARTITION__/to=d"):
+        (tmp_path / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"text": [f"text of {folder}", "more"]}), tmp_path / folder / "a.parquet")
+    found = understand_inputs(Inputs(files=(str(tmp_path),), options=ReadingOptions(keep=("to",))))
+    assert {source.format for source in found.sources} == {
+        Format(kind="parquet", text=("text",), value="stars", keep=("to",))
+    }
+    assert found.sample.values == {"5": 2, "1": 2}
+    assert found.sample.malformed_by_reason == {"no_rating": 2}
+    source = next(source for source in found.sources if "stars=5" in source.address)
+    (kept,) = {
+        kept
+        for batch in read_batches(whole(Path(source.address), source.format), Codes(RATED), Tally())
+        for kept in batch.kept
+    }
+    assert kept == ("a/b",)
 
 
 def test_a_broken_label_of_parquet_does_not_hide_its_format(tmp_path: Path) -> None:
