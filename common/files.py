@@ -4,14 +4,24 @@ Do not write to the final name: a process can die at any moment. Do not lock a f
 asking whether it is still there.
 """
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+
+def regular(path: Path) -> Path:
+    """The path of a file or folder, which can be opened at once. Raises OSError for a pipe, whose writer may never
+    come, and for a device, which may never end."""
+    if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+        raise OSError(errno.EINVAL, "it is a pipe or a device and not a file", str(path))
+    return path
 
 
 def partial_path(path: Path) -> Path:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.errors import DataError
+from common.files import regular
 from corpus import file_checks
 from corpus.dataset_settings import Settings
 from corpus.layout import FIXED, MOST_WORDS, RAGGED, SPLITS, Array, ArraysDigest, RowBlock, columns, layout_version
@@ -152,7 +153,7 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
     when the file is missing, is not a Shoal dataset, has another layout version, or declares what it does not hold.
     """
     try:
-        file = h5py.File(path if content is None else content, "r")
+        file = h5py.File(regular(Path(path)) if content is None else content, "r")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; `shoal preprocess` makes a dataset") from None
     except OSError as error:

@@ -80,6 +80,8 @@ class Document:
 def read(path: Path, label: str, of: str = "a topology") -> Document:
     """Read a YAML file that holds one mapping, `of` something. Raises TopologyError with its label and line."""
     try:
+        if path.is_fifo():  # to open it would wait for a program that writes to it
+            raise TopologyError(f"{label} is a pipe; write what it gives to a file, and name that.")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from bootstrap.agent.documents import MOST_GPUS, MOST_NODES
 from common.errors import DataError, ShoalError
+from common.files import regular
 from corpus.reading.s3 import is_s3, place_of
 from infra import addresses
 
@@ -63,7 +64,7 @@ class HostsFile:
 def read_hosts(path: Path) -> HostsFile:
     """Read a file of hosts. Raises ShoalError with the line that cannot be used."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = regular(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ShoalError(f"cannot read the hosts in {path}: {reason}") from error

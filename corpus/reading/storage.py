@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from common.errors import DataError, explain_os_error
-from common.files import whole_file
+from common.files import regular, whole_file
 from common.private_folders import temporary_folder
 from corpus.reading import s3
 from corpus.reading.compression import BLOCK_BYTES, compression, decompress
@@ -79,7 +79,7 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
     if is_s3(address):
         return open_object(address, start, ahead)
     with explain_os_error(DataError, f"cannot read {address}", "check the path and its permissions"):
-        file = Path(address).open("rb")  # noqa: SIM115
+        file = regular(Path(address)).open("rb")
         file.seek(start)
     return file
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common.errors import ExperimentError, explain_os_error
+from common.files import regular
 from experiments.records.launches import read_launches
 from trainer.output.lines import Checkpoint, End, Epoch, Note, Search, Start, Step, Test, Trial, Waiting, parse_line
 from trainer.output.run_files import RECORD, SUMMARY, read_json
@@ -157,7 +158,7 @@ def read_all(read: Callable[[Path], _T], folders: Sequence[Path]) -> tuple[list[
 def read_run(folder: Path) -> RunRecord:
     """The run of a folder. Raises ExperimentError where its record cannot be read, or has no start of a run."""
     with explain_os_error(ExperimentError, f"cannot read {folder / RECORD}", "give the --output of `shoal train`"):
-        lines = (folder / RECORD).read_bytes().splitlines()
+        lines = regular(folder / RECORD).read_bytes().splitlines()
     content = _Content()
     for line in filter(bytes.strip, lines):
         content.add(line)
