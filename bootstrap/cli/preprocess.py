@@ -64,7 +64,8 @@ Examples:
       any text between the columns: here the text, then the label
   shoal preprocess --local --input tens.csv --rating-range 1 10 \\
       --positive-from 7 --output results/data
-      ratings on another scale; --rating-step 0.5 reads 3.5, --rating-fraction 4/5
+      ratings on another scale; --rating-step 0.5 reads 3.5, and
+      --rating-fraction 4/5
   shoal preprocess --local --input pile --exclude '*.png' old \\
       --output results/data
       a folder without some of its files and folders
