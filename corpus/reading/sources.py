@@ -149,10 +149,6 @@ class Inputs:
                 "give one or the other",
             ),
             (
-                not (classes and self.test),
-                "--test-input goes with --input; for files of one class set the share for the test by --test-share",
-            ),
-            (
                 not (classes and any((given.rating, given.label, given.positive_label, given.classes))),
                 "--positive-input and --negative-input give the class; leave out the options for ratings and labels",
             ),

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from common.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
+from corpus.reading.compression import compression
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
 
@@ -30,6 +31,9 @@ _TABLE_LOGS = {
     ".hoodie/hoodie.properties": ("Hudi", "hudi"),
 }
 """Files in a table's folder that say which of its files count: the table's format, and what Spark calls it."""
+
+_CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
+"""The classes of the texts in folders of these names."""
 
 _Entry = tuple[str, int, str]
 """The address of a file, its size in bytes, and a value that changes with its content."""
@@ -71,7 +75,13 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
                     taken.append(entry)
             for name, size, identity in _of_no_table(taken):
                 named = name == whole
-                found.append(InputFile(address=name, size=size, identity=identity, test=test, code=code, named=named))
+                own = _class_of_folder(name) if code is None and not named else code
+                found.append(InputFile(address=name, size=size, identity=identity, test=test, code=own, named=named))
+    if inputs.positive and (unknown := next((each for each in found if each.code is None), None)):
+        raise DataError(
+            f"{unknown.address} has no class; beside --positive-input, --test-input takes folders with texts (.txt) in "
+            f"folders of their classes: {', '.join(_CLASS_FOLDERS)}"
+        )
     if not found:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_duplicates(found)
@@ -89,6 +99,13 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
             *(f"--exclude {each} fits no file" for each in inputs.exclude if each not in used),
         ),
     )
+
+
+def _class_of_folder(address: str) -> int | None:
+    """The class of a text in a folder of its class, as of those of aclImdb; None where its name says none."""
+    path = PurePosixPath(address)
+    is_text = path.with_suffix("" if compression(address) else path.suffix).suffix == ".txt"
+    return _CLASS_FOLDERS.get(path.parent.name) if is_text else None
 
 
 def files_for_now(address: str) -> list[InputFile]:

@@ -106,3 +106,16 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 def test_any_text_is_a_pattern_or_none(pattern: str) -> None:
     """No pattern is an error of ours, however its brackets stand."""
     key_pattern(pattern).fullmatch("a/b")
+
+
+def test_a_test_set_may_have_folders_by_class(tmp_path: Path) -> None:
+    for name in ("train/good.txt", "train/bad.txt", "test/pos/1.txt", "test/neg/2.txt", "test/other.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a text\n")
+    given = {"positive": (f"{tmp_path}/train/good.txt",), "negative": (f"{tmp_path}/train/bad.txt",)}
+    found = find_files(Inputs(**given, test=(f"{tmp_path}/test",), exclude=("other.txt",)))
+    assert {(Path(each.address).name, each.code, each.test) for each in found.files} == {
+        *(("good.txt", 1, False), ("bad.txt", 0, False), ("1.txt", 1, True), ("2.txt", 0, True))
+    }
+    with pytest.raises(DataError, match=r"other\.txt has no class; beside --positive-input"):
+        find_files(Inputs(**given, test=(f"{tmp_path}/test",)))
