@@ -1,6 +1,7 @@
 """Training and prediction on this machine."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,8 @@ def embed(
     """Learn word embeddings from text, with a progress bar on standard error. It is stopped and resumed as `train`.
 
     Args:
-        files: Paths of files and folders, patterns, or addresses s3://..., of which each line is a text.
+        files: Paths of files and folders, patterns, or addresses s3://..., of which each line is a text, or a JSON
+            object with a field of a known name, such as `reviewText`.
         output: The folder of the results; `model/vectors.txt` in it has the vectors, (words, `embedding`) numbers.
         ranks: Processes on this machine that learn together.
         tokeniser: How a line becomes words: "punctuation", "treebank", "spaces" or "letters".
@@ -109,12 +111,14 @@ def embed(
         ShoalError: It ended without a result for another reason.
     """
     from bootstrap.training.sources.stream import StreamSource
+    from corpus.stream.records import text_fields
     from corpus.stream.stream_settings import StreamSettings, absolute
 
     named = [files] if isinstance(files, Path | str) else files
     settings = StreamSettings(
         sources=tuple(absolute(str(each)) for each in named), tokeniser=tokeniser, lowercase=lowercase
     )
+    settings = replace(settings, text=text_fields(settings.sources, ()))
     model = {} if options.get("preset") else {"model": "skipgram"}
     config = configured({**model, **options, "data": Path("stream"), "output": Path(output)}, endless=settings.endless)
     return _trained(StreamSource(settings), config, ranks)

@@ -1,5 +1,6 @@
 """`shoal embed`: text to word embeddings."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from bootstrap.cli.training_rows import (
 from bootstrap.cli.training_run import config_of, detached_rows, exit_status, place_of, run_training
 from common.errors import DataError, TrainingError, UsageError
 from common.options import flag
+from corpus.stream.records import text_fields
 from corpus.stream.stream_settings import TOKENISERS, StreamSettings, absolute
 from jobs.choose import LIMITS
 from trainer.config import TrainConfig, options_for
@@ -34,11 +36,11 @@ if TYPE_CHECKING:
     from bootstrap.training.sources.stream import StreamSource
 
 _READING = "How it is read"
-_READING_OPTIONS = ("tokeniser", "keep_case", "lemmatize", "follow", "readers", "max_malformed")
+_READING_OPTIONS = ("text_field", "tokeniser", "keep_case", "lemmatize", "follow", "readers", "max_malformed")
 _STOPPED = "with a checkpoint; to continue, type the same command with --resume"
 _NOTE = (
-    "Files, folders, s3://... or tcp://HOST:PORT, of which each line is a text; with --deployment s3://... within the "
-    "topology's inputs."
+    "Files, folders, s3://... or tcp://HOST:PORT, of which each line is a text, or a JSON object with one; with "
+    "--deployment s3://... within the topology's inputs."
 )
 
 
@@ -68,6 +70,14 @@ Examples:
     group=INPUT,
     metavar="DIR",
     help="instead, on this machine: the text that an earlier run has read, its output's stream/",
+)
+@option(
+    "--text-field",
+    group=_READING,
+    several=True,
+    metavar="FIELD...",
+    advanced=True,
+    help="where lines are JSON objects: the field of the text, or several (default: a known one, such as reviewText)",
 )
 @option(
     "--tokeniser",
@@ -118,7 +128,7 @@ def run(
     **options: Any,
 ) -> int:
     source = _source(typed_options(ctx), options, local=target is None)
-    require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
+    require_s3(*options["similarity"], *options["analogy"])
     config = config_of(ctx, {} if options.get("preset") else {"model": "skipgram"}, endless=source.endless)
     _check_before_reading(config, endless=source.endless)
     place = place_of(target, nodes, wishes)
@@ -159,7 +169,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
 def _stream_settings(options: dict[str, Any]) -> StreamSettings:
     """How the text is read, by `options`. Raises UsageError for values that cannot be."""
     try:
-        return StreamSettings(
+        settings = StreamSettings(
             sources=tuple(map(absolute, options["input"])),
             readers=1 if options["readers"] is None else options["readers"],
             tokeniser=options["tokeniser"],
@@ -170,6 +180,8 @@ def _stream_settings(options: dict[str, Any]) -> StreamSettings:
         )
     except DataError as error:
         raise UsageError(str(error)) from error
+    require_s3(*settings.sources)
+    return replace(settings, text=text_fields(settings.sources, options["text_field"]))
 
 
 def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:

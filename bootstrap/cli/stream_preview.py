@@ -79,7 +79,7 @@ def _sample(address: str, settings: StreamSettings) -> dict[str, Any]:
     """What the first lines of a file are read as."""
     block = next(open_blocks(address), b"")
     batch = batch_of_lines(address, next(split_lines(iter([block])), []), 0)
-    texts, sound = sound_texts(batch)
+    texts, sound = sound_texts(batch, settings.text)
     words = words_of_lines(settings)(texts)
     first = next((index for index, word in enumerate(words) if word != END), 0)
     return {

@@ -4,18 +4,22 @@ A line that is no text is left out and counted. Do not decode it with replacemen
 vocabulary with words that nobody wrote.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from common.display import plural
 from common.errors import DataError
+from corpus.dataset_settings import Settings
+from corpus.reading.formats import Codes, Format, MalformedLineError
 from corpus.reading.lines import LongLine
+from corpus.reading.parsing import Review, is_blank, line_parser
+from corpus.reading.sources import UNLABELLED
 
 LEAST_LINES = 1000
 """The share of malformed lines counts only after so many lines."""
 
-_REASONS = "not UTF-8, with NUL, or longer than 4 MiB"
+_REASONS = "not UTF-8, with NUL, longer than 4 MiB, or without the text field"
 
 
 class Batch(NamedTuple):
@@ -50,10 +54,15 @@ def batch_of_lines(address: str, found: list[bytes] | LongLine, offset: int, *, 
     return Batch(address, lines, sizes, counted, too_long=isinstance(found, LongLine))
 
 
-def sound_texts(batch: Batch) -> tuple[list[str], Sequence[int]]:
-    """The lines that are text, and the index of each in the batch."""
+def sound_texts(batch: Batch, fields: Sequence[str] = ()) -> tuple[list[str], Sequence[int]]:
+    """The lines that are text, or the texts in these fields of JSON objects, and the index of each in the batch."""
     if batch.too_long or not batch.lines:
         return [], ()
+    if fields:
+        parse = line_parser(Format(kind="json", text=tuple(fields)), Codes(Settings()), UNLABELLED)
+        texts = {number: _field_text(line, parse) for number, line in enumerate(batch.lines)}
+        read = {number: text for number, text in texts.items() if text is not None}
+        return [*read.values()], [*read]
     try:
         whole = b"\n".join(batch.lines).decode()
     except UnicodeDecodeError:
@@ -93,6 +102,14 @@ def _place(batch: Batch, sound: Iterable[int]) -> str:
     if batch.first_line is None:
         return f"the line at byte {batch.ends[number] - batch.sizes[number]:,} of {batch.address}"
     return f"line {batch.first_line + number:,} of {batch.address}"
+
+
+def _field_text(line: bytes, parse: Callable[[bytes], Review]) -> str | None:
+    """On one line, as texts are."""
+    try:
+        return "" if is_blank(line) else parse(line).text.replace("\n", " ").replace("\0", " ")
+    except MalformedLineError:
+        return None
 
 
 def _text(line: bytes) -> str | None:

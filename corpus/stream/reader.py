@@ -118,7 +118,7 @@ class _Reader:
 
     def _take(self, batch: Batch) -> None:
         self._source, self._heard = batch.address, self._clock()
-        texts, sound = sound_texts(batch)
+        texts, sound = sound_texts(batch, self._settings.text)
         for part in self._packer.add(batch, sound, self._words(texts)):
             self._write(part)
         self._malformed.check(batch, sound, self._packer.malformed, self._packer.lines)

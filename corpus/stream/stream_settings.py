@@ -34,6 +34,8 @@ class StreamSettings:
     """Absolute paths of files and folders, s3:// addresses of objects and prefixes, and tcp://HOST:PORT."""
     readers: int = 1
     """How many readers share the sources."""
+    text: tuple[str, ...] = ()
+    """The fields of the text, where lines are JSON objects; empty where a line is a text."""
     tokeniser: str = "punctuation"
     """One of TOKENISERS; see `corpus.stream.tokenisers`."""
     lowercase: bool = True

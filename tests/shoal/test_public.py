@@ -80,6 +80,7 @@ def test_text_without_an_end_is_learnt_with_the_defaults_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedules: list[str] = []
+    (tmp_path / "text.txt").write_text("a text\n")
     monkeypatch.setattr(training, "_trained", lambda _source, config, _ranks: schedules.append(config.schedule))
     for files in ("tcp://127.0.0.1:9", tmp_path / "text.txt"):
         shoal.embed(files, tmp_path / "words")

@@ -182,7 +182,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_command_reads_and_says_what_it_left_out(tmp_path: Path) -> None:
     stream = begin(tmp_path / "stream", source(tmp_path, b"fine\n\xff\n"))
     done = subprocess.run(command(stream), capture_output=True, text=True)
-    why = "(not UTF-8, with NUL, or longer than 4 MiB)"
+    why = "(not UTF-8, with NUL, longer than 4 MiB, or without the text field)"
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"1 of 2 lines are malformed {why}, and were left out\n"
     assert lines(stream) == ["fine"]

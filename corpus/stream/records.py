@@ -1,0 +1,38 @@
+"""Which fields of a stream's lines are its text, found as those of reviews are, by the beginning of its first file."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from common.errors import DataError
+from corpus.reading.inputs.detect import PARQUET, detect_format
+from corpus.reading.inputs.finding import files_for_now
+from corpus.reading.sources import UNLABELLED, ReadingOptions
+from corpus.reading.storage import open_blocks
+from corpus.stream.stream_settings import is_socket
+
+
+def text_fields(sources: Iterable[str], chosen: Sequence[str]) -> tuple[str, ...]:
+    """The fields of the text where the lines of the first file are JSON objects; none where a line is a text.
+
+    What is chosen counts where there is no file yet. Raises DataError for a table, and for fields that are not clear.
+    """
+    files = (file for address in sources if not is_socket(address) for file in files_for_now(address) if file.size)
+    file = next(files, None)
+    block = next(open_blocks(file.address), b"") if file else b""
+    if file is None or not block.strip():
+        return tuple(chosen)
+    if block.lstrip().startswith(b"{") or chosen:
+        options = ReadingOptions(kind="json", text=tuple(chosen))
+        known = detect_format(file.address, block, False, options, UNLABELLED)
+        return known.format.text if known and not known.format.values else tuple(chosen)
+    if block.startswith(PARQUET) or _is_table(file.address, block):
+        raise DataError(f"{file.address} is a table, of which a line is no text; write its texts to a file, one a line")
+    return ()
+
+
+def _is_table(name: str, block: bytes) -> bool:
+    """Whether these are columns below a header of known names."""
+    with suppress(DataError):
+        known = detect_format(name, block, False, ReadingOptions())
+        return known is not None and known.format.header
+    return False

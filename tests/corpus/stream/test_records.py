@@ -1,0 +1,47 @@
+"""Lines of a stream that are records: their text is found as that of reviews is, or they are refused."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from common.errors import DataError
+from corpus.stream.lines import batch_of_lines, sound_texts
+from corpus.stream.records import text_fields
+
+
+@pytest.mark.parametrize(
+    ("content", "chosen", "fields"),
+    [
+        ("a line\nanother, line\n", (), ()),
+        ('{"reviewText": "a", "overall": 5}\n', (), ("reviewText",)),
+        ('{"a": {"b": "c"}}\n', ("a.b",), ("a.b",)),
+        ("{this is a text}\n", ("a",), None),
+        ('{"a": "c"}\n', (), None),
+        ("text,rating\na,5\n", (), None),
+        ("", ("a",), ("a",)),
+    ],
+)
+def test_fields_are_found_by_the_first_file_with_text(
+    tmp_path: Path, content: str, chosen: tuple[str, ...], fields: tuple[str, ...] | None
+) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "texts").write_text(content)
+    sources = ("tcp://localhost:1", str(tmp_path))
+    if fields is None:
+        with pytest.raises(DataError, match="texts"):
+            text_fields(sources, chosen)
+    else:
+        assert text_fields(sources, chosen) == fields
+
+
+def test_a_table_is_no_text(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"text": ["a"]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet is a table, of which a line is no text"):
+        text_fields((str(tmp_path),), ())
+
+
+def test_words_are_those_of_the_text_alone() -> None:
+    lines = [b'{"a": "one\\ntwo", "b": "key"}', b"", b'{"b": "none"}', b'{"a": 3}', b"{", b'{"a": "nul\\u0000"}']
+    assert sound_texts(batch_of_lines("/a", lines, 0), ("a",)) == (["one two", "", "nul "], [0, 1, 5])
