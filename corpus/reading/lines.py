@@ -12,7 +12,13 @@ from corpus.reading.compression import BLOCK_BYTES
 from corpus.reading.formats import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from corpus.reading.tally import EXCERPT_BYTES
 
-codecs.register_error("shoal-undecodable", lambda error: ("\udcff", error.end))
+
+def _undecodable(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udcff", error.end
+
+
+codecs.register_error("shoal-undecodable", _undecodable)
 
 
 class LongLine(NamedTuple):
