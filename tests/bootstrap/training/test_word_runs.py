@@ -194,8 +194,8 @@ def test_garbage_is_left_out_counted_and_told(tmp_path: Path) -> None:
         with WordRun(stream, tmp_path / "run") as run:
             said = " ".join(run.ends().split())
     assert (
-        "61 of 3,061 lines are malformed (not UTF-8, with NUL, longer than 4 MiB, or without the text field), and were left "
-        "out" in said
+        "61 of 3,061 lines are malformed (not UTF-8, with NUL, longer than 4 MiB, or without the text field), and were "
+        "left out" in said
     )
     assert run.summary()["vocabulary"] == 24
     assert run.learnt()["words_seen"] == 12 * 3_000
