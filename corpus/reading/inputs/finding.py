@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 
+from common.display import plural
 from common.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
@@ -34,6 +35,9 @@ _TABLE_LOGS = {
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
 """The classes of the texts in folders of these names."""
+_BACKUP = re.compile(r"(.+?)(~|\.(bak|old|orig|swp)|#)", re.IGNORECASE)
+"""The name of a file that an editor or a person keeps as an older state of another."""
+_DATA = re.compile(r"\.(jsonl?|ndjson|csv|tsv|txt|parquet)(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
 
 _Entry = tuple[str, int, str]
 """The address of a file, its size in bytes, and a value that changes with its content."""
@@ -51,7 +55,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     """The files of the input.
 
     A folder stands for all files below it, without hidden ones (a name that begins with `.` or `_`) and without those
-    below `leave_out`, the folder of the results. Results of an earlier run and files that match `exclude` are left out.
+    below `leave_out`, the folder of the results. Backups (`reviews.csv~`), results of an earlier run and files that
+    match `exclude` are left out.
     An address is a pattern only where no file has that name. Raises DataError for what does not exist, cannot be read,
     is empty, or is given twice.
     """
@@ -85,6 +90,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     if not found:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_duplicates(found)
+    found, notes = _without_backups(found)
+    notes += [note for address in inputs.addresses for note in _hidden_notes(address)]
     found, results = _without_results(found)
     if not found:
         raise DataError(f"the input holds nothing but the results in {', '.join(results)}; give files of reviews")
@@ -94,6 +101,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     return Listing(
         files=tuple(each for each in found if each.size),
         warnings=(
+            *notes,
             *(f"{folder} holds the results of an earlier run, which are left out" for folder in results),
             *(f"{each.address} is empty and left out" for each in found if not each.size),
             *(f"--exclude {each} fits no file" for each in inputs.exclude if each not in used),
@@ -150,6 +158,35 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
     root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
     inside = [path, *(folder for folder in path.parents if root in folder.parents)]
     return [each for each in patterns if any(place.match(each) for place in inside)]
+
+
+def _without_backups(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
+    """The files without backups, and notes on these; a named one is one where its original is input, too."""
+    addresses = {each.address for each in found}
+
+    def is_backup(each: InputFile) -> bool:
+        folder, _, name = each.address.rpartition("/")
+        known = _BACKUP.fullmatch(name.removeprefix("#"))
+        return known is not None and (not each.named or f"{folder}/{known[1]}" in addresses)
+
+    backups = {
+        each.address: f"{each.address} is a backup and left out; rename it to read it"
+        for each in filter(is_backup, found)
+    }
+    if len(backups) == len(addresses):
+        raise DataError(f"the input holds nothing but backups, such as {found[0].address}; rename them to read them")
+    return [each for each in found if each.address not in backups], [*backups.values()]
+
+
+def _hidden_notes(given: str) -> list[str]:
+    """A note on the hidden files in a folder that look like input by the ending of their names."""
+    hidden = [
+        path
+        for path in sorted(Path(given).rglob("[._]*") if not is_s3(given) and Path(given).is_dir() else ())
+        if _DATA.search(path.name) and not any(map(_is_hidden, path.relative_to(given).parts[:-1])) and path.is_file()
+    ]
+    more = f" and {plural(len(hidden) - 1, 'more hidden file')} are" if hidden[1:] else " is hidden and"
+    return [f"{hidden[0]}{more} left out; rename what is to be read"] if hidden else []
 
 
 def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:

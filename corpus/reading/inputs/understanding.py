@@ -4,7 +4,7 @@ Do not read whole files here, because there can be ten thousand: it reads a litt
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -32,6 +32,8 @@ _CONNECTIONS = 16
 # The most lines that are read of a file at several places, few enough that all of them count.
 _SPREAD_LINES = 900
 _CLASSES_SHOWN = 8
+# A review that is a file is hardly longer than this.
+_LINES_OF_A_TEXT = 200
 _Skipped = Literal["no_lines", "binary"]
 _SKIP_NOTES: Mapping[object, str] = {
     "no_lines": "has no lines and is left out",
@@ -114,6 +116,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     ):
         listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(f"no text of the sample has the label {listed}; check --classes")
+    notes += _line_notes(sample, understood)
     extents = [_extent(source, each, sample) for source, each in understood.items()]
     return Understanding(
         sources=tuple(understood),
@@ -127,6 +130,19 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         plain_bytes=round(sum(size for size, _ in extents)),
         rows=round(sum(rows for _, rows in extents)),
     )
+
+
+def _line_notes(sample: Sample, sources: Collection[Source]) -> list[str]:
+    """A note where most files of plain text are short but have several lines: each file may be one text."""
+    plain = {each.address for each in sources if each.format.kind == "text"}
+    read = {address: each for address, each in sample.files.items() if address in plain}
+    several = [address for address, each in read.items() if each.whole and 1 < each.lines <= _LINES_OF_A_TEXT]
+    if len(several) < 3 or len(several) < len(read) / 2:
+        return []
+    return [
+        f"each line of plain text is a text of its own, {read[several[0]].lines} in {several[0]}; if each of the "
+        f"{len(plain)} files is one review, join its lines first"
+    ]
 
 
 def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[float, float]:
