@@ -60,15 +60,11 @@ def run(
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
     from bootstrap.aws.deployment import no_such_deployment
-    from bootstrap.lifecycle import destroy_preview
     from bootstrap.removal import teardown
 
-    with Bars() as bars:
-        bars.stage("look through the account", 0)
-        before = destroy_preview.preview(name, account)
-        if stop_runs and before.trains and not dry_run:
-            _stop_runs(name, account, before.trains, bars)
-            before = destroy_preview.preview(name, account)
+    before = _look(name, account)
+    if stop_runs and before.trains and not dry_run and _stop_runs(name, account, before.trains, ask=not yes):
+        before = _look(name, account)
     if before.unknown:
         raise no_such_deployment(name, account)
     for line in _lines(name, account, before, delete_runs):
@@ -105,6 +101,14 @@ def run(
     return 0 if done.proven else _LEFT
 
 
+def _look(name: str, account: "Account") -> "DestroyPreview":
+    from bootstrap.lifecycle import destroy_preview
+
+    with Bars() as bars:
+        bars.stage("look through the account", 0)
+        return destroy_preview.preview(name, account)
+
+
 def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs: bool) -> list[str]:
     """What a person should know before the deletion, line by line."""
     lines = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
@@ -129,9 +133,11 @@ def _lines(name: str, account: "Account", before: "DestroyPreview", delete_runs:
     return [*lines, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
 
 
-def _stop_runs(name: str, account: "Account", runs: Sequence[str], bars: Bars) -> None:
-    """Stop trainings with a checkpoint, the last one first, so that none takes the nodes of another; one that does not
-    stop is said, and ends with the stack."""
+def _stop_runs(name: str, account: "Account", runs: Sequence[str], *, ask: bool) -> bool:
+    """Stop trainings with a checkpoint, the last one first, so that none takes the nodes of another; False where the
+    user is asked and does not want that. One that does not stop is said, and ends with the stack."""
+    if ask and not confirm(f"Stop {', '.join(runs)} with a checkpoint, before you are asked about the rest?"):
+        return False
     from botocore.exceptions import BotoCoreError, ClientError
 
     from bootstrap.aws.deployment import find_deployment
@@ -139,10 +145,12 @@ def _stop_runs(name: str, account: "Account", runs: Sequence[str], bars: Bars) -
 
     for each in reversed(runs):
         try:
-            _run, outcome, error = stop(find_deployment(name, account), each, bars)
-            bars.note(f"{each}: {outcome}{f', {error}' if error else ''}")
+            with Bars() as bars:
+                _run, outcome, error = stop(find_deployment(name, account), each, bars)
+            say(f"{each}: {outcome}{f', {error}' if error else ''}")
         except (BotoCoreError, ClientError, ShoalError) as failure:
-            bars.note(f"{each} did not stop: {failure}")
+            say(f"{each} did not stop: {failure}")
+    return True
 
 
 def _save_runs(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:

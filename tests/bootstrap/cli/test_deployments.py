@@ -9,13 +9,13 @@ import pytest
 
 from bootstrap.agent import documents
 from bootstrap.agent.documents import RequestQueue, RunRequest
+from common.errors import ShoalError
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied
 from infra import topology
 from tests.bootstrap.cli.command import Done, shoal_here
 from tests.bootstrap.removal.plants import make_stack
 
-RUN = "busy.20260102T030405-0a1b"
 TAGS = [{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "starter"}]
 
 
@@ -70,38 +70,64 @@ def test_what_was_destroyed_before_is_destroyed_and_what_is_in_another_region_is
     assert (far.returncode, "but one in eu-west-1: add --region eu-west-1" in far.stderr) == (1, True)
 
 
+class Busy:
+    """A deployment of which a training is wanted, and whose nodes cannot be counted, so that it may run."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.run = name, f"{name}.20260102T030405-0a1b"
+        cloudformation, stack = boto3.client("cloudformation"), topology.stack_name(name)
+        outputs = {topology.OUTPUT_DATA_BUCKET: {"Value": {"Ref": "Data"}}}
+        template = {"Resources": {"Data": {"Type": "AWS::S3::Bucket"}}, "Outputs": outputs}
+        cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template), Tags=TAGS)
+        cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+        (made,) = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+        self.bucket = made["PhysicalResourceId"]
+        dataset = f"datasets/{'0' * 32}/dataset.h5"
+        self.wanted = RunRequest(run=self.run, token="0000000a", trainers=1, share=None, options={}, dataset=dataset)
+        self.put(RequestQueue(runs=(self.wanted,)).to_json())
+
+    def put(self, text: str) -> None:
+        boto3.client("s3").put_object(Bucket=self.bucket, Key=documents.request_key(self.name), Body=text.encode())
+
+    def destroy(self, *options: str) -> Done:
+        return shoal_here("destroy", self.name, *options)
+
+    def is_there(self) -> bool:
+        return self.bucket in {each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]}
+
+
 def test_a_training_that_nobody_stopped_is_named_and_not_ended_by_yes(aws: EmbeddedAws) -> None:
-    """Here its nodes cannot be counted, so that it may run."""
-    s3, cloudformation, stack = boto3.client("s3"), boto3.client("cloudformation"), topology.stack_name("busy")
-    outputs = {topology.OUTPUT_DATA_BUCKET: {"Value": {"Ref": "Data"}}}
-    template = {"Resources": {"Data": {"Type": "AWS::S3::Bucket"}}, "Outputs": outputs}
-    cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template), Tags=TAGS)
-    cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-    (bucket,) = (
-        each["PhysicalResourceId"]
-        for each in cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
-    )
-    dataset = f"datasets/{'0' * 32}/dataset.h5"
-    wanted = RunRequest(run=RUN, token="0000000a", trainers=1, share=None, options={}, dataset=dataset)
-    hidden = Denied(service="autoscaling", operation="*")
+    busy = Busy("busy")
+    with aws.faults.during(Denied(service="autoscaling", operation="*")):
+        refused = busy.destroy("--yes")
+        said = " ".join(refused.stderr.split())
+        assert refused.returncode == 1
+        assert f"would be ended: {busy.run}, which nobody stopped" in said
+        assert f"because nobody stopped {busy.run}; add --stop-runs, or type first: shoal stop busy" in said
+        busy.put(RequestQueue(runs=(replace(busy.wanted, stop=True),)).to_json())
+        assert json.loads(busy.destroy("--dry-run", "--json").stdout)["trains"] == []
+        busy.put("{")
+        assert "because a training may run" in " ".join(busy.destroy("--yes").stderr.split())
+        busy.put(RequestQueue(runs=(busy.wanted,)).to_json())
+        assert busy.is_there()
+        assert f"{busy.run} did not stop: " in " ".join(busy.destroy("--yes", "--stop-runs").stderr.split())
+    assert not busy.is_there()
 
-    def destroy(*options: str, request: RunRequest = wanted) -> Done:
-        text = RequestQueue(runs=(request,)).to_json()
-        s3.put_object(Bucket=bucket, Key=documents.request_key("busy"), Body=text.encode())
-        with aws.faults.during(hidden):
-            return shoal_here("destroy", "busy", *options)
 
-    refused = destroy("--yes")
-    said = " ".join(refused.stderr.split())
-    assert refused.returncode == 1
-    assert f"would be ended: {RUN}, which nobody stopped" in said
-    assert f"because nobody stopped {RUN}; add --stop-runs, or type first: shoal stop busy" in said
-    assert json.loads(destroy("--dry-run", "--json", request=replace(wanted, stop=True)).stdout)["trains"] == []
-    s3.put_object(Bucket=bucket, Key=documents.request_key("busy"), Body=b"{")
-    with aws.faults.during(hidden):
-        assert "because a training may run" in " ".join(shoal_here("destroy", "busy", "--yes").stderr.split())
-    assert f"{RUN} did not stop: " in " ".join(destroy("--yes", "--stop-runs").stderr.split())
-    assert bucket not in {each["Name"] for each in s3.list_buckets()["Buckets"]}
+def test_trainings_are_stopped_before_their_deployment_is_destroyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object) -> None:
+        raise ShoalError("nobody knows")
+
+    busy = Busy("at-work")
+    monkeypatch.setattr("bootstrap.lifecycle.status.read_status", unreadable)
+    monkeypatch.setattr("bootstrap.nodes.fleet.groups", lambda *_, **__: [])
+    kept = shoal_here("destroy", "at-work", "--stop-runs", given=b"n\n\nn\n", terminal=True)
+    assert (kept.returncode, f"Stop {busy.run} with a checkpoint" in kept.stderr) == (1, True)
+    assert f"would be ended: {busy.run}" in kept.stderr
+    done = busy.destroy("--yes", "--stop-runs")
+    assert (done.returncode, f"{busy.run}: stopped\n" in done.stderr) == (0, True)
+    assert "would be ended" not in done.stderr
+    assert not busy.is_there()
 
 
 def test_status_without_a_name_lists_the_deployments_of_all_regions(aws: EmbeddedAws) -> None:
