@@ -14,10 +14,16 @@ from typing import BinaryIO, Protocol
 _PACKED_BYTES = 64 << 10
 # A block, its lines and the texts in them fit a core's cache together.
 BLOCK_BYTES = 128 << 10
+_XZ_BYTES = 1 << 30
+"""How much memory a file of xz may claim: `xz -9` needs 65 MiB (man xz); the format allows 4 GiB."""
 
 
 class DamagedArchiveError(Exception):
     """Compressed data that end too early or are damaged."""
+
+
+class MemoryLimitError(DamagedArchiveError):
+    """Compressed data that need too much memory to decompress."""
 
 
 class _Decoder(Protocol):
@@ -56,20 +62,27 @@ class _Gzip:
 def _zstd() -> _Decoder:
     from backports import zstd
 
-    return zstd.ZstdDecompressor()
+    # By default windows of at most 2 ** 27 bytes (https://docs.python.org/3.14/library/compression.zstd.html); the
+    # library takes memory of a window's size only as data fill it.
+    largest = zstd.DecompressionParameter.window_log_max
+    return zstd.ZstdDecompressor(options={largest: largest.bounds()[1]})
+
+
+def _xz() -> _Decoder:
+    return lzma.LZMADecompressor(memlimit=_XZ_BYTES)
 
 
 COMPRESSIONS: dict[str, Callable[[], _Decoder]] = {
     ".gz": _Gzip,
     ".bz2": bz2.BZ2Decompressor,
-    ".xz": lzma.LZMADecompressor,
+    ".xz": _xz,
     ".zst": _zstd,
 }
 
 
 def compression(address: str) -> str | None:
     """The ending of a compressed file's name, such as `.gz`; None for a plain one."""
-    suffix = PurePosixPath(address).suffix
+    suffix = PurePosixPath(address).suffix.lower()
     return suffix if suffix in COMPRESSIONS else None
 
 
@@ -112,10 +125,7 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
             if not data:
                 continue
         begun = True
-        try:
-            block = decoder.decompress(data, BLOCK_BYTES)
-        except Exception as error:  # each library has its own error
-            raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error
+        block = _decompress(decoder, data)
         data = b""
         is_full = len(block) == BLOCK_BYTES and not decoder.eof
         if block:
@@ -124,3 +134,12 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
             data = decoder.unused_data
             decoder = make()
             begun = False
+
+
+def _decompress(decoder: _Decoder, data: bytes) -> bytes:
+    try:
+        return decoder.decompress(data, BLOCK_BYTES)
+    except Exception as error:  # each library has its own error
+        is_limit = isinstance(error, lzma.LZMAError) and "limit" in str(error)
+        kind = MemoryLimitError if is_limit else DamagedArchiveError
+        raise kind(f"the compressed data are damaged: {error}") from error

@@ -3,6 +3,7 @@
 Do not read whole files here, because there can be ten thousand: it reads a little of each, and a sample of some.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from typing import Literal, NamedTuple
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.compression import DamagedArchiveError, compression, decompress
+from corpus.reading.compression import DamagedArchiveError, MemoryLimitError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
 from corpus.reading.inputs.fields import OneValueError, check_classes, check_labels, list_values, reading_settings
@@ -190,6 +191,10 @@ def _read_head(found: InputFile, limit: int) -> _Head:
             data += block
             if len(data) > limit:
                 return _Head(bytes(data[:limit]), False, False)
+    except MemoryLimitError:
+        raise DataError(
+            f"{found.address} needs more than 1 GiB of memory to unpack; unpack it elsewhere, or compress it by xz -9"
+        ) from None
     except DamagedArchiveError:
         return _Head(bytes(data), whole, whole)
     return _Head(bytes(data), whole, False)
@@ -204,7 +209,7 @@ def _detect_all(
     """
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
-        seen = dict(zip(found, threads.map(lambda each: _detect(each, options), found), strict=True))
+        seen = dict(zip(found, threads.map(lambda each: _detect_among(found, each, options), found), strict=True))
     clear = [known for known in seen.values() if isinstance(known, DetectedFormat)]
     unclear = [each.address for each, known in seen.items() if known is None]
     if unclear and len({like.format for like in clear}) != 1:
@@ -237,6 +242,19 @@ def _choice_notes(settled: Mapping[InputFile, DetectedFormat]) -> list[str]:
             files.setdefault(sentence, []).append(found.address)
     more = {each: f" and {plural(len(of) - 1, 'more file')}" if of[1:] else "" for each, of in files.items()}
     return [f"in {of[0]}{more[each]} {each}" for each, of in files.items()]
+
+
+def _detect_among(
+    files: Sequence[InputFile], found: InputFile, options: ReadingOptions
+) -> DetectedFormat | _Skipped | None:
+    """As `_detect`; the error on a file that the user did not name says how to leave it out."""
+    try:
+        return _detect(found, options)
+    except DataError as error:
+        if found.named or len(files) == 1:
+            raise
+        name = shlex.quote(found.address.rpartition("/")[2])
+        raise type(error)(f"{error}; if it is no input, leave it out by --exclude {name}") from error
 
 
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skipped | None:

@@ -5,10 +5,13 @@ Without these checks a web page, a JSON array or a file in UTF-16 would be count
 
 import re
 from collections.abc import Sequence
+from contextlib import closing, suppress
+from zipfile import BadZipFile, ZipFile
 
-from common.display import printable
+from common.display import plural, printable
 from common.errors import DataError
 from corpus.reading.compression import compression
+from corpus.reading.storage import open_range
 
 SIGNATURE_BYTES = 6
 """How many bytes of a file `check_signature` needs."""
@@ -28,17 +31,26 @@ _ARCHIVES = {
     "lzip": b"LZIP",
 }
 _PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
-_ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|zip|7z|rar|Z|lz4|lzma|br)$")
+# https://www.rfc-editor.org/rfc/rfc8878#name-skippable-frames: pzstd writes one at the start of a file.
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+_ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|zip|7z|rar|z|lz4|lzma|br)$", re.IGNORECASE)
+_SPREADSHEET_NAMES = re.compile(r"\.(xlsx?|xlsm|xlsb|ods|numbers)$", re.IGNORECASE)
+_MEMBERS_SHOWN = 3
 _UNSUPPORTED = {
     b"%PDF": "a PDF document",
     b"SQLite format 3": "an SQLite database",
     b"\x89HDF": "an HDF5 file",
     b"ARROW1": "an Arrow file",
+    # https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format
+    b"\xff\xff\xff\xff": "an Arrow stream",
+    b"FEA1": "a Feather file",
     b"Obj\x01": "an Avro file",
     b"ORC": "an ORC file",
     b"\x80\x04": "a Python pickle",
 }
 _PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _TAR_MAGIC = slice(257, 262)
 _MOST = 0.9
 _SHOWN_LETTERS = 60
@@ -54,6 +66,10 @@ def check_signature(address: str, beginning: bytes) -> None:
     `beginning` is the file's first SIGNATURE_BYTES as they are stored.
     """
     packed = compression(address)
+    if _SPREADSHEET_NAMES.search(address):
+        raise DataError(f"{address} is a spreadsheet; save its sheet as CSV in UTF-8, and give that")
+    if beginning.startswith(_ARCHIVES["zip"]):
+        _refuse_zip(address)
     if _ARCHIVE_NAMES.search(address):
         raise DataError(f"{address} is an archive, or has a compression that is not supported; unpack it first")
     for suffix, magic in _SIGNATURES.items():
@@ -64,10 +80,28 @@ def check_signature(address: str, beginning: bytes) -> None:
     for kind, magic in _ARCHIVES.items():
         if beginning.startswith(magic):
             raise DataError(f"{address} holds {kind} data, but its name does not say so; unpack it first")
+    if packed == ".zst" and _SKIPPABLE.match(beginning):
+        return
     if packed and not beginning.startswith(_SIGNATURES[packed]) and not _SIGNATURES[packed].startswith(beginning):
         raise DataError(
             f"cannot read {address}: it holds no {packed.lstrip('.')} data, though its name says so; "
             "rename it, or download it again"
+        )
+
+
+def _refuse_zip(address: str) -> None:
+    """Raise DataError that names the files in a zip archive, where these can be listed."""
+    with suppress(BadZipFile), closing(open_range(address, ahead=0)) as file:
+        found = [each.filename for each in ZipFile(file).infolist() if not each.is_dir()]
+        if "[Content_Types].xml" in found:
+            raise DataError(
+                f"{address} is a spreadsheet or another office document; save its sheet as CSV, and give that"
+            )
+        members = [name for name in found if not name.startswith("__MACOSX/")]
+        listed = printable(", ".join(members[:_MEMBERS_SHOWN])) + (", ..." if members[_MEMBERS_SHOWN:] else "")
+        raise DataError(
+            f"{address} is a zip archive of {plural(len(members), 'file')} ({listed}); unpack what holds reviews, such "
+            "as by unzip -p OLD MEMBER > NEW"
         )
 
 
@@ -76,17 +110,40 @@ def refuse_unsupported(name: str, data: bytes) -> None:
     for beginning, what in _UNSUPPORTED.items():
         if data.startswith(beginning):
             raise DataError(f"{name} is {what}; export its reviews as JSON lines, CSV or Parquet, and give that")
+    inner = next((kind for kind, magic in {**_SIGNATURES, **_ARCHIVES}.items() if data.startswith(magic)), None)
+    if inner and compression(name):
+        raise DataError(f"{name} is compressed twice: it holds {inner.lstrip('.')} data; unpack it once, and give that")
+    if data.startswith(_LFS_POINTER):
+        raise DataError(f"{name} is a pointer of Git LFS, not the file that it stands for; get that by git lfs pull")
     if data[_TAR_MAGIC] == b"ustar":
         raise DataError(f"{name} holds a tar archive; unpack it first")
     if data.startswith(_PICTURES):
         raise BinaryFileError(f"{name} is a picture; leave it out")
-    if encoding := _utf16(data):
-        raise DataError(f"{name} is in UTF-16; give --encoding {encoding}")
+    _refuse_encoding(name, data)
     if _PAGE.match(data):
         begins = printable(data.lstrip()[:_SHOWN_LETTERS].decode("utf-8", "replace").splitlines()[0])
         raise DataError(
             f"{name} is a web page or XML ({begins}), not reviews; look at where it came from, and get it again"
         )
+
+
+def _refuse_encoding(name: str, data: bytes) -> None:
+    """Raise DataError for text of which the letters or the ends of lines are written in another way."""
+    if b"\n" not in data and data.count(b"\r") > 1 and b"\0" not in data:
+        raise DataError(f"{name} ends its lines by carriage returns alone; convert it: tr '\\r' '\\n' < OLD > NEW")
+    if encoding := _utf32(data) or _utf16(data):
+        raise DataError(f"{name} is in {encoding[:6].upper()}; give --encoding {encoding}")
+
+
+def _utf32(data: bytes) -> str | None:
+    """As `_utf16`, for UTF-32, of which the two high bytes are hardly ever used."""
+    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
+    parts = [data[place:1024:4] for place in range(4)]
+    for name, (highest, high, _, low) in (("utf-32-be", parts), ("utf-32-le", parts[::-1])):
+        if len(highest) > 4 and not any(highest) and high.count(0) > _MOST * len(high) and not low.count(0):
+            return name
+    return None
 
 
 def _utf16(data: bytes) -> str | None:

@@ -1,14 +1,19 @@
 """What is learnt from the beginnings of files: the formats, a sample, and an estimate of the size."""
 
 import gzip
+import io
+import lzma
 import os
+import zlib
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import boto3
 import pyarrow as pa
 import pytest
+from backports import zstd
 from pyarrow import parquet
 
 from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
@@ -29,6 +34,12 @@ def test_all_is_understood_of_files_or_they_are_refused_by_a_sentence(tmp_path: 
     assert page(tmp_path, row.get("inputs", {"files": [*files]}), row.get("options", {})) == row["found"]
 
 
+def arrow_stream() -> bytes:
+    with pa.ipc.new_stream(made := io.BytesIO(), (table := pa.table({"text": ["a"], "rating": [5]})).schema) as writer:
+        writer.write_table(table)
+    return made.getvalue()
+
+
 def parquet_bytes(folder: Path, columns: dict[str, object], **options: object) -> bytes:
     parquet.write_table(pa.table(columns), folder / "made", **options)
     content = (folder / "made").read_bytes()
@@ -43,6 +54,72 @@ def test_parquet_is_read_by_its_schema_and_knows_its_rows(tmp_path: Path) -> Non
     assert found.sources[0].format == Format(kind="parquet", text=("text",), value="rating")
     assert found.rows == 5_000
     assert found.sample.values == {"1": 2_500, "5": 2_500}
+
+
+def zipped(*names: str) -> bytes:
+    with ZipFile(made := io.BytesIO(), "w") as archive:
+        for name in names:
+            archive.writestr(name, SNAP_2014)
+    return made.getvalue()
+
+
+def wide_zst(content: bytes) -> bytes:
+    """As `zstd --long=31` writes it, which `zstd -d` refuses without that option."""
+    packer = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 31})
+    return packer.compress(content) + packer.flush()
+
+
+def large_xz(content: bytes) -> bytes:
+    """A file of xz whose header claims a dictionary of 4 GiB: code 40 (xz-file-format.txt, 5.3.1)."""
+    packed = bytearray(lzma.compress(content))
+    header = slice(12, 12 + 4 * packed[12])
+    packed[packed.index(b"\x21\x01") + 2] = 40
+    packed[header.stop : header.stop + 4] = zlib.crc32(packed[header]).to_bytes(4, "little")
+    return bytes(packed)
+
+
+SKIPPABLE = b"\x50\x2a\x4d\x18\4\0\0\0size"
+READ = {
+    "a.json.GZ": gzip.compress(SNAP_2014),
+    "a.JSON.XZ": lzma.compress(SNAP_2014),
+    "a.json.zst": wide_zst(SNAP_2014),
+    "b.json.zst": SKIPPABLE + zstd.compress(SNAP_2014) + SKIPPABLE + zstd.compress(SNAP_2014),
+}
+REFUSED = [
+    ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "compressed twice: it holds gz data; unpack it once"),
+    ("a.json.gz", gzip.compress(zipped("a.json")), "compressed twice: it holds zip data"),
+    ("a.csv", zipped("[Content_Types].xml", "xl/workbook.xml"), "is a spreadsheet or another office document"),
+    ("a.xlsx", zipped("[Content_Types].xml", "xl/workbook.xml"), "is a spreadsheet; save its sheet as CSV"),
+    ("a.ZIP", zipped("b.json", "__MACOSX/b.json", "d/"), r"is a zip archive of 1 file \(b.json\); unpack what holds"),
+    ("a.zip", zipped(*"abcd"), r"is a zip archive of 4 files \(a, b, c, ...\); unpack what holds"),
+    ("a.TAR.GZ", gzip.compress(b"x"), "is an archive"),
+    ("a.arrow", arrow_stream(), "is an Arrow stream; export"),
+    (
+        "a.csv",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+        "pointer of Git LFS.* git lfs pull",
+    ),
+    ("a.csv", b"text,rating\rfine,5\rbad,1\r", "ends its lines by carriage returns alone; convert it"),
+    ("a.json", SNAP_2014.decode().encode("utf-32"), "is in UTF-32; give --encoding utf-32$"),
+    ("a.json", SNAP_2014.decode().encode("utf-32-le"), "is in UTF-32; give --encoding utf-32-le"),
+    ("a.json", SNAP_2014.decode().encode("utf-32-be"), "is in UTF-32; give --encoding utf-32-be"),
+    ("a.json.xz", large_xz(SNAP_2014), "needs more than 1 GiB of memory to unpack"),
+]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_whatever_its_ending_and_its_frames_a_packed_file_is_read(tmp_path: Path, name: str) -> None:
+    found = understood(tmp_path, name, READ[name])
+    assert found.sample.lines == (4 if name.startswith("b") else 2)
+    assert not found.sample.tally.damaged_files()
+
+
+@pytest.mark.parametrize(("name", "content", "wrong"), REFUSED, ids=[wrong for *_, wrong in REFUSED])
+def test_a_file_that_cannot_be_read_is_refused_as_what_it_is(
+    tmp_path: Path, name: str, content: bytes, wrong: str
+) -> None:
+    with pytest.raises(DataError, match=wrong):
+        understood(tmp_path, name, content)
 
 
 def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
