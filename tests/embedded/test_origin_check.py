@@ -17,11 +17,10 @@ from tests.waiting import PATIENCE
 HERE = (b"host", b"127.0.0.1:4566")
 
 
-def asked(aws: EmbeddedAws, method: str, **headers: str) -> int:
+def asked(aws: EmbeddedAws, method: str, path: str = "/_ministack/health", **headers: str) -> int:
     """The status of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=PATIENCE)
     try:
-        path = "/_ministack/health"
         connection.request(method, path, headers={each.replace("_", "-"): headers[each] for each in headers})
         return connection.getresponse().status
     finally:
@@ -38,6 +37,20 @@ def test_a_client_is_served_and_a_web_page_refused(aws: EmbeddedAws, method: str
         {"Host": "127.0.0.1.example.com"},
     ):
         assert asked(aws, method, **headers) == 403
+
+
+def test_what_the_emulator_serves_without_a_signature_is_refused(aws: EmbeddedAws) -> None:
+    s3 = boto3.Session().client("s3")
+    s3.create_bucket(Bucket="kept")
+    for method, path in (
+        ("POST", "/_ministack/reset"),
+        ("POST", "/_ministack/config"),
+        ("GET", "/_ministack/lambda-code/any"),
+        ("GET", "/_ministack/sqs/messages"),
+        ("POST", "/_localstack/state/reset"),
+    ):
+        assert asked(aws, method, path) == 403
+    s3.head_bucket(Bucket="kept")
 
 
 @pytest.mark.parametrize(
