@@ -9,7 +9,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, percent, show, table
-from bootstrap.cli.vectors import model_option
+from bootstrap.cli.vectors import model_option, open_model
 from bootstrap.progress import Bars
 from common.errors import UsageError
 
@@ -47,14 +47,13 @@ def run(*, model: str, similarity: Sequence[str], analogy: Sequence[str], as_jso
     if not (similarity or analogy):
         raise UsageError("there is nothing to evaluate on; give --similarity FILE..., --analogy FILE..., or both")
     from trainer.embeddings.analogy import analogies, read_questions, total
-    from trainer.embeddings.model_folder import open_words
     from trainer.embeddings.similarity import read_pairs, words_of
     from trainer.embeddings.similarity import similarity as correlation
 
     require_s3(model, *similarity, *analogy)
     pairs = {name: read_pairs(name) for name in similarity}
     questions = {name: read_questions(name) for name in analogy}
-    vectors = open_words(model)
+    vectors = open_model(model)
     by_pairs = {name: correlation(vectors.including(words_of(each)), each) for name, each in pairs.items()}
     by_questions: dict[str, dict[str, AnalogyResult]] = {}
     with Bars(unit="question") as bars:

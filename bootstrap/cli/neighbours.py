@@ -7,7 +7,7 @@ import click
 from bootstrap.cli.command import command, option
 from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, show, table
-from bootstrap.cli.vectors import model_option
+from bootstrap.cli.vectors import model_option, open_model
 from common.errors import ShoalError
 
 
@@ -22,10 +22,8 @@ from common.errors import ShoalError
 @option("--count", type=click.IntRange(min=1), default=10, metavar="N", help="neighbours of each word (default: 10)")
 @json_option
 def run(*, model: str, words: Sequence[str], count: int, as_json: bool) -> int:
-    from trainer.embeddings.model_folder import open_words
-
     require_s3(model)
-    vectors = open_words(model)
+    vectors = open_model(model)
     found: dict[str, list[tuple[str, float]]] = {}
     unknown: list[str] = []
     for word in words:

@@ -40,6 +40,8 @@ class StartVectors(NamedTuple):
     """(n,)"""
     vectors: npt.NDArray[np.float32]
     """(n, size)"""
+    note: str = ""
+    """What was left out of the file, for the user."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
     """The vectors that a file or folder (`vectors.open_vectors`) has of the words of `data`, exactly or in lower case.
 
     Raises DataError for a file that cannot be read, and TrainingError for vectors that are not of `size` (None: of any
-    size), are not finite, or are of none of the words.
+    size), or of none of the words.
     """
     known = open_vectors(address)
     has = known.matrix.shape[1]
@@ -38,10 +38,7 @@ def find_start_vectors(address: str, data: TextData, *, size: int | None) -> Sta
     ids = np.array([FIRST_WORD + number for number, row in enumerate(rows) if row is not None], np.int64)
     if not len(ids):
         raise TrainingError(f"{address} has a vector of none of the dataset's words; give vectors of its language")
-    vectors = known.matrix[[row for row in rows if row is not None]]
-    if not np.isfinite(vectors).all():
-        raise TrainingError(f"{address} has vectors with numbers that are not finite; train them again")
-    return StartVectors(ids, vectors)
+    return StartVectors(ids, known.matrix[[row for row in rows if row is not None]], known.note)
 
 
 def describe_start_vectors(address: str, data: TextData, start: StartVectors) -> str:
@@ -51,7 +48,7 @@ def describe_start_vectors(address: str, data: TextData, start: StartVectors) ->
     share = np.isin(sample.tokens.numpy(), start.ids).mean()
     return (
         f"{len(start.ids):,} of {plural(len(data.vocabulary), 'word')} start with the vectors in {address}; they are "
-        f"{share:.1%} of the words in the validation rows"
+        f"{share:.1%} of the words in the validation rows{'; ' * bool(start.note)}{start.note}"
     )
 
 

@@ -46,7 +46,7 @@ def open_words(address: str) -> WordVectors:
         encoder.vectors(vectors.words[:_COMPARED]), some, rtol=0, atol=_APART * np.abs(some).max()
     ):
         raise DataError(f"{place} is of another training than the vectors beside it; copy the folder again, whole")
-    return WordVectors(vectors.words, vectors.matrix, encoder.vectors)
+    return WordVectors(vectors.words, vectors.matrix, encoder.vectors, vectors.note)
 
 
 def write_vectors(

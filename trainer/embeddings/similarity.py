@@ -73,7 +73,9 @@ def similarity(vectors: WordVectors, pairs: list[Pair]) -> SimilarityResult:
 
 def spearman(one: npt.NDArray[np.floating], other: npt.NDArray[np.floating]) -> float | None:
     """The rank correlation of two quantities (n,); equal values share their mean rank. None where one of them is the
-    same throughout."""
+    same throughout, or not a number everywhere."""
+    if np.isnan(one).any() or np.isnan(other).any():
+        return None
     ranks = np.stack([_ranks(one), _ranks(other)])
     away = ranks - ranks.mean(axis=1, keepdims=True)
     squares = (away**2).sum(axis=1)

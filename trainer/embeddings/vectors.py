@@ -2,22 +2,29 @@
 
 Both begin with a line of two numbers: of the words, and of the numbers in a vector. Then each word follows, a space,
 and its vector: as text in a line, or as little-endian float32, after which some programs write a newline and others
-none. The order of the words is that of their frequency.
+none. GloVe's text has no first line, and a word of it may have spaces. The order of the words is that of their
+frequency.
 """
 
+import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import contextmanager
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from common.display import plural
 from common.errors import DataError, explain_os_error
+from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.s3 import is_s3
-from corpus.reading.storage import exists, join, open_range, readable, writable
+from corpus.reading.storage import exists, join, open_blocks, readable, writable
 from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
 
 Matrix = npt.NDArray[np.float32]
@@ -26,18 +33,29 @@ _FILES = (BINARY_VECTORS, TEXT_VECTORS)
 """Of a folder the first of these is read."""
 
 _HEAD = re.compile(rb"([0-9]{1,10}) ([0-9]{1,6})\s*\n")
-_MOST_HEAD_BYTES = 64
+_MOST_HEAD_BYTES = 1 << 16
 _MOST_WORD_BYTES = 4096
+_FEW_WORDS = 1 << 12
+_NEWLINE_BYTES = 2
+_NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?")
 _FLOAT = np.dtype("<f4")
-_NOT_VECTORS = "a file of vectors begins with the number of its words and that of the numbers in a vector"
+_NOT_VECTORS = (
+    "a file of vectors begins with the number of its words and that of the numbers in a vector, or with a word and "
+    "its vector"
+)
 
 
 class WordVectors:
     def __init__(
-        self, words: Sequence[str], matrix: Matrix, encode: Callable[[Sequence[str]], Matrix] | None = None
+        self,
+        words: Sequence[str],
+        matrix: Matrix,
+        encode: Callable[[Sequence[str]], Matrix] | None = None,
+        note: str = "",
     ) -> None:
-        """`words` (n,), which differ; `matrix` (n, size). `encode`: what gives other words (m,) vectors (m, size)."""
-        self.words, self.matrix = words, matrix
+        """`words` (n,), which differ; `matrix` (n, size). `encode`: what gives other words (m,) vectors (m, size).
+        `note`: what of a file was left out or is not as its first line says, for the user."""
+        self.words, self.matrix, self.note = words, matrix, note
         self._encode = encode
 
     @cached_property
@@ -99,8 +117,8 @@ def vectors_size(address: str) -> int:
     """The numbers in a vector of those that `open_vectors` reads, of which only the beginning is read here. Raises
     DataError for a file that cannot be read, or is another one."""
     file = vectors_file(address)
-    with closing(open_range(file, 0, _MOST_HEAD_BYTES)) as beginning:
-        return _read_head(beginning, file)[1]
+    with _undamaged(file):
+        return _read_head(BytesIO(next(open_blocks(file), b"")), file)[1]
 
 
 def vectors_folder(address: str) -> str | None:
@@ -135,31 +153,42 @@ def _config(folder: str) -> dict[str, Any] | None:
 
 
 def read_vectors(address: str) -> WordVectors:
-    """The vectors of a word2vec file, text or binary, a path or s3://...
+    """The vectors of a word2vec file, text or binary, or of GloVe's text, also compressed; a path or s3://...
 
-    Raises DataError for a file that cannot be read, or is another one.
+    A word that is not UTF-8, or has a number that is not finite, is left out, and of equal words the first is taken;
+    `note` counts them. Raises DataError for a file that cannot be read, or is another one.
     """
-    with readable(address) as path:
-        try:
-            with path.open("rb") as file:
-                count, size = _read_head(file, address)
-                begin = file.tell()
-                binary = _is_binary(file, size)
-                file.seek(begin)
-                limit = path.stat().st_size // (size * (_FLOAT.itemsize if binary else 2) + 2)
-                if count > limit:
-                    raise DataError(
-                        f"{address} says that it has {count:,} words with vectors of {size}, and is too short; "
-                        "get it again"
-                    )
-                matrix = np.empty((count, size), np.float32)
-                read = _read_binary if binary else _read_text
-                words = list(read(file, matrix, address))
-        except OSError as error:
-            raise DataError(f"cannot read {address}: {error.strerror}") from error
-    if len(set(words)) < len(words):
-        raise DataError(f"{address} has a word twice; a file of vectors has each word once")
-    return WordVectors(words, matrix)
+    words: dict[str, None] = {}
+    left_out: Counter[str] = Counter()
+    with _opened(address) as file:
+        count, size = _read_head(file, address)
+        begin = file.tell()
+        binary = _is_binary(file, size)
+        file.seek(begin)
+        limit = os.fstat(file.fileno()).st_size // (size * (_FLOAT.itemsize if binary else 2) + 2)
+        if count > limit:
+            raise DataError(
+                f"{address} says that it has {count:,} words with vectors of {size}, and is too short; get it again"
+            )
+        matrix = np.empty((count or _FEW_WORDS, size), np.float32)
+        for encoded, vector in (_read_binary if binary else _read_text)(file, count, size, address):
+            word = encoded.decode(errors="replace")
+            if fault := _fault(word, encoded, vector, words):
+                left_out[fault] += 1
+                continue
+            if len(words) == len(matrix):
+                matrix.resize((len(matrix) * 5 // 4 + 1, size), refcheck=False)
+            matrix[len(words)] = vector
+            words[word] = None
+        unread = os.fstat(file.fileno()).st_size - file.tell()
+    if not words:
+        raise DataError(f"{address} holds no vectors that can be used: {_counted(left_out)}; train them again")
+    notes = [f"left out {_counted(left_out)}"] if left_out else []
+    if 0 < count < (given := len(words) + left_out.total()):
+        notes.append(f"the first line says {plural(count, 'word')}, and {given:,} were read")
+    if unread > _NEWLINE_BYTES:
+        notes.append(f"did not read {plural(unread, 'byte')} after the {plural(count, 'word')} of the first line")
+    return WordVectors(list(words), matrix[: len(words)], note=f"{address}: {'; '.join(notes)}" if notes else "")
 
 
 def write_text(address: str, vectors: WordVectors) -> None:
@@ -178,40 +207,79 @@ def write_binary(address: str, vectors: WordVectors) -> None:
             file.write(word.encode() + b" " + vector.tobytes() + b"\n")
 
 
+@contextmanager
+def _undamaged(address: str) -> Iterator[None]:
+    try:
+        with explain_os_error(DataError, f"cannot read {address}", "check the file"):
+            yield
+    except DamagedArchiveError as error:
+        raise DataError(f"{address}: {error}; get it again") from error
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[BinaryIO]:
+    """The content of a file, decompressed by the ending of its name."""
+    with _undamaged(address):
+        if compression(address) is None:
+            with readable(address) as path, path.open("rb") as file:
+                yield file
+        else:
+            with TemporaryFile() as content:
+                content.writelines(open_blocks(address))
+                content.seek(0)
+                yield content
+
+
 def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
-    found = _HEAD.fullmatch(file.readline(_MOST_HEAD_BYTES))
-    count, size = map(int, found.groups()) if found else (0, 0)
-    if not (count and size):
-        raise DataError(f"{address} holds no vectors: {_NOT_VECTORS}")
-    return count, size
+    """The number of words, 0 where the file does not say it, and that of the numbers in a vector; the file is then at
+    its first word."""
+    line = file.readline(_MOST_HEAD_BYTES)
+    if found := _HEAD.fullmatch(line):
+        count, size = map(int, found.groups())
+        if count and size:
+            return count, size
+    elif (size := line.rstrip().count(b" ")) > 1 and not _is_binary(BytesIO(line), size):
+        file.seek(0)
+        return 0, size
+    raise DataError(f"{address} holds no vectors: {_NOT_VECTORS}")
 
 
 def _is_binary(file: BinaryIO, size: int) -> bool:
     """Whether the bytes after the first word are not those of a line of numbers."""
     line = file.readline(_MOST_WORD_BYTES + 32 * size)
-    fields = line.split()
     try:
-        return len([float(each) for each in fields[-size:]]) < size or len(fields) != size + 1
+        _split(line, size)
     except ValueError:
         return True
+    return False
 
 
-def _read_text(file: BinaryIO, matrix: Matrix, address: str) -> Iterator[str]:
-    count, size = matrix.shape
-    for number in range(count):
-        line = file.readline(_MOST_WORD_BYTES + 32 * size)
-        word, *fields = line.rstrip().split(b" ")
+def _split(line: bytes, size: int) -> tuple[bytes, Matrix]:
+    """A line's word, which may have spaces, and its vector (size,). Raises ValueError for another line."""
+    word, *fields = line.rstrip().rsplit(b" ", size)
+    vector = np.array(fields, dtype=np.float32).reshape(size)
+    if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
+        raise ValueError("more numbers than a vector has")
+    return word, vector
+
+
+def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
+    given = 0
+    for number, line in enumerate(iter(lambda: file.readline(_MOST_WORD_BYTES + 32 * size), b""), 2 if count else 1):
+        if not line.strip():
+            continue
         try:
-            matrix[number] = np.array(fields, dtype=np.float32).reshape(size)
+            yield _split(line, size)
         except ValueError:
             raise DataError(
-                f"{address}, line {number + 2}: there is no word with {size} numbers; get the file again"
+                f"{address}, line {number}: there is no word with {plural(size, 'number')}; get the file again"
             ) from None
-        yield _decoded(word, address, f"line {number + 2}")
+        given += 1
+    if given < count:
+        raise DataError(f"{address} ends after word {given:,} of {count:,}; get it again")
 
 
-def _read_binary(file: BinaryIO, matrix: Matrix, address: str) -> Iterator[str]:
-    count, size = matrix.shape
+def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
     wanted = size * _FLOAT.itemsize
     for number in range(count):
         word = bytearray()
@@ -220,12 +288,17 @@ def _read_binary(file: BinaryIO, matrix: Matrix, address: str) -> Iterator[str]:
         vector = file.read(wanted)
         if len(vector) < wanted or len(word) > _MOST_WORD_BYTES:
             raise DataError(f"{address}, word {number + 1} of {count:,}: the file ends there; get it again")
-        matrix[number] = np.frombuffer(vector, _FLOAT)
-        yield _decoded(bytes(word).lstrip(b"\n"), address, f"word {number + 1}")
+        yield bytes(word).lstrip(b"\n"), np.frombuffer(vector, _FLOAT)
 
 
-def _decoded(word: bytes, address: str, place: str) -> str:
-    try:
-        return word.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{address}, {place}: the word is not UTF-8; write the file again in UTF-8") from error
+def _fault(word: str, encoded: bytes, vector: Matrix, words: dict[str, None]) -> str:
+    """Why a word is left out; "" where it is not."""
+    if word.encode() != encoded:
+        return "not in UTF-8"
+    if not np.isfinite(vector).all():
+        return "with a number that is not finite"
+    return "given before" if word in words else ""
+
+
+def _counted(left_out: Counter[str]) -> str:
+    return ", ".join(f"{plural(count, 'word')} {fault}" for fault, count in left_out.items())

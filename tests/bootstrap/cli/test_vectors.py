@@ -38,6 +38,20 @@ def test_a_model_with_an_encoder_knows_every_word(encoding: Path, capsys: pytest
     assert (pairs["known"], pairs["pairs"]) == (4, 4)
 
 
+@pytest.mark.parametrize("command", [["neighbours", "a"], ["evaluate", "--similarity", "pairs.txt"]])
+def test_a_word_that_is_left_out_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("glove.txt").write_text("a 1 2\nb nan 4\nc 1 3\n")
+    Path("pairs.txt").write_text("a b 5\nb c 7\na c 0\nb a 1\n")
+    assert main([*command, "--model", "glove.txt", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "warning: glove.txt: left out 1 word with a number that is not finite" in " ".join(printed.err.split())
+    assert "NaN" not in printed.out
+    assert '"spearman": null' in printed.out or command[0] == "neighbours"
+
+
 @pytest.mark.parametrize("command", [["predict"], ["export", "--output", "{}/new"]])
 def test_a_model_of_words_labels_no_texts_and_the_sentence_says_what_takes_it(
     encoding: Path, capsys: pytest.CaptureFixture[str], command: list[str]

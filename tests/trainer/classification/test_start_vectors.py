@@ -65,7 +65,7 @@ def test_vectors_that_cannot_be_used_are_a_sentence(dataset: Path, tmp_path: Pat
     with pytest.raises(TrainingError, match="has a vector of none of the dataset's words"):
         find_start_vectors(str(written(other, ["elsewhere"])), data, size=None)
     other.write_text(f"1 2\n{data.vocabulary[0]} nan 1\n")
-    with pytest.raises(TrainingError, match="numbers that are not finite"):
+    with pytest.raises(DataError, match="1 word with a number that is not finite"):
         find_start_vectors(str(other), data, size=None)
 
 

@@ -32,6 +32,10 @@ def test_the_rank_correlation_is_that_of_mean_ranks(pairs: list[tuple[int, int]]
     assert found == pytest.approx(np.corrcoef(ranks)[0, 1])
 
 
+def test_cosines_that_are_no_numbers_have_no_rank() -> None:
+    assert spearman(np.array([np.nan, np.nan, 1.0]), np.array([1.0, 2.0, 3.0])) is None
+
+
 def test_pairs_with_an_unknown_word_are_counted_and_left_out(tmp_path: Path) -> None:
     path = tmp_path / "pairs.txt"
     path.write_bytes(b"# comment\na\tb\t3.0\r\na c 2\nA\td\t1\nb c 0.5\nx y 9\n\n")

@@ -1,5 +1,6 @@
 """Files of vectors are those of the word2vec program, and damaged ones are named."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from trainer.embeddings.vectors import WordVectors, open_vectors, read_vectors, write_binary, write_text
+from trainer.embeddings.vectors import WordVectors, open_vectors, read_vectors, vectors_size, write_binary, write_text
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), min_size=1, max_size=6, unique=True)
 NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -51,13 +52,17 @@ def test_a_binary_file_may_have_newlines_between_words_or_none(tmp_path: Path) -
     ("content", "sentence"),
     [
         (b"", "holds no vectors"),
-        (b"the 0.1 0.2\n", "holds no vectors"),
+        (b"the 0.1\n", "holds no vectors"),
+        (b"the quick fox\n", "holds no vectors"),
+        (b"the 1 2\nof 1 2 3\n", "line 2: there is no word with 2 numbers"),
         (b"0 3\n", "holds no vectors"),
         (b"9999999999 300\nthe ", "is too short"),
         (b"2 2\na 1 2\nb 1 x\n", "line 3: there is no word with 2 numbers"),
         (b"2 2\na 1 2\nb 1\n", "line 3: there is no word with 2 numbers"),
-        (b"2 2\na 1 2\na 3 4\n", "has a word twice"),
-        (b"2 2\na 1 2\n\xff 3 4\n", "line 3: the word is not UTF-8"),
+        (b"2 2\na 1 2\n\n", "is too short"),
+        (b"2 2\na -1 2\n\n", "ends after word 1 of 2"),
+        (b"2 2\na 1 2\nb 3 4 5\n", "line 3: there is no word with 2 numbers"),
+        (b"1 2\na nan 2\n", "no vectors that can be used: 1 word with a number that is not finite"),
         (b"2 1\na \x00\x01\x02\xff\nb \x00\x01", "word 2 of 2: the file ends there"),
     ],
 )
@@ -66,6 +71,44 @@ def test_another_or_a_damaged_file_is_a_sentence(tmp_path: Path, content: bytes,
     path.write_bytes(content)
     with pytest.raises(DataError, match=sentence):
         read_vectors(str(path))
+
+
+A, B, C = (np.array(each, "<f4").tobytes() for each in ([1, 2], [3, 4], [np.nan, 1]))
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "note"),
+    [
+        (b"3 2\na 1 2\n\xe4\xb8 3 4\nb 3 4\n", ["a", "b"], "left out 1 word not in UTF-8"),
+        (b"3 2\na 1 2\na 3 4\nb 3 4\n", ["a", "b"], "left out 1 word given before"),
+        (b"3 2\na 1 2\nc nan 4\nb 3 4\n", ["a", "b"], "left out 1 word with a number that is not finite"),
+        (b"1 2\na 1 2\nb 3 4\n", ["a", "b"], "the first line says 1 word, and 2 were read"),
+        (b"a 1 2\n. b 3 4\n", ["a", ". b"], ""),
+        (b"3 2\na " + A + b"\xe4\xb8 " + B + b"b " + B, ["a", "b"], "left out 1 word not in UTF-8"),
+        (b"3 2\na " + A + b"c " + C + b"b " + B, ["a", "b"], "left out 1 word with a number that is not finite"),
+        (b"1 2\na " + A + b"b " + B, ["a"], "did not read 10 bytes after the 1 word of the first line"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_word_that_cannot_be_used_is_left_out_and_said(
+    tmp_path: Path, content: bytes, words: list[str], note: str, ending: str
+) -> None:
+    path = tmp_path / f"vectors.vec{ending}"
+    path.write_bytes(gzip.compress(content) if ending else content)
+    found = read_vectors(str(path))
+    assert (found.words, found.matrix.tolist()) == (words, [[1, 2], [3, 4]][: len(words)])
+    assert found.note == (f"{path}: {note}" if note else "")
+    assert vectors_size(str(path)) == 2
+
+
+def test_more_words_than_expected_find_room_and_a_damaged_archive_is_a_sentence(tmp_path: Path) -> None:
+    path, packed = tmp_path / "glove.txt", tmp_path / "glove.txt.gz"
+    path.write_text("".join(f"w{each} {each} 1\n" for each in range(9000)))
+    found = read_vectors(str(path))
+    assert (found.words[-1], found.matrix.shape, found.matrix[-1].tolist()) == ("w8999", (9000, 2), [8999, 1])
+    packed.write_bytes(gzip.compress(path.read_bytes())[:-20])
+    with pytest.raises(DataError, match="the compressed data end too early; get it again"):
+        read_vectors(str(packed))
 
 
 def test_the_nearest_words_come_first_and_a_word_is_found_in_lower_case_too() -> None:
