@@ -153,7 +153,9 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
     when the file is missing, is not a Shoal dataset, has another layout version, or declares what it does not hold.
     """
     try:
-        file = h5py.File(regular(Path(path)) if content is None else content, "r")
+        # Without HDF5's lock, which network file systems may refuse: a dataset appears whole and is never changed.
+        # https://docs.h5py.org/en/stable/high/file.html#h5py.File
+        file = h5py.File(regular(Path(path)) if content is None else content, "r", locking=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; `shoal preprocess` makes a dataset") from None
     except OSError as error:

@@ -47,7 +47,7 @@ class DatasetWriter:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with explain_full_disk(self.path, self._option):
-                self._file = h5py.File(self._partial, "w")
+                self._file = h5py.File(self._partial, "w", locking=False)
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
         self._chunks = ChunkWriter(packed=self._packed)

@@ -179,9 +179,9 @@ def json_review(line: bytes, file: File, rules: Rules):
     for name in file.text:
         if name not in record:
             raise Malformed("no_text")
-        if not isinstance(record[name], str):
+        if not isinstance(record[name], str | None):
             raise Malformed("text_not_a_string")
-    text = " ".join(record[name] for name in file.text)
+    text = " ".join(record[name] or "" for name in file.text)
     if file.value is None:
         return text, file.label
     if file.value not in record:
@@ -233,10 +233,9 @@ def row_review(row: dict, file: File, rules: Rules):
     if any(type(each) is bytes for each in [*values, value]):
         raise Malformed("not_utf8")
     for each in values:
-        if each is None:
-            raise Malformed("no_text")
-        if type(each) is not str:
+        if type(each) not in (str, type(None)):
             raise Malformed("text_not_a_string")
+    values = [each or "" for each in values]
     if file.value is None:
         return " ".join(values), file.label
     if value is None:

@@ -205,6 +205,11 @@ def read_options(given: Mapping[str, Any], channels: Path, output: Path) -> Trai
     words = {name: _words(name, value) for name, value in given.items() if not name.startswith(_OF_THE_TOOLKIT)}
     named = {name.removeprefix("--"): each for each in options(TrainConfig) for name in (each.name, *each.flags)}
     words = {named[name].name if name in named else name: each for name, each in words.items()}
+    for each in {each.name for each in named.values() if each.kind is bool} & words.keys():
+        if words[each] in (("true",), ("True",)):
+            words[each] = ()
+        elif words[each] in (("false",), ("False",)):
+            del words[each]
     data = None
     for folder in sorted(path for path in channels.iterdir() if path.is_dir()) if channels.is_dir() else ():
         files = sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))

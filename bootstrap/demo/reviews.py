@@ -52,7 +52,7 @@ _CONFLICTS = 0.1
 _MALFORMED = (
     '{"reviewText": "cut in the mid',
     '{"overall": 5.0, "asin": "B000"}',
-    '{"reviewText": null, "overall": 4.0}',
+    '{"reviewText": 5, "overall": 4.0}',
     '{"reviewText": "without a rating"}',
     '{"reviewText": "rated too high", "overall": 11}',
     '{"reviewText": "half a star", "overall": 3.5}',

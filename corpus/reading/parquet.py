@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
+from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import Codes, MalformedLineError
@@ -18,6 +19,11 @@ from corpus.reading.storage import open_range
 from corpus.reading.tally import EXCERPT_BYTES
 
 _READ_BYTES = 1 << 20
+_BLOCK_BYTES = 64 << 20
+"""Of a block's values."""
+_USUAL_DICTIONARY_BYTES = 2 << 20
+"""Writers end a dictionary at 1 MiB, and then write the values themselves."""
+_PAGE_HEADER_BYTES = 16
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -27,7 +33,7 @@ def group_sizes(address: str) -> list[int] | None:
 
     with open_range(address, ahead=0) as file:
         try:
-            known = _open(file).metadata
+            known = open_parquet(file).metadata
         except (pyarrow.ArrowException, OSError):
             return None
         return [known.row_group(group).total_byte_size for group in range(known.num_row_groups)]
@@ -47,12 +53,14 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
     fault = None
     with open_range(part.path, ahead=0) as file:
         try:
-            parquet = _open(file)
+            parquet = open_parquet(file)
         except (pyarrow.ArrowException, OSError) as error:
             raise DamagedArchiveError(f"its rows cannot be found: {error}") from error
+        if absent := [each for each in names if each not in parquet.schema_arrow.names and each not in given]:
+            raise DataError(f"{part.path} has no column {absent[0]}, which it had before; look for what changed it")
         for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
             try:
-                for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=names):
+                for block in blocks(parquet, file, group, names):
                     columns = [column_values(block, name, given) for name in part.format.fields]
                     reviews = _reviews(columns, parse, done, malformed)
                     done += block.num_rows
@@ -81,10 +89,54 @@ def _reviews(
     return reviews
 
 
-def _open(file: BinaryIO) -> Any:
+def open_parquet(file: BinaryIO) -> Any:
     from pyarrow.parquet import ParquetFile
 
     return ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
+
+
+def blocks(parquet: Any, file: BinaryIO, group: int, names: Sequence[str]) -> Iterator[Any]:
+    """The rows of a row group, these columns alone, in blocks of at most BATCH_TEXTS rows and about _BLOCK_BYTES.
+
+    `file` is the one that was opened as `parquet`.
+    """
+    known = parquet.metadata.row_group(group)
+    columns = [known.column(number) for number in range(known.num_columns)]
+    row_bytes = sum(_value_bytes(file, each) for each in columns if each.path_in_schema in names and each.num_values)
+    rows = max(1, min(BATCH_TEXTS, _BLOCK_BYTES // max(row_bytes, 1)))
+    yield from parquet.iter_batches(rows, row_groups=[group], columns=names)
+
+
+def _value_bytes(file: BinaryIO, column: Any) -> int:
+    """About how many bytes a value of a column needs: the mean, or what a dictionary has, each value of which may be
+    that of many rows."""
+    size, values = int(column.total_uncompressed_size), int(column.num_values)
+    mean = size // values + 1
+    if not column.has_dictionary_page or size * BATCH_TEXTS <= _BLOCK_BYTES:
+        return mean
+    # A page begins with two fields of Thrift's compact protocol, 0x15 and a number each: its type, its plain size.
+    # https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+    file.seek(max(column.dictionary_page_offset, 0))
+    begins = file.read(_PAGE_HEADER_BYTES)
+    if begins[:1] != b"\x15" or begins[2:3] != b"\x15":
+        return size
+    plain = 0
+    for place, byte in enumerate(begins[3:]):
+        plain |= (byte & 127) << 7 * place
+        if byte < 128:
+            break
+    return mean if plain >> 1 <= _USUAL_DICTIONARY_BYTES else max(mean, plain >> 1)
+
+
+def first_values(parquet: Any, file: BinaryIO, name: str, given: Mapping[str, str | None], most: int) -> list[Any]:
+    """The values of a column in the first rows, at least `most` where there are so many."""
+    values: list[Any] = []
+    for group in range(parquet.num_row_groups):
+        for block in blocks(parquet, file, group, [name]):
+            values += column_values(block, name, given)
+            if len(values) >= most:
+                return values
+    return values
 
 
 def path_columns(address: str) -> dict[str, str | None]:
@@ -97,23 +149,31 @@ def path_columns(address: str) -> dict[str, str | None]:
 
 
 def column_values(block: Any, name: str, given: Mapping[str, str | None]) -> list[Any]:
-    """A column as Python values; a string that is not UTF-8 as bytes, a missing column as `given`, or else as nulls."""
+    """A column as Python values; a string that is not UTF-8 as bytes, a column of the path as `given`."""
     import pyarrow
 
     if name not in block.schema.names:
-        return [given.get(name)] * block.num_rows
-    column = block.column(name)
+        return [given[name]] * block.num_rows
+    column, kind = block.column(name), pyarrow.types
+    if kind.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kind.is_decimal(column.type):
+        return [
+            None if value is None else int(value) if value == int(value) else float(value)
+            for value in column.to_pylist()
+        ]
     try:
-        return list(column.to_pylist())
+        values = column.to_pylist()
     except UnicodeDecodeError:
-        if pyarrow.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        return [_decoded(value) for value in column.cast(pyarrow.binary()).to_pylist()]
+        values = column.cast(pyarrow.binary()).to_pylist()
+    # Impala and others write texts without the annotation that they are UTF-8:
+    # https://docs.cloudera.com/documentation/enterprise/5-11-x/topics/impala_parquet_annotate_strings_utf8.html
+    return [_decoded(value) if isinstance(value, bytes) else value for value in values]
 
 
-def _decoded(value: bytes | None) -> str | bytes | None:
+def _decoded(value: bytes) -> str | bytes:
     try:
-        return None if value is None else value.decode()
+        return value.decode()
     except UnicodeDecodeError:
         return value
 

@@ -12,6 +12,7 @@ from corpus.reading.formats import BLANK, FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes
 
 _MISSING = ("", "nan")
 """How tables write that there is no rating or label."""
+_ABSENT = object()
 _JSON_WHITESPACE = b" \t\r\n"
 
 
@@ -99,13 +100,13 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
     return parse
 
 
-def json_field(value: Mapping[str, object], name: str) -> object:
-    """A field of a JSON object, or of one inside it whose path has dots (`review.body`); None where there is none."""
+def json_field(value: Mapping[str, object], name: str, absent: object = None) -> object:
+    """A field of a JSON object, or of one inside it whose path has dots (`review.body`); or else `absent`."""
     if name in value:
         return value[name]
     first, _, rest = name.partition(".")
     inner = value.get(first)
-    return json_field(inner, rest) if rest and isinstance(inner, dict) else None
+    return json_field(inner, rest, absent) if rest and isinstance(inner, dict) else absent
 
 
 def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[bytes], Review]:
@@ -120,10 +121,10 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
             raise MalformedLineError("not_an_object")
         parts = []
         for name in form.text:
-            part = json_field(value, name)
-            if not isinstance(part, str):
-                raise MalformedLineError("text_not_a_string" if name in value else "no_text")
-            parts.append(part)
+            part = json_field(value, name, _ABSENT)
+            if part is _ABSENT:
+                raise MalformedLineError("no_text")
+            parts.append(_cell(part))
         kept = tuple([json_field(value, name) for name in form.keep])
         if form.value is None:
             return Review(" ".join(parts), _required_code(code), kept)
@@ -170,9 +171,12 @@ def _size(value: object) -> int:
 
 
 def _cell(value: object) -> str:
+    """A text; null is an empty one."""
     if isinstance(value, str):
         return value
-    raise MalformedLineError("no_text" if value is None else "text_not_a_string")
+    if value is None:
+        return ""
+    raise MalformedLineError("text_not_a_string")
 
 
 def _decoded(line: bytes) -> str:

@@ -1,5 +1,6 @@
 """Datasets of fixed rows and of ragged ones (layout versions 2 and 3) are written and read."""
 
+import fcntl
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -103,6 +104,14 @@ def test_any_change_of_the_rows_changes_the_digest(tmp_path: Path) -> None:
         for train, test in ((some(3), some(2)), (some(2), some(3)), (some(3), rows([1, 2], seed=9)))
     ]
     assert len(set(made)) == 3
+
+
+def test_a_dataset_needs_no_lock_which_network_file_systems_refuse(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "d.h5", train=some(3), test=some(2), vocabulary=VOCABULARY, settings=FIXED)
+    with (tmp_path / "d.h5").open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with open_dataset(tmp_path / "d.h5") as dataset:
+            assert dataset.vocabulary == VOCABULARY
 
 
 # More rows than a chunk of any of the arrays holds: 2^20 labels of a byte each, 2^19 tokens.

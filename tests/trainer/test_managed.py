@@ -197,6 +197,17 @@ def test_hosts_of_a_job_meet_at_the_first_at_a_port_of_the_jobs_own(
     assert one == again != two
 
 
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [("true", True), ("True", True), ('"true"', True), ("false", False), ("False", False), ('"false"', False)],
+)
+def test_a_flag_is_given_or_not_as_its_hyperparameter_says(tmp_path: Path, written: str, kept: bool) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "dataset.h5").write_text("")
+    found = read_options({"model": "skipgram", "pip": written}, tmp_path, tmp_path / "out")
+    assert found.pip is kept
+
+
 def test_channels_have_the_files_of_options(tmp_path: Path) -> None:
     for name in ("data/dataset.h5", "embeddings/vectors.bin", "code/x.zip"):
         path = tmp_path / name

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from common.errors import DataError
 from corpus.reading.compression import DamagedArchiveError, compression
@@ -27,7 +27,6 @@ from corpus.reading.inputs.fields import (
 )
 from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
 from corpus.reading.json_values import split_values
-from corpus.reading.parquet import column_values, path_columns
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
@@ -104,48 +103,12 @@ def detect_format(
     return DetectedFormat(Format(kind="text"), True, Counter())
 
 
-def detect_parquet_format(
-    name: str, file: BinaryIO, options: ReadingOptions, code: int | None
-) -> DetectedFormat | None:
-    """The format of a Parquet file, by its schema and first rows; None where it is damaged."""
-    import pyarrow as pa  # only where there is Parquet: it takes long to load
-    from pyarrow import parquet
-
-    if options.kind not in (None, "parquet"):
-        raise DataError(f"{name} is Parquet, not {options.kind}; leave out --format")
-    try:
-        opened = parquet.ParquetFile(file)
-        rows = next(opened.iter_batches(_MOST_LINES), None)
-    except (pa.ArrowException, OSError):
-        return None
-    given = path_columns(name)
-    columns = dict.fromkeys(given, "string") | {column.name: str(column.type) for column in opened.schema_arrow}
-    choice = choose_fields(name, columns, options, code)
-    for each in choice.text:
-        if not any(kind in columns[each] for kind in ("string", "binary")):
-            raise DataError(
-                f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
-            )
-    values = [] if rows is None or choice.value is None else column_values(rows, choice.value, given)
-    form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
-    groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
-    parts = [group.column(number) for group in groups for number in range(group.num_columns)]
-    return DetectedFormat(
-        form,
-        choice.labelled,
-        _count_values(values),
-        rows=opened.metadata.num_rows,
-        plain_size=sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
-        notes=choice.notes,
-    )
-
-
 def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counter[str]:
-    """The values of records with their counts; see `_count_values`."""
-    return _count_values([] if choice.value is None else [record.get(choice.value) for record in records])
+    """The values of records with their counts; see `count_values`."""
+    return count_values([] if choice.value is None else [record.get(choice.value) for record in records])
 
 
-def _count_values(values: Iterable[object]) -> Counter[str]:
+def count_values(values: Iterable[object]) -> Counter[str]:
     """Values as text, with their counts; without those that cannot be a label or rating."""
     seen: Counter[str] = Counter()
     for value in values:
@@ -261,7 +224,7 @@ def _detect_json(
     return DetectedFormat(
         Format(kind="json", text=choice.text, value=choice.value, keep=options.keep, values=values),
         choice.labelled,
-        _count_values([] if choice.value is None else [json_field(each, choice.value) for each in objects]),
+        count_values([] if choice.value is None else [json_field(each, choice.value) for each in objects]),
         notes=choice.notes,
     )
 

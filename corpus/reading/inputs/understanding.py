@@ -17,9 +17,10 @@ from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import DamagedArchiveError, MemoryLimitError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
-from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
+from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
 from corpus.reading.inputs.fields import OneValueError, check_classes, check_labels, list_values, reading_settings
 from corpus.reading.inputs.finding import find_files
+from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature

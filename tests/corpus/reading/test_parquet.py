@@ -1,6 +1,7 @@
 """Rows of Parquet files: by row groups, whatever their types, and as far as damage lets them be read."""
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.reading.formats import Codes, Format
-from corpus.reading.inputs.detect import detect_parquet_format
+from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.parquet import blocks, open_parquet
 from corpus.reading.ranges import cut_into_tasks, read_batches
 from corpus.reading.sources import WHOLE, Inputs, Range, ReadingOptions, Source
 from corpus.reading.tally import DamagedFile, Tally
@@ -46,7 +48,37 @@ def test_parquet_is_read_by_row_groups_whatever_its_types(tmp_path: Path, string
         assert_as_the_oracle(ranges, oracle.File(ROWS, "parquet", ("title", "text"), "rating"))
 
 
-def test_nulls_and_broken_strings_of_parquet_are_malformed_one_by_one(tmp_path: Path) -> None:
+def test_texts_without_the_annotation_of_utf8_and_decimals_are_read(tmp_path: Path) -> None:
+    texts = pa.array([b"caf\xc3\xa9", b"\xff", None, b"a"], pa.binary())
+    ratings = pa.array([Decimal(5), Decimal(1), Decimal(3), Decimal("2.5")], pa.decimal128(38, 10))
+    for name, column in (("a", texts), ("b", texts.dictionary_encode())):
+        table = pa.table({"text": column, "rating": ratings, "id": ratings})
+        pq.write_table(table, tmp_path / f"{name}.parquet", store_decimal_as_integer=False)
+        found = understand_inputs(Inputs(files=(str(tmp_path / f"{name}.parquet"),)))
+        assert found.values == {"5": 1, "1": 1, "3": 1, "2.5": 1}
+        rows, tally = read(map(whole, [tmp_path / f"{name}.parquet"], [found.sources[0].format]))
+        assert rows == [("caf\u00e9", 5), ("", 3)]
+        assert tally.counts == {
+            "lines": 4,
+            "malformed": 2,
+            "malformed_by_reason.not_utf8": 1,
+            "malformed_by_reason.bad_rating": 1,
+        }
+
+
+def test_a_large_value_of_a_dictionary_is_not_repeated_in_memory(tmp_path: Path) -> None:
+    large = pa.DictionaryArray.from_arrays(pa.array([0] * 256, pa.int32()), pa.array(["a" * 8_000_000]))
+    table = pa.table({"text": large, "rating": [5] * 256})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd", store_schema=False)
+    assert (tmp_path / "a.parquet").stat().st_size < 4_000
+    pq.write_table(pa.table({"text": [f"text {n}" for n in range(256)]}), tmp_path / "b.parquet")
+    for name, most in (("a.parquet", 8), ("b.parquet", 256)):
+        with (tmp_path / name).open("rb") as file:
+            sizes = [block.num_rows for block in blocks(open_parquet(file), file, 0, ["text"])]
+        assert (sum(sizes), max(sizes)) == (256, most)
+
+
+def test_nulls_and_broken_strings_of_parquet_are_read_one_by_one(tmp_path: Path) -> None:
     ends = np.arange(5, dtype=np.int32).tobytes()
     broken = pa.Array.from_buffers(pa.string(), 4, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xffbc")])
     table = pa.table({"title": broken, "text": ["t", "u", None, "v"], "rating": [1, 2, 3, None]})

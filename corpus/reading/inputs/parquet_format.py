@@ -1,0 +1,51 @@
+"""Detects the format of a Parquet file: its fields by its schema, and those in its path."""
+
+from typing import BinaryIO
+
+from common.errors import DataError
+from corpus.reading.formats import Format
+from corpus.reading.inputs.detect import DetectedFormat, count_values
+from corpus.reading.inputs.fields import choose_fields
+from corpus.reading.parquet import first_values, open_parquet, path_columns
+from corpus.reading.sources import ReadingOptions
+
+_FIRST_ROWS = 1000
+
+
+def detect_parquet_format(
+    name: str, file: BinaryIO, options: ReadingOptions, code: int | None
+) -> DetectedFormat | None:
+    """The format of a Parquet file, by its schema and first rows; None where it is damaged."""
+    import pyarrow as pa  # only where there is Parquet: it takes long to load
+
+    if options.kind not in (None, "parquet"):
+        raise DataError(f"{name} is Parquet, not {options.kind}; leave out --format")
+    try:
+        opened = open_parquet(file)
+    except (pa.ArrowException, OSError):
+        return None
+    given = path_columns(name)
+    columns = dict.fromkeys(given, "string") | {column.name: str(column.type) for column in opened.schema_arrow}
+    choice = choose_fields(name, columns, options, code)
+    for each in choice.text:
+        if not any(kind in columns[each] for kind in ("string", "binary")):
+            raise DataError(
+                f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
+            )
+    values: list[object] = []
+    if choice.value is not None:
+        try:
+            values = first_values(opened, file, choice.value, given, _FIRST_ROWS)
+        except (pa.ArrowException, OSError):
+            return None
+    form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
+    groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
+    parts = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return DetectedFormat(
+        form,
+        choice.labelled,
+        count_values(values),
+        rows=opened.metadata.num_rows,
+        plain_size=sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
+        notes=choice.notes,
+    )
