@@ -8,6 +8,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.trainer.runs import finish, wait_for_lines
 
 KILLS = 20
 EPOCHS, STEPS = 8, 30
@@ -75,3 +79,24 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     assert step_losses(killed) == pytest.approx(step_losses(undisturbed), rel=2e-3)
     rows_seen = [json.loads((output / "summary.json").read_text())["rows_seen"] for output in (undisturbed, killed)]
     assert rows_seen == [EPOCHS * 1900] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shares", ["off", "3,1"])
+def test_ranks_that_are_killed_and_go_on_with_the_same_shares_end_with_the_same_bits(
+    launch, dataset: Path, tmp_path: Path, shares: str
+) -> None:
+    """So what ends otherwise after a kill is the order of sums alone, which follows the ranks' shares."""
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    program = ("-m", "trainer", "--data", dataset, *LEARNING, "--epochs", 2, "--balance", shares, "--output")
+    finish(launch(2, *program, undisturbed))
+    for _ in range(2):
+        checkpoints = said(killed, "checkpoint")
+        running = launch(2, *program, killed, "--resume")
+        wait_for_lines(running, killed, "checkpoint", checkpoints + 1)
+        kill_all(running)
+    finish(launch(2, *program, killed, "--resume"))
+    assert step_losses(killed) == step_losses(undisturbed)
+    ended, expected = (load_file(output / "model" / "model.safetensors") for output in (killed, undisturbed))
+    assert ended.keys() == expected.keys()
+    assert all(torch.equal(ended[name], expected[name]) for name in expected)
