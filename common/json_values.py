@@ -15,10 +15,11 @@ from common.errors import DataError
 _Kind = TypeVar("_Kind")
 
 
-def parse_json_object(text: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises DataError for any other text, for numbers that 64 bits cannot hold, for NaN and
-    infinities, and for lone surrogates."""
+def parse_json_object(text: str | bytes) -> dict[str, Any]:
+    """Parse a JSON object; bytes are UTF-8. Raises DataError for anything else, for numbers that 64 bits cannot hold,
+    for NaN and infinities, and for lone surrogates."""
     try:
+        text = text if isinstance(text, str) else text.decode()
         found = json.loads(text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_integer)
         if "\\u" in text or not text.isascii():
             json.dumps(found, ensure_ascii=False).encode()  # lone surrogates

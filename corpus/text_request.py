@@ -72,7 +72,7 @@ class TextProgress:
     empty: int = 0
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str | bytes) -> Self:
         """The inverse of JSON. Raises DataError for anything else."""
         return made(cls, parse_json_object(text))
 

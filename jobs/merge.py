@@ -86,7 +86,7 @@ def read_merge_result(address: str) -> MergeResult:
     """
     written = b"".join(open_lines(address))
     try:
-        found = parse_json_object(written.decode())
+        found = parse_json_object(written)
         result = made(MergeResult, found)
         require_counts(result.counts)
         if not is_digest(result.digest):

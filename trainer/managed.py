@@ -295,7 +295,7 @@ def _copy_lines(lines: IO[str] | None, log: IO[str]) -> None:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        return parse_json_object(path.read_text("utf-8"))
+        return parse_json_object(path.read_bytes())
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): is this a container of SageMaker's?") from error
     except DataError as error:

@@ -331,7 +331,7 @@ class NodeRun:
     def _tell_read(self) -> None:
         with suppress(OSError, DataError):
             path = self._machine.programs / self.attempt.name / "progress.json"
-            self.status = replace(self.status, **vars(TextProgress.from_json(path.read_text("utf-8"))))
+            self.status = replace(self.status, **vars(TextProgress.from_json(path.read_bytes())))
 
     def _tell_progress(self) -> None:
         """Tell now and then how far the ranks are: each status that differs is written into the bucket."""

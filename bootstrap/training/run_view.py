@@ -11,6 +11,7 @@ from typing import Any
 
 from bootstrap.progress import Bars
 from corpus.stream.progress import Status
+from experiments.records.runs import numbers
 from trainer.options.presets import ENDLESS
 from trainer.options.section import shown_options
 from trainer.output.lines import End, Epoch, Line, Note, Search, Start, Step, Trial, Waiting, parse_line
@@ -148,5 +149,6 @@ class RunView:
 
 def _measured(validation: Mapping[str, Any]) -> dict[str, str]:
     """What a person wants to see of the measures of an epoch."""
+    validation = numbers(validation)
     shown = {"balanced_accuracy": "{:.1%}", "similarity": "{:.3f}"}
     return {name.replace("_", " "): how.format(validation[name]) for name, how in shown.items() if validation.get(name)}

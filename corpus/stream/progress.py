@@ -110,12 +110,12 @@ def _status(path: Path) -> Status:
 def _read(path: Path) -> dict[str, Any] | None:
     """The JSON object of a file; None where there is no file."""
     try:
-        return parse_json_object(path.read_text("utf-8"))
+        return parse_json_object(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
-    except (DataError, UnicodeDecodeError) as error:
+    except DataError as error:
         raise DataError(f"cannot use {path}: {error}; remove it") from error
 
 

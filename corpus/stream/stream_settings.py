@@ -80,7 +80,7 @@ class StreamSettings:
         return json.dumps(asdict(self), indent=2)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str | bytes) -> Self:
         """The inverse of `to_json`. Raises DataError for anything else."""
         return made(cls, parse_json_object(text))
 
@@ -131,12 +131,12 @@ def read_settings(stream: Path) -> StreamSettings:
     """The settings of a stream. Raises DataError where there are none, or they cannot be used."""
     path = stream / SETTINGS_NAME
     try:
-        return StreamSettings.from_json(path.read_text("utf-8"))
+        return StreamSettings.from_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"there is no {path}; it names the sources of the stream: write it first") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check its permissions") from error
-    except (DataError, UnicodeDecodeError) as error:
+    except DataError as error:
         raise DataError(f"{path} has no settings of a stream: {error}; write it again") from error
 
 

@@ -159,6 +159,7 @@ def test_the_sentence_of_the_trainer_is_the_reason_of_the_failure(base: Path, ru
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("\xff", "is no configuration of SageMaker's"),
         ("", "is no configuration of SageMaker's"),
         ("{}", "names no hosts"),
         ('{"hosts": []}', "names no hosts"),
@@ -169,7 +170,7 @@ def test_what_names_no_hosts_is_refused(tmp_path: Path, text: str, sentence: str
     path = tmp_path / "resourceconfig.json"
     with pytest.raises(DataError, match="is this a container of SageMaker's"):
         Hosts.read(path)
-    path.write_text(text)
+    path.write_text(text, "latin-1")
     with pytest.raises(DataError, match=sentence):
         Hosts.read(path)
 

@@ -82,7 +82,7 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MOST_CONFIG_BYTES:
             raise DamagedError(f"it has more than {_MOST_CONFIG_BYTES >> 20} MiB")
-        config = parse_json_object(path.read_text("utf-8"))
+        config = parse_json_object(path.read_bytes())
         if config.get("model") in WORD_MODELS:
             raise TrainingError(
                 f"{shown} is a model of words (--model {config['model']}), and labels no texts; `shoal neighbours` and "
@@ -94,7 +94,7 @@ def read_config(path: Path, shown: str) -> dict[str, Any]:
             return config
     except OSError as error:
         raise TrainingError(f"cannot read {shown}/{CONFIG}: {error.strerror}") from error
-    except (DamagedError, DataError, UnicodeDecodeError) as error:
+    except (DamagedError, DataError) as error:
         reason = " ".join(str(error).split())
         raise TrainingError(
             f"{shown}/{CONFIG} was not written by Shoal, or was changed since: {reason}; copy or export the model again"
@@ -118,7 +118,7 @@ def read_model_folder(folder: Path, shown: str) -> TrainedModel:
             **config,
             "name": config.get("model"),
             "vocabulary": (folder / VOCABULARY).read_text("utf-8").split("\n")[:-1],
-            "about": {**config.get("data", {}), **parse_json_object((folder / MEASURES).read_text("utf-8"))},
+            "about": {**config.get("data", {}), **parse_json_object((folder / MEASURES).read_bytes())},
         }
         with safe_open(folder / WEIGHTS, framework="pt") as stored:
             names = stored.keys()

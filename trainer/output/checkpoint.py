@@ -129,7 +129,7 @@ def _digest(body: bytes) -> bytes:
 
 def require_state(state: dict[str, Any]) -> None:
     """Raise DamagedError or DataError unless `state` is the state of a run of this version."""
-    if state.get("format") != FORMAT:
+    if not isinstance(state.get("format"), int) or state["format"] != FORMAT:
         raise DamagedError(f"it is not of format {FORMAT}")
     for name, kind in _KINDS.items():
         if not isinstance(state.get(name), kind):

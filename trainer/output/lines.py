@@ -242,9 +242,9 @@ _KINDS = {kind.__name__.lower(): (kind, _checks(kind)) for kind in Line.__subcla
 def parse_line(line: bytes) -> Line | None:
     """What a line tells; None where it is not what it should be."""
     try:
-        content = parse_json_object(line.decode())
+        content = parse_json_object(line)
         kind, checks = _KINDS[content.pop("kind")]
-    except (UnicodeDecodeError, DataError, KeyError, TypeError):
+    except (DataError, KeyError, TypeError):
         return None
     known = {name: content.pop(name) for name in checks if name in content}
     if "time" not in known or not all(checks[name](value) for name, value in known.items()):

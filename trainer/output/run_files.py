@@ -93,8 +93,8 @@ def _has_ended(output: Path) -> bool:
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object that a JSON file holds; None where there is no such file, or it holds none."""
-    with suppress(OSError, UnicodeDecodeError, DataError):
-        return parse_json_object(path.read_text("utf-8"))
+    with suppress(OSError, DataError):
+        return parse_json_object(path.read_bytes())
     return None
 
 

@@ -185,7 +185,7 @@ class HostsRun(Run):
             told = parse_json_object(output) if not status else {}
         except DataError:
             told = {}
-        if missing := told.get("missing"):
+        if isinstance(missing := told.get("missing"), list) and missing:
             raise ShoalError(
                 f"{host.called}: {host.python} has no {missing[0]}; install what "
                 "bootstrap/nodes/gpu/requirements.txt lists and PyTorch, or name another Python in "

@@ -151,6 +151,7 @@ def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
             for name in ("config", "digest", "global_batch", "progress", "model", "optimiser")
         ),
         (lambda state: state.update(format=checkpoint.FORMAT + 1), "it is not of format"),
+        (lambda state: state.update(format=torch.zeros(2)), "it is not of format"),
         (lambda state: state.update(global_batch="8"), "it holds no global_batch"),
         (lambda state: state.update(global_batch=0), "options that are unknown"),
         (lambda state: state["config"].update(colour="red"), "options that are unknown"),

@@ -1,0 +1,32 @@
+"""What a host's agent answers is checked before it is used."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bootstrap.training.places.hosts import HostsRun
+from common.errors import ShoalError
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"missing": ["torch"]}, "/python has no torch; install"),
+        ({"missing": 5}, "its agent does not start: {.missing.: 5}"),
+        ({"missing": {"torch": 1}}, "its agent does not start"),
+        ({"works": 1}, "its agent does not start"),
+        ({"unable": 7}, "cannot use the-store: 7; it needs AWS"),
+    ],
+)
+def test_an_answer_of_another_form_is_a_sentence(answer: dict[str, Any], sentence: str) -> None:
+    host = SimpleNamespace(called="host a", gpus=0, python="/python", instance="a")
+    connection = SimpleNamespace(host=host, address="10.0.0.1", run=lambda _: (0, json.dumps(answer), ""))
+    run: Any = SimpleNamespace(
+        store=SimpleNamespace(name="the-store"),
+        _code=SimpleNamespace(on=lambda _: "/code"),
+        _place=SimpleNamespace(file=SimpleNamespace(path="hosts")),
+    )
+    with pytest.raises(ShoalError, match=sentence):
+        HostsRun._call_agent(run, "", connection)
