@@ -3,14 +3,14 @@
 Do not use a key as a path, because others than the user may have written it; use `paths`.
 """
 
-import gzip
 import os
 import re
-import zlib
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from bootstrap.progress import Bars
 from common.errors import ShoalError, explain_os_error
 from common.files import whole_file
 from corpus.reading import s3
+from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError, decompress
 from corpus.reading.s3 import S3Path
 from corpus.reading.sources import Source
 from infra.handlers import cleanup
@@ -38,6 +39,7 @@ _AT_ONCE = 16
 _MOST_AT_ONCE = 1000
 """The most objects that one request deletes."""
 _CHUNK_BYTES = 64 << 20
+_LAST_BLOCKS = (1 << 20) // BLOCK_BYTES
 
 
 def sizes(client: "S3Client", place: S3Path) -> dict[str, int]:
@@ -168,11 +170,12 @@ def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
 
 
 def unpacked(packed: bytes) -> str:
-    """The text of a log that EMR has compressed; a sentence instead if it is damaged."""
+    """The last megabyte of a log that EMR has compressed; a sentence instead if it is damaged."""
     try:
-        return gzip.decompress(packed).decode("utf-8", "replace").strip()
-    except (OSError, EOFError, zlib.error):
+        last = deque(decompress(BytesIO(packed), ".gz"), _LAST_BLOCKS)
+    except DamagedArchiveError:
         return "its log is damaged"
+    return b"".join(last).decode("utf-8", "replace").strip()
 
 
 def remove(client: "S3Client", place: S3Path, *, but: Collection[S3Path] = ()) -> None:

@@ -50,16 +50,16 @@ class SshFolder:
             return None
         return Document(content.decode("utf-8", "replace"), blake2b(content, digest_size=16).hexdigest())
 
-    def read_from(self, key: str, offset: int) -> bytes:
-        """What a file has from an offset; nothing where there is none."""
-        return self._content(key, offset) or b""
+    def read_from(self, key: str, offset: int, most: int) -> bytes:
+        """At most so many bytes of a file from an offset; nothing where there is none."""
+        return self._content(key, offset, most) or b""
 
-    def _content(self, key: str, offset: int, most: int = -1) -> bytes | None:
+    def _content(self, key: str, offset: int, most: int) -> bytes | None:
         def read(files: SFTPClient) -> bytes | None:
             try:
                 with files.open(self._path(key), "rb") as file:
                     file.seek(offset)
-                    return bytes(file.read(None if most < 0 else most))
+                    return bytes(file.read(most))
             except FileNotFoundError:
                 return None
 

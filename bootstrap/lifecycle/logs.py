@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 _DAY_MS = 86_400_000
+_PIECE_BYTES = 4 << 20
 _LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
 """The beginnings of lines that Lambda writes, not the function."""
 
@@ -113,14 +114,22 @@ class RunLogs:
             before = self._read.get(name, 0)
             if (log := LOG.fullmatch(name)) is None or size <= before:
                 continue
-            whole, newline, _ = read_from(self._s3, S3Path(self._folder.bucket, key), before).rpartition(b"\n")
-            self._read[name] = before + len(whole) + len(newline)
             where = log["program"] + (f" attempt {log['attempt']}" if log["attempt"] else "")
-            for line in whole.decode("utf-8", "replace").splitlines():
+            for line in self._lines(name, S3Path(self._folder.bucket, key), size):
                 printed, text = of_rank(line)
                 if rank in (None, printed):
                     of = "" if printed is None else f" rank {printed}"
                     yield f"{where}{of} | {text}"
+
+    def _lines(self, name: str, place: S3Path, size: int) -> Iterator[str]:
+        """The lines of a log that are whole and were not read, in pieces; one longer than a piece is cut."""
+        while (before := self._read.get(name, 0)) < size:
+            piece = read_from(self._s3, place, before, _PIECE_BYTES)
+            whole = piece[: piece.rfind(b"\n") + 1] or (piece if len(piece) == _PIECE_BYTES else b"")
+            if not whole:
+                return
+            self._read[name] = before + len(whole)
+            yield from whole.decode("utf-8", "replace").splitlines()
 
     def _text(self, name: str) -> str:
         return read_text(self._s3, S3Path(self._folder.bucket, self._folder.key + name)) or ""

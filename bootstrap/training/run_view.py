@@ -35,6 +35,8 @@ _FIGURES = (
 
 
 _LONG_WAIT = 30.0
+PIECE_BYTES = 4 << 20
+"""How much of a record is read at once: of a run that others began it may be long, or no record."""
 """Seconds after which a wait for text is worth a sentence, also where no bar is shown."""
 
 
@@ -66,7 +68,8 @@ class RunView:
     def feed(self, more: bytes) -> None:
         """Take the bytes that were added, and show the newest step; without any, only the time is updated."""
         self.offset += len(more)
-        whole, newline, self._rest = (self._rest + more).rpartition(b"\n")
+        whole, newline, rest = (self._rest + more).rpartition(b"\n")
+        self._rest = rest[-PIECE_BYTES:]  # a longer line is no record's
         self._lines.extend(filter(None, map(parse_line, (whole + newline).splitlines())))
         while self._lines:  # after an interrupt the next call shows the rest
             self._show(self._lines.popleft())

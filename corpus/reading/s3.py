@@ -177,10 +177,10 @@ def read_text(s3: "S3Client", place: S3Path) -> str | None:
         return body.read(_MOST_TEXT).decode("utf-8", "replace")
 
 
-def read_from(s3: "S3Client", place: S3Path, offset: int) -> bytes:
-    """An object's bytes from an offset on; none when it is not longer than that or does not exist."""
+def read_from(s3: "S3Client", place: S3Path, offset: int, most: int | None = None) -> bytes:
+    """An object's bytes from an offset on, at most `most`; none when it is not longer than that or does not exist."""
     try:
-        return get(s3, place, offset).read()
+        return get(s3, place, offset, None if most is None else offset + most).read()
     except s3.exceptions.ClientError as error:
         if _error_code(error) in ("InvalidRange", "416", *_NO_OBJECT):
             return b""

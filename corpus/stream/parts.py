@@ -104,6 +104,8 @@ def read_part(path: Path) -> Part:
     """Read a part. Raises DataError for a file that is no whole part of this version, and OSError."""
     content = path.read_bytes()  # not np.load of the path: what it opens, it may leave open after an error
     try:
+        if any(each.compress_type != zipfile.ZIP_STORED for each in zipfile.ZipFile(io.BytesIO(content)).infolist()):
+            raise DataError("it is compressed")  # no part is; little of a file could fill the memory
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             head, words, counts, tokens = (arrays[name] for name in ("head", "words", "counts", "tokens"))
         header = parse_json_object(head.astype(np.uint8).tobytes().decode())
@@ -114,7 +116,7 @@ def read_part(path: Path) -> Part:
             tokens=tokens.astype(np.int32),
             after=_position(header["after"]),
         )
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, DataError) as error:
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, MemoryError, DataError) as error:
         raise DataError(
             f"{path} is not a whole part of a stream: {error}; remove its folder, and read again"
         ) from error

@@ -226,7 +226,7 @@ class HostsRun(Run):
             return None if size is None else (str(size), size)
 
         view = RunView(bars)
-        remote = RemoteRecord(view, state, lambda at: self.store.read_from(record, at), found=self.launch.found)
+        remote = RemoteRecord(view, state, lambda *part: self.store.read_from(record, *part), found=self.launch.found)
         self._followed = FollowedNodes(self.launch, remote, _HostsWatch(self), bars)
         return view
 

@@ -29,8 +29,8 @@ Result = TypeVar("Result")
 class HostsStore(Store, Protocol):
     """Documents and files. Raises LostError where it cannot be used."""
 
-    def read_from(self, key: str, offset: int) -> bytes:
-        """What a file has from an offset; nothing where there is none."""
+    def read_from(self, key: str, offset: int, most: int) -> bytes:
+        """At most so many bytes of a file from an offset; nothing where there is none."""
         ...
 
     def size(self, key: str) -> int | None:
@@ -69,8 +69,8 @@ class BucketOfHosts:
     def list(self, prefix: str) -> Mapping[str, str]:
         return self._call(partial(self._documents.list, prefix))
 
-    def read_from(self, key: str, offset: int) -> bytes:
-        return self._call(lambda: s3.read_from(s3.client(), self._place(key), offset))
+    def read_from(self, key: str, offset: int, most: int) -> bytes:
+        return self._call(lambda: s3.read_from(s3.client(), self._place(key), offset, most))
 
     def size(self, key: str) -> int | None:
         found = self._call(lambda: s3.head_if_there(s3.client(), self._place(key)))

@@ -8,7 +8,7 @@ from bootstrap.interrupt import Detached
 from bootstrap.nodes.scale_up import READY_SECONDS
 from bootstrap.progress import Bars
 from bootstrap.training.places.run_launch import RunLaunch
-from bootstrap.training.run_view import RunView
+from bootstrap.training.run_view import PIECE_BYTES, RunView
 from common.display import plural
 from common.errors import ShoalError
 from trainer.rank_processes import STOP_SECONDS
@@ -143,11 +143,12 @@ class RemoteRecord:
         self,
         view: RunView,
         state: Callable[[], tuple[str, int] | None],
-        read: Callable[[int], bytes],
+        read: Callable[[int, int], bytes],
         *,
         found: bool,
     ) -> None:
-        """`state`: a tag of the record's content, and its bytes, where it is there; `read`: its bytes from an offset.
+        """`state`: a tag of the record's content, and its bytes, where it is there; `read`: its bytes from an
+        offset, at most so many.
 
         Call this before the run begins: what the record has by then was written before the run was resumed. Of one
         that is `found`, as an earlier command has begun it, all is shown."""
@@ -155,10 +156,13 @@ class RemoteRecord:
         self._known = None if found else self._state()
 
     def look(self) -> None:
-        more = b""
+        fed = False
         if (found := self._state()) is not None and found != self._known:
             if found[1] < self._view.offset:
                 self._view.begin_again()
-            more = self._read(self._view.offset)
+            while self._view.offset < found[1] and (more := self._read(self._view.offset, PIECE_BYTES)):
+                self._view.feed(more)
+                fed = True
             self._known = found
-        self._view.feed(more)
+        if not fed:
+            self._view.feed(b"")

@@ -56,4 +56,4 @@ def record_in_bucket(s3: "S3Client", folder: S3Path, view: RunView, *, found: bo
         head = retrying(partial(head_if_there, s3, place))
         return None if head is None else (head["ETag"], head["ContentLength"])
 
-    return RemoteRecord(view, state, lambda offset: retrying(partial(read_from, s3, place, offset)), found=found)
+    return RemoteRecord(view, state, lambda *part: retrying(partial(read_from, s3, place, *part)), found=found)

@@ -15,7 +15,7 @@ from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.places.place import Ended, Place, Run
-from bootstrap.training.run_view import RunView
+from bootstrap.training.run_view import PIECE_BYTES, RunView
 from bootstrap.training.sources.source import Beside, Prepared, Source
 from common.errors import TrainingError, UsageError
 from corpus.dataset import open_dataset
@@ -144,4 +144,6 @@ def show_record(record: Path, started: float, view: RunView) -> None:
         if os.fstat(lines.fileno()).st_size < view.offset:
             view.begin_again()
         lines.seek(view.offset)
-        view.feed(lines.read())
+        more = None
+        while more is None or len(more) == PIECE_BYTES:
+            view.feed(more := lines.read(PIECE_BYTES))

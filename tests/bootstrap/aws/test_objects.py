@@ -1,7 +1,9 @@
 """Files to S3 and back, against the embedded AWS."""
 
+import gzip
 import os
 import re
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -99,6 +101,16 @@ def test_a_growing_object_is_read_from_an_offset(client) -> None:
     assert read_from(client, place, 3) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one two")
     assert read_from(client, place, 3) == b" two"
+    assert read_from(client, place, 3, 2) == b" t"
+
+
+def test_of_a_log_that_unpacks_to_gigabytes_only_the_end_is_kept() -> None:
+    packed = gzip.compress(b"\0" * (64 << 20) + b"\nthe end\n", 1)
+    tracemalloc.start()
+    text = objects.unpacked(packed)
+    assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    tracemalloc.stop()
+    assert text.endswith("the end")
 
 
 def test_a_folder_comes_back_and_can_be_removed(client, tmp_path: Path) -> None:

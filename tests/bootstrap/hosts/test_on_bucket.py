@@ -89,7 +89,7 @@ def test_hosts_train_with_a_bucket_and_no_folder(
 
 def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> None:
     store, path = BucketOfHosts(bucket), tmp_path / "file"
-    assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0)) == (
+    assert (store.name, store.read("requests/a.json"), store.size("runs/a/x"), store.read_from("runs/a/x", 0, 99)) == (
         bucket,
         None,
         None,
@@ -104,7 +104,7 @@ def test_a_bucket_is_a_store(bucket: str, aws: EmbeddedAws, tmp_path: Path) -> N
     with Bars() as bars:
         store.put(path, "runs/a/x", bars)
     store.write("runs/b/y", "y")
-    assert (store.size("runs/a/x"), store.read_from("runs/a/x", 8)) == (10, b"89")
+    assert (store.size("runs/a/x"), store.read_from("runs/a/x", 8, 99)) == (10, b"89")
     assert {"a", "b"} <= set(store.folders("runs"))
     assert list(store.list("requests/a")) == ["requests/a.json"]
     store.get("runs/a/x", tmp_path / "below" / "copy")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import boto3
 import pytest
 
+import bootstrap.lifecycle.logs
 from bootstrap.agent.documents import END_NAME, REQUEST_NAME
 from bootstrap.agent.node_documents import RunEnd
 from bootstrap.lifecycle.logs import RunLogs
@@ -15,8 +16,8 @@ from tests.bootstrap.agent.world import request
 BUCKET, RUN = "logs-of-runs", "demo.20260102T030405-0a1b"
 
 
-def write(name: str, text: str) -> None:
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=f"runs/{RUN}/{name}", Body=text.encode())
+def write(name: str, text: str, run: str = RUN) -> None:
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=f"runs/{run}/{name}", Body=text.encode())
 
 
 def test_each_line_is_shown_once_when_it_is_whole_with_its_node_and_rank(aws: EmbeddedAws) -> None:
@@ -35,6 +36,15 @@ def test_each_line_is_shown_once_when_it_is_whole_with_its_node_and_rank(aws: Em
     write("node-0-attempt-2.log", "[rank 0] by another node\n")
     write("reader-3.log", "a line\n")
     assert list(logs.more()) == ["node-0 attempt 2 rank 0 | by another node", "reader-3 | a line"]
+
+
+def test_a_log_is_read_in_pieces_and_a_longer_line_is_cut(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    other = "demo.20260102T030405-0a1c"
+    write("node-0.log", "one\ntwo\nthis is long\nthree\nfo", other)
+    monkeypatch.setattr(bootstrap.lifecycle.logs, "_PIECE_BYTES", 8)
+    found = list(RunLogs(boto3.client("s3"), BUCKET, other).more())
+    assert [line.partition(" | ")[2] for line in found] == ["one", "two", "this is ", "long", "three"]
 
 
 def test_the_lines_of_one_rank_are_shown_alone(aws: EmbeddedAws) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from bootstrap.training import run_view
+from bootstrap.training.places import nodes_followed
+from bootstrap.training.places.nodes_followed import RemoteRecord
 from bootstrap.training.run_view import RunView
 from corpus.stream.progress import Status
 
@@ -99,6 +102,29 @@ def test_a_record_that_comes_in_pieces_is_shown_as_in_one() -> None:
         view.feed(content[place : place + 1])
     assert (pieces.shown, pieces.figures) == (whole.shown, whole.figures)
     assert (pieces.rate, view.offset) == (340.0, len(content))
+
+
+def test_a_record_is_followed_in_pieces_and_a_line_that_does_not_end_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content, asked, whole, pieces = record(START, STEP, EPOCH, STEP), [], Screen(), Screen()
+    RunView(whole).feed(content)
+
+    def read(offset: int, most: int) -> bytes:
+        asked.append((offset, most))
+        return content[offset : offset + most]
+
+    monkeypatch.setattr(nodes_followed, "PIECE_BYTES", 100)
+    view = RunView(pieces)
+    remote = RemoteRecord(view, lambda: ("tag", len(content)), read, found=True)
+    remote.look()
+    assert (pieces.shown, pieces.figures) == (whole.shown, whole.figures)
+    assert asked == [(place, 100) for place in range(0, len(content), 100)]
+    monkeypatch.setattr(run_view, "PIECE_BYTES", 50)
+    view.feed(b"x" * 1_000)
+    view.feed(b"\n" + record(EPOCH))
+    assert view.offset == len(content) + 1_001 + len(record(EPOCH))
+    assert len(view._rest) <= 50
 
 
 def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:

@@ -1,6 +1,7 @@
 """Parts of a stream: what is written is read again, and nothing else is taken for a part."""
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_a_damaged_part_is_refused_wherever_it_is_damaged(tmp_path: Path) -> Non
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(DataError, match="remove its folder"):
             read_part(path)
+
+
+def test_a_part_that_would_fill_more_memory_than_its_file_is_refused(tmp_path: Path) -> None:
+    arrays = {"head": np.zeros(9, np.uint8), "tokens": np.zeros((1 << 16, ROW_TOKENS), np.int32)}
+    np.savez_compressed(part_path(tmp_path, 3), **arrays)
+    with pytest.raises(DataError, match="is not a whole part of a stream: it is compressed"):
+        read_part(part_path(tmp_path, 3))
+    with zipfile.ZipFile(part_path(tmp_path, 3), "w") as archive, archive.open("head.npy", "w") as head:
+        np.lib.format.write_array_header_1_0(head, {"descr": "<i8", "fortran_order": False, "shape": (1 << 60,)})
+    with pytest.raises(DataError, match="is not a whole part of a stream"):
+        read_part(part_path(tmp_path, 3))
 
 
 @pytest.mark.parametrize(
