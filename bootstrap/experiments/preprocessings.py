@@ -164,7 +164,7 @@ def _share(file: InputFile, share: float, folder: Path, place: int) -> str:
     name = PurePosixPath(file.address).name
     if name.endswith(".parquet"):
         raise ExperimentError(f"{file.address} has no lines to take a share of; leave `share` out, or give lines")
-    path = folder / f"{place}-{name.removesuffix(compression(name) or '')}"
+    path = folder / f"{place}-{name[: len(name) - len(compression(name) or '')]}"
     if path.exists():
         return str(path)
     folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.compression import DamagedArchiveError, MemoryLimitError, compression, decompress
+from corpus.reading.compression import ZIP, DamagedArchiveError, MemoryLimitError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
 from corpus.reading.inputs.fields import OneValueError, check_classes, check_labels, list_values, reading_settings
@@ -27,7 +27,7 @@ from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, 
 from corpus.reading.lines import in_utf8
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
-from corpus.reading.storage import open_range
+from corpus.reading.storage import open_blocks, open_range
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
@@ -183,12 +183,14 @@ def _read_head(found: InputFile, limit: int) -> _Head:
     with closing(open_range(found.address, 0, limit)) as file:
         packed = file.read(limit)
     check_signature(found.address, packed[:SIGNATURE_BYTES])
-    whole = len(packed) == found.size
+    is_zip = found.compression == ZIP  # whose list of files is at its end
+    whole = is_zip or len(packed) == found.size
     if not found.compression:
         return _Head(packed, whole, False)
     data = bytearray()
     try:
-        for block in decompress(BytesIO(packed), found.compression):
+        blocks = open_blocks(found.address) if is_zip else decompress(BytesIO(packed), found.compression)
+        for block in blocks:
             data += block
             if len(data) > limit:
                 return _Head(bytes(data[:limit]), False, False)
@@ -261,6 +263,8 @@ def _detect_among(
 def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skipped | None:
     head = _head(found)
     if head.data.startswith(PARQUET):
+        if found.compression:
+            raise DataError(f"{found.address} is Parquet that is compressed once more; unpack it, and give that")
         with closing(open_range(found.address, 0, 0)) as file:
             return detect_parquet_format(found.address, file, options, found.code)
     ends = head.whole and not head.broken
@@ -293,8 +297,8 @@ def _spread_lines(found: InputFile, head: bytes) -> bytes:
                 parts.append(file.read(_HEAD_BYTES).partition(b"\n")[2])
     else:
         parts, last = [head], b""
-        with suppress(DamagedArchiveError), closing(open_range(found.address)) as file:
-            for number, block in enumerate(decompress(file, found.compression), 1):
+        with suppress(DamagedArchiveError):
+            for number, block in enumerate(open_blocks(found.address), 1):
                 last = block
                 if number & (number - 1) == 0:
                     parts.append(block.partition(b"\n")[2])

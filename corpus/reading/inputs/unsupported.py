@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from zipfile import BadZipFile, ZipFile
 
-from common.display import plural, printable
+from common.display import printable
 from common.errors import DataError
-from corpus.reading.compression import compression
+from corpus.reading.compression import ZIP, DamagedArchiveError, compression, zip_member
 from corpus.reading.storage import open_range
 
 SIGNATURE_BYTES = 6
@@ -21,9 +21,9 @@ _SIGNATURES = {
     ".bz2": b"BZh",
     ".xz": b"\xfd7zXZ\x00",
     ".zst": b"\x28\xb5\x2f\xfd",
+    ZIP: b"PK\x03\x04",
 }
 _ARCHIVES = {
-    "zip": b"PK\x03\x04",
     "7z": b"7z\xbc\xaf\x27\x1c",
     "rar": b"Rar!\x1a\x07",
     "lz4": b"\x04\x22\x4d\x18",
@@ -33,9 +33,8 @@ _ARCHIVES = {
 _PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
 # https://www.rfc-editor.org/rfc/rfc8878#name-skippable-frames: pzstd writes one at the start of a file.
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
-_ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|zip|7z|rar|z|lz4|lzma|br)$", re.IGNORECASE)
+_ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|7z|rar|z|lz4|lzma|br)$", re.IGNORECASE)
 _SPREADSHEET_NAMES = re.compile(r"\.(xlsx?|xlsm|xlsb|ods|numbers)$", re.IGNORECASE)
-_MEMBERS_SHOWN = 3
 _UNSUPPORTED = {
     b"%PDF": "a PDF document",
     b"SQLite format 3": "an SQLite database",
@@ -68,8 +67,8 @@ def check_signature(address: str, beginning: bytes) -> None:
     packed = compression(address)
     if _SPREADSHEET_NAMES.search(address):
         raise DataError(f"{address} is a spreadsheet; save its sheet as CSV in UTF-8, and give that")
-    if beginning.startswith(_ARCHIVES["zip"]):
-        _refuse_zip(address)
+    if beginning.startswith(_SIGNATURES[ZIP]):
+        _check_zip(address)
     if _ARCHIVE_NAMES.search(address):
         raise DataError(f"{address} is an archive, or has a compression that is not supported; unpack it first")
     for suffix, magic in _SIGNATURES.items():
@@ -89,20 +88,20 @@ def check_signature(address: str, beginning: bytes) -> None:
         )
 
 
-def _refuse_zip(address: str) -> None:
-    """Raise DataError that names the files in a zip archive, where these can be listed."""
-    with suppress(BadZipFile), closing(open_range(address, ahead=0)) as file:
-        found = [each.filename for each in ZipFile(file).infolist() if not each.is_dir()]
-        if "[Content_Types].xml" in found:
+def _check_zip(address: str) -> None:
+    """Raise DataError for a zip archive that is not of one file, and say what is in it."""
+    with closing(open_range(address, ahead=0)) as file:
+        with suppress(BadZipFile):
+            what = "a spreadsheet or another office document"
+            if "[Content_Types].xml" in ZipFile(file).namelist():
+                raise DataError(f"{address} is {what}; save its sheet as CSV, and give that")
+        try:
+            zip_member(file)
+        except DamagedArchiveError as error:
             raise DataError(
-                f"{address} is a spreadsheet or another office document; save its sheet as CSV, and give that"
-            )
-        members = [name for name in found if not name.startswith("__MACOSX/")]
-        listed = printable(", ".join(members[:_MEMBERS_SHOWN])) + (", ..." if members[_MEMBERS_SHOWN:] else "")
-        raise DataError(
-            f"{address} is a zip archive of {plural(len(members), 'file')} ({listed}); unpack what holds reviews, such "
-            "as by unzip -p OLD MEMBER > NEW"
-        )
+                f"cannot read the zip archive {address}: {error}; give one of a single file, unpack what holds reviews "
+                "(unzip -p OLD MEMBER > NEW), or download it again"
+            ) from error
 
 
 def refuse_unsupported(name: str, data: bytes) -> None:

@@ -82,16 +82,20 @@ SKIPPABLE = b"\x50\x2a\x4d\x18\4\0\0\0size"
 READ = {
     "a.json.GZ": gzip.compress(SNAP_2014),
     "a.JSON.XZ": lzma.compress(SNAP_2014),
+    "a.ZIP": zipped("b.json", "__MACOSX/b.json", "d/"),
     "a.json.zst": wide_zst(SNAP_2014),
     "b.json.zst": SKIPPABLE + zstd.compress(SNAP_2014) + SKIPPABLE + zstd.compress(SNAP_2014),
 }
 REFUSED = [
     ("a.json.gz", gzip.compress(gzip.compress(SNAP_2014)), "compressed twice: it holds gz data; unpack it once"),
-    ("a.json.gz", gzip.compress(zipped("a.json")), "compressed twice: it holds zip data"),
+    ("a.json.gz", gzip.compress(zipped("a.json")), "compressed twice: it holds zip data; unpack"),
     ("a.csv", zipped("[Content_Types].xml", "xl/workbook.xml"), "is a spreadsheet or another office document"),
     ("a.xlsx", zipped("[Content_Types].xml", "xl/workbook.xml"), "is a spreadsheet; save its sheet as CSV"),
-    ("a.ZIP", zipped("b.json", "__MACOSX/b.json", "d/"), r"is a zip archive of 1 file \(b.json\); unpack what holds"),
-    ("a.zip", zipped(*"abcd"), r"is a zip archive of 4 files \(a, b, c, ...\); unpack what holds"),
+    ("a.zip", zipped(*"abcd"), r"zip archive .*a.zip: it holds 4 files \(a, b, c, ...\); give one of a single file"),
+    ("a.zip", zipped("d/"), r"it holds 0 files \(\); give one of a single file"),
+    ("a.zip", zipped("a.json")[:-9], "its list of files cannot be read: File is not a zip file"),
+    ("a.json", zipped("a.json"), "holds zip data, but its name does not say so; rename it to end in .zip"),
+    ("a.parquet.gz", gzip.compress(b"PAR1" * 9), "is Parquet that is compressed once more; unpack it"),
     ("a.TAR.GZ", gzip.compress(b"x"), "is an archive"),
     ("a.arrow", arrow_stream(), "is an Arrow stream; export"),
     (
