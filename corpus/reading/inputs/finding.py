@@ -37,6 +37,8 @@ _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negat
 """The classes of the texts in folders of these names."""
 _BACKUP = re.compile(r"(.+?)(~|\.(bak|old|orig|swp)|#)", re.IGNORECASE)
 """The name of a file that an editor or a person keeps as an older state of another."""
+_ABOUT = re.compile(r"(readme|licen[cs]e|changelog)(\.(md|txt|rst|html?))?|desktop\.ini", re.IGNORECASE)
+"""The name of a file that says something of its folder; as plain text its lines would be reviews."""
 _DATA = re.compile(r"\.(jsonl?|ndjson|csv|tsv|txt|parquet)(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
 
 _Entry = tuple[str, int, str]
@@ -55,8 +57,8 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     """The files of the input.
 
     A folder stands for all files below it, without hidden ones (a name that begins with `.` or `_`) and without those
-    below `leave_out`, the folder of the results. Backups (`reviews.csv~`), results of an earlier run and files that
-    match `exclude` are left out.
+    below `leave_out`, the folder of the results. Backups (`reviews.csv~`), files about a folder (`README.md`),
+    results of an earlier run and files that match `exclude` are left out.
     An address is a pattern only where no file has that name. Raises DataError for what does not exist, cannot be read,
     is empty, or is given twice.
     """
@@ -90,7 +92,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     if not found:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_duplicates(found)
-    found, notes = _without_backups(found)
+    found, notes = _without_others(found)
     notes += [note for address in inputs.addresses for note in _hidden_notes(address)]
     found, results = _without_results(found)
     if not found:
@@ -160,22 +162,24 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
     return [each for each in patterns if any(place.match(each) for place in inside)]
 
 
-def _without_backups(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """The files without backups, and notes on these; a named one is one where its original is input, too."""
+def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
+    """The files without backups and files about a folder, which are no input by their names, and notes on these.
+
+    Such a file that was named is left out only where it is a backup of another file of the input.
+    """
     addresses = {each.address for each in found}
-
-    def is_backup(each: InputFile) -> bool:
+    others: dict[str, str] = {}
+    for each in found:
         folder, _, name = each.address.rpartition("/")
-        known = _BACKUP.fullmatch(name.removeprefix("#"))
-        return known is not None and (not each.named or f"{folder}/{known[1]}" in addresses)
-
-    backups = {
-        each.address: f"{each.address} is a backup and left out; rename it to read it"
-        for each in filter(is_backup, found)
-    }
-    if len(backups) == len(addresses):
-        raise DataError(f"the input holds nothing but backups, such as {found[0].address}; rename them to read them")
-    return [each for each in found if each.address not in backups], [*backups.values()]
+        if (known := _BACKUP.fullmatch(name.removeprefix("#"))) and (
+            not each.named or f"{folder}/{known[1]}" in addresses
+        ):
+            others[each.address] = f"{each.address} is a backup and left out; rename it to read it"
+        elif _ABOUT.fullmatch(name) and not each.named:
+            others[each.address] = f"{each.address} is about its folder and left out; give its own name to read it"
+    if len(others) == len(addresses):
+        raise DataError(f"the input holds nothing but files such as this: {next(iter(others.values()))}")
+    return [each for each in found if each.address not in others], [*others.values()]
 
 
 def _hidden_notes(given: str) -> list[str]:
