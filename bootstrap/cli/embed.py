@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
+from bootstrap.cli.figures import model_row
 from bootstrap.cli.input_options import INPUT, require_s3
 from bootstrap.cli.output import json_option, show, summary
 from bootstrap.cli.target import Target, launch_options, local_ranks_option, where_options
@@ -30,7 +31,6 @@ from trainer.config import TrainConfig, options_for
 from trainer.embeddings.analogy import read_questions
 from trainer.embeddings.similarity import read_pairs
 from trainer.options.embedding_options import require_text_of_kind
-from trainer.output.run_files import MODEL
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.stream import StreamSource
@@ -201,7 +201,7 @@ def word_rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
     if result.get("detached"):
         return detached_rows(result)
-    model = ("model", str(output / MODEL))
+    model = model_row(output)
     if result.get("finished_before"):
         return [model, ("finished", "before this command; to train anew, type --force instead of --resume")]
     a_row = result["words_a_row"]

@@ -7,10 +7,12 @@ import argparse
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import table
 from common.display import plural
+from trainer.output.run_files import MODEL
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.guard import GuardReport
@@ -27,6 +29,13 @@ def size(number: float) -> str:
             return f"{number:,.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:,.1f} TB"
+
+
+def model_row(output: Path) -> tuple[str, str]:
+    """A row of a summary on a run's model: its folder, and how large its files are."""
+    folder = output / MODEL
+    stored = sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0
+    return "model", f"{folder}, {size(stored)}" if stored else str(folder)
 
 
 _MOST_BYTES = 1e18

@@ -9,6 +9,7 @@ import click
 
 from bootstrap.cli.command import command, described_options, option, typed_options
 from bootstrap.cli.confusion import confusion_rows
+from bootstrap.cli.figures import model_row
 from bootstrap.cli.input_options import (
     INPUT,
     NOTES,
@@ -40,7 +41,6 @@ from jobs.choose import LIMITS
 from jobs.job_settings import JUDGING, read_judging
 from trainer.classification.metrics import MOST_CLASSES
 from trainer.config import TrainConfig, default_model, options_for
-from trainer.output.run_files import MODEL
 
 if TYPE_CHECKING:
     from bootstrap.training.sources.source import Source
@@ -181,7 +181,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
     if result.get("detached"):
         return detached_rows(result)
-    model = ("model", "none, because the ranks slept" if result.get("slept") else str(output / MODEL))
+    model = ("model", "none, because the ranks slept") if result.get("slept") else model_row(output)
     if result.get("finished_before"):
         return [
             model,

@@ -12,6 +12,7 @@ file before its digest is right: after a copy that was cut short, files of two t
 """
 
 import shlex
+import shutil
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -57,6 +58,7 @@ def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> Non
             state = {name: tensor.cpu().contiguous() for name, tensor in model.classifier.state_dict().items()}
             save_file(state, new / WEIGHTS, metadata={"format": "pt"})
             (new / VOCABULARY).write_text("".join(f"{word}\n" for word in model.ids), "utf-8")
+            shutil.copymode(new / VOCABULARY, new / WEIGHTS)  # safetensors writes for its user alone
             measures = {name: value for name, value in model.about.items() if name not in _ORIGIN}
             (new / MEASURES).write_bytes(indented_json(measures))
             if onnx:

@@ -21,6 +21,7 @@ from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.models.ngrams import fitting_buckets
 from trainer.classification.rows import RaggedRows, Rows
 from trainer.classification.selection import block_scores, folds
 from trainer.classification.start_vectors import describe_start_vectors, find_start_vectors, set_start_vectors
@@ -32,9 +33,10 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
-from trainer.options.classifier_options import sgd_batch
+from trainer.options.classifier_options import char_lengths, sgd_batch
 from trainer.order import IntArray
 from trainer.output.run_files import MODEL
+from trainer.registry import MODELS
 from trainer.task import TEST, BlockScore, Task, Traits
 
 
@@ -52,6 +54,10 @@ class Classification(Task[TextData]):
     def resolve_config(config: TrainConfig, ranks: Ranks, data: TextData) -> tuple[TrainConfig, TextData, list[str]]:
         if config.batch_follows_texts:
             config = replace(config, global_batch=sgd_batch(data.training.lengths.mean()))
+        if config.buckets is None and "buckets" in MODELS[config.model].settings:
+            lengths = char_lengths(config.char_ngrams or "")
+            found = fitting_buckets(data.training, data.vocabulary, config.ngrams, lengths)
+            config = replace(config, buckets=found)
         if config.embeddings is None:
             return config, data, []
         size, notes = config.embedding, []

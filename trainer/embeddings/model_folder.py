@@ -6,6 +6,7 @@
 - `measures.json`: their metrics at the end
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,7 @@ def write_vectors(
             write_text(str(new / TEXT_VECTORS), vectors)
             if encoder is not None:
                 encoder.write(new / ENCODER)
+                shutil.copymode(new / TEXT_VECTORS, new / ENCODER)  # safetensors writes for its user alone
             (new / MEASURES).write_bytes(indented_json(dict(measures)))
             count, size = vectors.matrix.shape
             values = {"format": FORMAT, "shoal": VERSION, "words": count, "size": size, **config}

@@ -90,9 +90,10 @@ class ClassifierOptions(Section):
         must=_CHARS,
         metavar="MIN-MAX",
     )
-    buckets: int = option(
-        "fasttext and both: the number of vectors that n-grams share, by their hash",
-        default=2_000_000,
+    buckets: int | None = option(
+        "fasttext and both: the number of vectors that n-grams share, by their hash (default: four for each n-gram of "
+        "the training rows, at most 2,000,000)",
+        default=None,
         must=from_1_to(_MOST_BUCKETS),
     )
     dropout: float = option(

@@ -122,6 +122,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "rate_scaling": "linear",
         "momentum": 0.0,
         "warm_up": 0.0,
+        "buckets": 2_000_000,
         "dropout": 0.0,
         "loss": "bce",
         "positive_weight": 1.0,

@@ -41,6 +41,8 @@ _CLEAR = 1.5
 """Standard errors by which a trial has to be better: of a dozen that are not, one or two are by one standard error."""
 
 
+_SLOWER = 1.5
+"""Times the seconds of another trial from which one counts as slower."""
 _TINY = 1e-12
 
 
@@ -77,11 +79,20 @@ def advantage(one: Trial, other: Trial) -> float:
 
 def is_better(challenger: Trial, holder: Trial) -> bool:
     """Whether a trial is better by more than chance, and does not pay for that with the metric that was asked for:
-    weights of classes can trade points of accuracy for a better score."""
+    weights of classes can trade points of accuracy for a better score. A larger or slower model has to be better in
+    its score, too: a better log loss alone does not pay for it."""
     if advantage(challenger, holder) <= _CLEAR:
         return False
-    metric = differences(challenger, holder)[2]
+    score, _, metric = differences(challenger, holder)
+    if _costs_more(challenger, holder) and score.mean <= score.error:
+        return False
     return metric.mean >= -max(metric.error, _TINY)
+
+
+def _costs_more(one: Trial, other: Trial) -> bool:
+    sizes = (each.settings.get("embedding") or 0 for each in (one, other))
+    seconds = [each.seconds / max(1, len(each.folds)) for each in (one, other)]
+    return next(sizes) > next(sizes) or seconds[0] > _SLOWER * seconds[1]
 
 
 def is_hopeless(challenger: Trial, holder: Trial) -> bool:

@@ -26,6 +26,10 @@ def encoding(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_all_files_of_a_model_of_words_have_one_mode(encoding: Path) -> None:
+    assert len({path.stat().st_mode for path in (encoding / "model").iterdir()}) == 1
+
+
 def test_a_model_with_an_encoder_knows_every_word(encoding: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["neighbours", "--model", str(encoding), "badge", "Cab", "--count", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["neighbours"]

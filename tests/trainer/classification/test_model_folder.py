@@ -51,6 +51,10 @@ def said(model: TrainedModel) -> list[tuple[float, ...]]:
     return [each.probabilities for each in Labeller(model)(TEXTS)]
 
 
+def test_all_files_of_a_folder_have_one_mode(written: Path) -> None:
+    assert len({path.stat().st_mode for path in written.iterdir()}) == 1
+
+
 def test_a_folder_is_read_as_it_was_written(model: TrainedModel, written: Path) -> None:
     assert sorted(path.name for path in written.iterdir()) == sorted(WRITTEN)
     for found in (load_model(written), load_model(written.parent)):

@@ -1,5 +1,6 @@
 """Words and n-grams of texts are those of the plain rule; the output for a text does not depend on the others."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -9,8 +10,9 @@ from corpus.tokens import token_hash
 from trainer.classification import models
 from trainer.classification.models import ngrams as module
 from trainer.classification.models import vocabulary_rows
-from trainer.classification.models.ngrams import features, plain_features
+from trainer.classification.models.ngrams import MOST_BUCKETS, features, fitting_buckets, plain_features
 from trainer.classification.models.vocabulary_rows import WordRows, plain_word_rows, word_hashes, word_rows
+from trainer.classification.rows import RaggedRows
 from trainer.computing import row_gradients
 from trainer.options.classifier_options import char_lengths
 
@@ -53,6 +55,19 @@ def test_the_rows_of_words_do_not_depend_on_how_many_are_hashed_at_a_time(monkey
     together = each_word(word_rows(WORDS, range(2, 5), 1000))
     monkeypatch.setattr(vocabulary_rows, "_BLOCK", 4)
     assert each_word(word_rows(WORDS, range(2, 5), 1000)) == together
+
+
+@pytest.mark.usefixtures("computed_by")
+def test_buckets_are_four_for_each_ngram_of_the_rows() -> None:
+    tokens, lengths = (each.numpy() for each in joined([[2, 3, 4], [4, 5, 4, 5], [6]]))
+    none = np.zeros(3, np.uint8)
+    rows = RaggedRows(tokens=tokens, lengths=lengths, labels=none, ratings=none, ends=lengths.cumsum(), row_length=6)
+    assert fitting_buckets(rows, WORDS, 1, range(0)) == 1
+    assert fitting_buckets(rows, WORDS, 2, range(0)) == 4 * 4
+    assert fitting_buckets(rows, WORDS, 3, range(0)) == 4 * 7
+    of_words = plain_word_rows(WORDS, range(2, 4), MOST_BUCKETS)
+    found = {row for word in range(2, 7) for row in of_words[word][1:]}
+    assert fitting_buckets(rows, WORDS, 1, range(2, 4)) == 4 * len(found)
 
 
 @pytest.mark.usefixtures("computed_by")

@@ -51,6 +51,16 @@ def test_of_models_that_weight_classes_the_score_alone_decides() -> None:
     assert not is_better(trial(0.81, 0.5), BASE)
 
 
+def test_a_larger_or_slower_model_has_to_be_better_in_its_score() -> None:
+    large = {"model": "fasttext", "embedding": 50}
+    calibrated, better = trial(0.799, 0.37), trial(0.81, 0.39)
+    assert is_better(calibrated, BASE)
+    assert not is_better(replace(calibrated, settings=large), BASE)
+    assert not is_better(replace(calibrated, seconds=4.0), BASE)
+    assert is_better(replace(better, settings=large, seconds=9.0), BASE)
+    assert is_better(calibrated, replace(BASE, settings=large))
+
+
 def with_metric(found: Trial, metric: float, noise: float = 0.0) -> Trial:
     folds = [
         [each._replace(metric=metric + noise * (-1) ** number) for number, each in enumerate(fold)]

@@ -3,7 +3,8 @@ buckets.
 
 As in fastText (Joulin et al. 2017, section 2.2; facebookresearch/fastText, `Dictionary::addWordNgrams`): an n-gram's
 hash is made of those of its words, and chooses one of `buckets` rows behind those of the words. Two n-grams may share a
-row. `plain_features` says it for one text; `features` does the same for many, on a CPU by numba.
+row. `plain_features` says it for one text; `features` does the same for many, on a CPU by numba. `fitting_buckets`
+chooses the number of buckets where the user names none.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from corpus.tokens import NGRAM_FACTOR, ngram_buckets
-from trainer.classification.models.vocabulary_rows import WordRows
+from trainer.classification.models.vocabulary_rows import WordRows, word_hashes, word_rows
+from trainer.classification.rows import Rows
 from trainer.computing.row_gradients import computed_by_numba
+
+MOST_BUCKETS, _BUCKETS_AN_NGRAM = 2_000_000, 4
+"""At four buckets for each n-gram, a fifth of these share one; with fewer buckets a model predicts worse."""
+_CHUNK = 4096
 
 
 class Features(NamedTuple):
@@ -65,6 +71,19 @@ def features(
         ngram_loops().write_features(*texts, *own, ngrams, np.uint64(buckets), rows)
         return Features(torch.from_numpy(rows), ends)
     return Features(_rows_by_torch(tokens, lengths, hashes, ngrams, buckets, of_words), ends)
+
+
+def fitting_buckets(rows: Rows, vocabulary: Sequence[str], ngrams: int, lengths: range) -> int:
+    """The buckets for the n-grams of words and, of these `lengths`, of characters in the rows, without one of many."""
+    hashes, of_words = word_hashes(vocabulary), word_rows(vocabulary, lengths, MOST_BUCKETS) if lengths else None
+    seen = np.zeros(len(hashes) + MOST_BUCKETS, bool)
+    for start in range(0, len(rows), _CHUNK):
+        batch = rows.whole_batch(np.arange(start, min(len(rows), start + _CHUNK)), torch.device("cpu"))
+        texts = (batch.tokens, batch.lengths, hashes)
+        seen[features(*texts, ngrams=ngrams, buckets=MOST_BUCKETS, of_words=of_words).rows] = True
+        if (found := _BUCKETS_AN_NGRAM * int(seen[len(hashes) :].sum())) >= MOST_BUCKETS:
+            return MOST_BUCKETS
+    return max(1, found)
 
 
 @cache
