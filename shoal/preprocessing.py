@@ -9,11 +9,15 @@ from corpus.dataset_settings import DEFAULT, Settings
 from corpus.reading.sources import Inputs, ReadingOptions
 from jobs.merge import MergeResult
 from jobs.pipeline import Progress, preprocess_locally
+from shoal.arguments import errors_name_arguments
 
 Files = str | Path | Sequence[str | Path]
 """Paths of files or folders, patterns, or s3:// addresses; or one of them."""
 
 
+@errors_name_arguments(
+    input="files", test_input="test_files", text_field="text", rating_field="rating", label_field="label", format="kind"
+)
 def preprocess(
     files: Files,
     output: str | Path,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.cores import cores
 from common.errors import TrainingError
+from shoal.arguments import errors_name_arguments
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.loading import load_model as read_model
 from trainer.config import TrainConfig, configured, default_model
@@ -39,10 +40,22 @@ class Model:
                 `probability` is that of the positive one, and `label` is 1 (positive) or 0. Of more classes `label` is
                 the name of the most probable one, and `probability` is its own. A text that keeps no word has the
                 label None.
+
+        Raises:
+            TypeError: `texts` is one string, or a text is no string.
+            ValueError: `threshold` is not from 0 to 1.
         """
+        if isinstance(texts, str):
+            raise TypeError("texts is one string, and must be a list of texts, such as [text]")
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"texts[{number}] is a {type(text).__name__}, and must be a str")
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise ValueError(f"threshold is {threshold}, and must be from 0 to 1")
         return Labeller(self._model, threshold, threads=cores())(texts)
 
 
+@errors_name_arguments(model="address")
 def load_model(address: Path | str) -> Model:
     """Read a model.
 
@@ -56,6 +69,7 @@ def load_model(address: Path | str) -> Model:
     return Model(address)
 
 
+@errors_name_arguments(nodes="ranks")
 def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Train a classifier on a dataset, with a progress bar on standard error.
 
@@ -82,6 +96,7 @@ def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: An
     return _trained(DatasetSource(str(data)), configured({**given, "data": Path(data), "output": Path(output)}), ranks)
 
 
+@errors_name_arguments(input="files", nodes="ranks")
 def embed(
     files: Path | str | Sequence[Path | str],
     output: Path | str,

@@ -1,6 +1,7 @@
 """The interface for programs: reviews to predictions, by the example that the documents show, and its errors."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,8 @@ import shoal
 from bootstrap.demo.reviews import write_reviews
 from common.errors import DataError
 from shoal import training
+from shoal.arguments import errors_name_arguments
+from tests.bootstrap.cli import known_model
 from tests.shoal.outside import EXAMPLES, ROOT, run_python
 from tests.trainer.embeddings.made_text import lines
 
@@ -37,12 +40,39 @@ def test_the_example_makes_a_model_that_predicts_in_the_order_of_the_texts(tmp_p
 def test_what_cannot_be_is_an_exception_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent\.json: no such file"):
         shoal.preprocess(tmp_path / "absent.json", tmp_path / "data")
-    with pytest.raises(shoal.TrainingError, match="--epochs is 0, but must be at least 1"):
+    with pytest.raises(shoal.TrainingError, match=r"^epochs is 0, but must be at least 1"):
         shoal.train(tmp_path / "dataset.h5", tmp_path / "model", epochs=0)
     with pytest.raises(shoal.TrainingError, match="there is no model at "):
         shoal.load_model(tmp_path)
     with pytest.raises(TypeError, match="epoch"):
         shoal.train(tmp_path / "dataset.h5", tmp_path / "model", epoch=1)
+    with pytest.raises(DataError, match=r"^rating and label exclude each other"):
+        shoal.preprocess(tmp_path / "absent.json", tmp_path / "data", rating="stars", label="mood")
+
+
+def test_a_command_in_a_sentence_stays_as_it_is() -> None:
+    sentence = r"^give min_count; `shoal train --text-field x` shows files$"
+    with pytest.raises(DataError, match=sentence), errors_name_arguments(input="files"):
+        raise DataError("give --min-count; `shoal train --text-field x` shows --input")
+
+
+@pytest.mark.parametrize(
+    ("texts", "threshold", "error", "sentence"),
+    [
+        ("good", None, TypeError, "texts is one string, and must be a list of texts"),
+        (["good", 5.0], None, TypeError, r"texts\[1\] is a float, and must be a str"),
+        (["good"], 7, ValueError, "threshold is 7, and must be from 0 to 1"),
+        (["good"], float("nan"), ValueError, "threshold is nan"),
+    ],
+)
+def test_a_model_predicts_lists_of_texts_alone(
+    tmp_path: Path, texts: Any, threshold: float | None, error: type[Exception], sentence: str
+) -> None:
+    known_model.save(tmp_path)
+    model = shoal.load_model(tmp_path)
+    assert [each.label for each in model.predict(("good", "bad"), threshold=0.5)] == [1, 0]
+    with pytest.raises(error, match=sentence):
+        model.predict(texts, threshold=threshold)
 
 
 def test_files_are_read_as_the_caller_says(tmp_path: Path) -> None:
