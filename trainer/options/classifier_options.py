@@ -91,7 +91,7 @@ class ClassifierOptions(Section):
         metavar="MIN-MAX",
     )
     buckets: int | None = option(
-        "fasttext and both: the number of vectors that n-grams share, by their hash (default: four for each n-gram of "
+        "fasttext and both: the number of vectors that n-grams share, by their hash (default: eight for each n-gram of "
         "the training rows, at most 2,000,000)",
         default=None,
         must=from_1_to(_MOST_BUCKETS),

@@ -58,16 +58,16 @@ def test_the_rows_of_words_do_not_depend_on_how_many_are_hashed_at_a_time(monkey
 
 
 @pytest.mark.usefixtures("computed_by")
-def test_buckets_are_four_for_each_ngram_of_the_rows() -> None:
+def test_buckets_are_eight_for_each_ngram_of_the_rows() -> None:
     tokens, lengths = (each.numpy() for each in joined([[2, 3, 4], [4, 5, 4, 5], [6]]))
     none = np.zeros(3, np.uint8)
     rows = RaggedRows(tokens=tokens, lengths=lengths, labels=none, ratings=none, ends=lengths.cumsum(), row_length=6)
     assert fitting_buckets(rows, WORDS, 1, range(0)) == 1
-    assert fitting_buckets(rows, WORDS, 2, range(0)) == 4 * 4
-    assert fitting_buckets(rows, WORDS, 3, range(0)) == 4 * 7
+    assert fitting_buckets(rows, WORDS, 2, range(0)) == 8 * 4
+    assert fitting_buckets(rows, WORDS, 3, range(0)) == 8 * 7
     of_words = plain_word_rows(WORDS, range(2, 4), MOST_BUCKETS)
     found = {row for word in range(2, 7) for row in of_words[word][1:]}
-    assert fitting_buckets(rows, WORDS, 1, range(2, 4)) == 4 * len(found)
+    assert fitting_buckets(rows, WORDS, 1, range(2, 4)) == 8 * len(found)
 
 
 @pytest.mark.usefixtures("computed_by")
