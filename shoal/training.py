@@ -38,8 +38,8 @@ class Model:
         Returns:
             N predictions, in the order of the texts. `probabilities` are those of all classes. Of two classes
                 `probability` is that of the positive one, and `label` is 1 (positive) or 0. Of more classes `label` is
-                the name of the most probable one, and `probability` is its own. A text that keeps no word has the
-                label None.
+                the name of the most probable one, and `probability` is its own. A text without a word that
+                the model knows has the label None.
 
         Raises:
             TypeError: `texts` is one string, or a text is no string.

@@ -62,8 +62,8 @@ def _probability(text: str) -> float:
     help="""\
 Read texts, and print a line for each: its label, the probability that it is
 positive, and the text. With a model of other classes the probability is that
-of the label. A text without a word that counts (it has only
-stopwords, or no word) is 'unknown'.
+of the label. A text without a word that the model knows is 'unknown';
+these are counted at the end.
 
 Files may have all formats that `shoal preprocess` reads, compressed or not:
 JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
@@ -169,11 +169,12 @@ def _label_standard_input(model: "TrainedModel", *, threshold: float, form: Answ
     from bootstrap.prediction.standard_input import label_lines
     from corpus.reading.tally import Tally
 
-    tally = Tally()
+    tally, answers = Tally(), AnswerCounts()
     for texts, predictions in label_lines(model, sys.stdin.buffer, tally, threshold=threshold):
         form.write(out, texts, predictions)
-    if tally.counts["malformed"]:
-        report(tally, AnswerCounts(), threshold=threshold, as_json=form.as_json)
+        answers.unknown += sum(each.label is None for each in predictions)
+    if tally.counts["malformed"] or answers.unknown:
+        report(tally, answers, threshold=threshold, as_json=form.as_json)
 
 
 def _label_files(

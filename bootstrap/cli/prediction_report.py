@@ -27,6 +27,8 @@ def report(
         return
     if confusion:
         say(_scores(confusion, answers))
+    elif answers.unknown:
+        say(f"unknown: {plural(answers.unknown, 'text')} without a word that the model knows")
     if tally.counts["malformed"]:
         say(f"malformed, without an answer: {malformed(tally)}")
     if why is not None:

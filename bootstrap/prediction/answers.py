@@ -1,6 +1,7 @@
 """A model's predictions, counted and compared with the ratings or labels of the same texts.
 
-A text without a known word has no prediction. It is counted as unknown, and scored neither right nor wrong.
+A text without a word that the model knows has no prediction. It is counted as unknown, and scored neither right nor
+wrong.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ class AnswerCounts:
     counts: Counter[tuple[int, int]] = field(default_factory=Counter)
     """By code and predicted label; without the texts that have no prediction."""
     unknown: int = 0
-    """Texts without a prediction: they keep no word."""
+    """Texts without a prediction: they have no word that the model knows."""
     others: int = 0
     """Texts of a label that is none of `classes`: they are not scored."""
 

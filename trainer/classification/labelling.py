@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from corpus.encoding import EncodedRows, FastEncoder, PlainEncoder
-from corpus.text import PADDING
+from corpus.text import PADDING, UNKNOWN
 from trainer.classification.trained_model import TrainedModel
 from trainer.computing.threads import Threads
 
@@ -29,8 +29,8 @@ _FAST_FROM = 12 << 20
 class Prediction(NamedTuple):
     """A model's answer for a text: its label, and the probability of each class.
 
-    A text that keeps no word (it has only stopwords, or no words at all) has the label None and equal probabilities.
-    Training never saw such texts either.
+    A text without a word that the model knows (it has only stopwords and unknown words, or no words at all) has the
+    label None and equal probabilities: nothing in it speaks for a class.
     """
 
     label: int | str | None
@@ -66,7 +66,7 @@ class Labeller:
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """The prediction for each text, in their order."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        encoded = self._encoded(list(distinct))
+        encoded = _of_known_words(self._encoded(list(distinct)))
         probabilities = self._probabilities(encoded)
         found = zip(encoded.lengths.tolist(), self._labels(probabilities), probabilities.tolist(), strict=True)
         predictions = [Prediction(label if length else None, tuple(each)) for length, label, each in found]
@@ -86,7 +86,7 @@ class Labeller:
         return labels
 
     def _probabilities(self, encoded: EncodedRows) -> npt.NDArray[np.float64]:
-        """(N, classes): the probability of each class for each of N texts; equal for a text without words."""
+        """(N, classes): the probability of each class for each of N texts; equal for a text of length 0."""
         classes = self._model.loss.classes
         probabilities = np.full((len(encoded.lengths), classes), 1 / classes)
         longest_first = np.argsort(-encoded.lengths, kind="stable")[: np.count_nonzero(encoded.lengths)]
@@ -111,6 +111,13 @@ class Labeller:
 def _encoder(kind: type[EncoderT], model: TrainedModel) -> EncoderT:
     """An encoder of texts by the model's rule of words."""
     return kind(model.ids, model.stopwords, model.row_length, model.words)
+
+
+def _of_known_words(encoded: EncodedRows) -> EncodedRows:
+    """The rows, of which those without a known word have the length 0."""
+    known = np.concatenate([[0], np.cumsum(encoded.ids != UNKNOWN)])
+    ends = encoded.starts + encoded.lengths
+    return encoded._replace(lengths=encoded.lengths * (known[ends] > known[encoded.starts]))
 
 
 def _joined(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:

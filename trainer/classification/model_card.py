@@ -129,7 +129,7 @@ def _limits(model: TrainedModel) -> str:
         "The model learnt from ratings or labels as people gave them, with their errors, and repeats whatever bias "
         "the texts have. Do not let it alone decide anything about a person.",
         probability,
-        "A text without a word that counts gets no class.",
+        "A text without a word that the model knows gets no class.",
     )
     return "## Limits\n\n" + "".join(f"- {limit}\n" for limit in limits)
 

@@ -37,6 +37,12 @@ def test_texts_are_cleaned_as_the_training_texts_were(label: Labeller) -> None:
     assert plain.probabilities == pytest.approx(dressed.probabilities, abs=1e-6)
 
 
+def test_a_text_without_a_known_word_has_no_label(label: Labeller) -> None:
+    found = label(["zebra lamp", "", "the", "good zebra"])
+    assert [each.label is None for each in found] == [True, True, True, False]
+    assert {each.probabilities for each in found[:3]} == {(0.5, 0.5)}
+
+
 def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -> None:
     texts = ["good", "bad song", "song bad good", "bad"]
     together = label(texts)
