@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
@@ -336,7 +337,25 @@ def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
     ]
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
-    return entries
+    return entries + _s3_logs_above(S3Path(bucket, prefix)) if entries else entries
+
+
+def _s3_logs_above(place: S3Path) -> list[_Entry]:
+    """As `_logs_above`, for a prefix; none where its parent may not be listed."""
+    from botocore.exceptions import ClientError  # here, because it takes long to load
+
+    path = PurePosixPath(place.key)
+    if path.name != "data" and "=" not in path.name:
+        return []
+    above = [S3Path(place.bucket, str(path.parent / PurePosixPath(log).parent) + "/") for log in _TABLE_LOGS]
+    with suppress(ClientError):
+        if logs := [entry for each in above for entry in islice(filter(_is_log, _list_s3(each)), 1)]:
+            return logs
+    return _s3_logs_above(S3Path(place.bucket, str(path.parent)))
+
+
+def _is_log(entry: _Entry) -> bool:
+    return _log_of(entry[0]) is not None
 
 
 def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[_Entry]:
