@@ -1,6 +1,5 @@
 """`shoal embed`: text to word embeddings."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,10 +127,12 @@ def run(
     **options: Any,
 ) -> int:
     source = _source(typed_options(ctx), options, local=target is None)
-    require_s3(*options["similarity"], *options["analogy"])
+    require_s3(*source.settings.sources, *options["similarity"], *options["analogy"])
     config = config_of(ctx, {} if options.get("preset") else {"model": "skipgram"}, endless=source.endless)
     _check_before_reading(config, endless=source.endless)
     place = place_of(target, nodes, wishes)
+    if options["input"]:
+        source = source.of_text(text_fields(source.settings.sources, options["text_field"]))
     if dry_run:
         from bootstrap.cli import stream_preview
 
@@ -169,7 +170,7 @@ def _source(typed: dict[str, Any], options: dict[str, Any], *, local: bool) -> "
 def _stream_settings(options: dict[str, Any]) -> StreamSettings:
     """How the text is read, by `options`. Raises UsageError for values that cannot be."""
     try:
-        settings = StreamSettings(
+        return StreamSettings(
             sources=tuple(map(absolute, options["input"])),
             readers=1 if options["readers"] is None else options["readers"],
             tokeniser=options["tokeniser"],
@@ -180,8 +181,6 @@ def _stream_settings(options: dict[str, Any]) -> StreamSettings:
         )
     except DataError as error:
         raise UsageError(str(error)) from error
-    require_s3(*settings.sources)
-    return replace(settings, text=text_fields(settings.sources, options["text_field"]))
 
 
 def _check_before_reading(config: TrainConfig, *, endless: bool) -> None:

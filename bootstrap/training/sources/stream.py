@@ -33,6 +33,10 @@ class StreamSource(Source):
         settings = read_settings(folder)
         return cls(settings, readers=settings.readers, folder=folder)
 
+    def of_text(self, fields: tuple[str, ...]) -> Self:
+        """The same with these fields as its text."""
+        return type(self)(replace(self._settings, text=fields), readers=self._readers, folder=self._folder)
+
     @property
     def settings(self) -> StreamSettings:
         """How it is read; as many readers as were asked for."""
