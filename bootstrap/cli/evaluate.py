@@ -1,4 +1,5 @@
-"""`shoal evaluate`: how good word embeddings are, by human scores of pairs of words, and by analogies."""
+"""`shoal evaluate`: how good a classifier is on files with ratings or labels; how good word embeddings are, by human
+scores of pairs of words, and by analogies."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -6,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import command, option
-from bootstrap.cli.input_options import require_s3
+from bootstrap.cli.command import command, described_options, option
+from bootstrap.cli.input_options import NOTES, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import json_option, percent, show, table
-from bootstrap.cli.vectors import model_option, open_model
+from bootstrap.cli.predict import RATING_OPTIONS, require_files_for
+from bootstrap.cli.vectors import open_model
 from bootstrap.progress import Bars
 from common.errors import UsageError
 
@@ -19,19 +21,32 @@ if TYPE_CHECKING:
 
 
 @command(
-    short_help="evaluate word embeddings by similarity and analogies",
-    help="Compare word embeddings with human scores of pairs of words (Spearman's rank correlation of the scores "
+    short_help="evaluate a classifier on files, or word embeddings",
+    help="Compare a classifier's predictions with the ratings or labels of files: accuracy, macro-F1, log loss, "
+    "precision and recall of each class, confusion matrix, and calibration (of the texts whose predicted class has "
+    "about this probability, the share that is right). Or compare "
+    "word embeddings with human scores of pairs of words (Spearman's rank correlation of the scores "
     "with the cosines), and let them answer analogies: which word is to c as b is to a (3CosAdd and 3CosMul, all but "
     "the three given words)? Pairs and questions with a word that has no vector are left out, and counted. In a "
     "folder of --model char-lstm every word of a pair has a vector.",
     epilog="""\
 \b
 Examples:
+  shoal evaluate --model results/model new.json.gz
   shoal evaluate --model vectors.bin --similarity EN-WS-353-ALL.txt
   shoal evaluate --model vectors.txt --analogy questions-words.txt --json
 """,
+    notes={"How it is read": NOTES["How it is read"]},
 )
-@model_option
+@option(
+    "--model",
+    required=True,
+    type=click.Path(),
+    metavar="FILE_OR_DIR",
+    help="the output of `shoal train`; or word embeddings in the format of word2vec or GloVe, or a folder with a "
+    "vectors.bin or vectors.txt; a path or s3://...",
+)
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
 @option(
     "--similarity", several=True, type=click.Path(), metavar="FILE", help="sets of pairs: two words and a score a line"
 )
@@ -42,10 +57,38 @@ Examples:
     metavar="FILE",
     help="sets of analogies: Google's, four words a line; or MSR's, a file .questions with its .answers beside it",
 )
+@reading_options
+@described_options(RATING_OPTIONS, group="Ratings of the files")
 @json_option
-def run(*, model: str, similarity: Sequence[str], analogy: Sequence[str], as_json: bool) -> int:
+@click.pass_obj
+def run(
+    typed: list[str],
+    /,
+    *,
+    model: str,
+    files: tuple[str, ...],
+    similarity: Sequence[str],
+    analogy: Sequence[str],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    if files and (similarity or analogy):
+        raise UsageError(
+            "files are for a classifier, --similarity and --analogy for word embeddings; give one of these"
+        )
+    if files:
+        from bootstrap.cli.classifier_scores import evaluate_classifier
+
+        require_s3(model, *files)
+        with scale_suggested(typed):
+            evaluate_classifier(model, files, options, as_json=as_json)
+        return 0
     if not (similarity or analogy):
-        raise UsageError("there is nothing to evaluate on; give --similarity FILE..., --analogy FILE..., or both")
+        raise UsageError(
+            "there is nothing to evaluate on; give files for a classifier, or --similarity FILE..., --analogy FILE..., "
+            "or both for word embeddings"
+        )
+    require_files_for(options)
     from trainer.embeddings.analogy import analogies, read_questions, total
     from trainer.embeddings.similarity import read_pairs, words_of
     from trainer.embeddings.similarity import similarity as correlation

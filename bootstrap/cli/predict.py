@@ -24,14 +24,16 @@ from corpus.reading.inputs.fields import list_values
 from jobs.job_settings import RATING_SCALE
 
 if TYPE_CHECKING:
+    from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import TextFiles
+    from corpus.reading.tally import Tally
     from trainer.classification.trained_model import TrainedModel
 
-_RATING_OPTIONS = tuple(
+RATING_OPTIONS = tuple(
     replace(each, default=None, text=f"{each.text} (default: as the model was trained)") if each.default else each
     for each in RATING_SCALE
 )
-_RATING_NAMES = tuple(each.name for each in _RATING_OPTIONS)
+_RATING_NAMES = tuple(each.name for each in RATING_OPTIONS)
 _EXAMPLES = """\
 \b
 Examples:
@@ -110,7 +112,7 @@ line; they are counted on standard error.
     help="write the answers there, whole or not at all, instead of printing them",
 )
 @reading_options
-@described_options(_RATING_OPTIONS, group="Ratings of the files")
+@described_options(RATING_OPTIONS, group="Ratings of the files")
 @option(
     "--json",
     "as_json",
@@ -131,11 +133,11 @@ def run(
     **options: Any,
 ) -> int:
     if not files:
-        _require_files_for(options)
+        require_files_for(options)
     require_s3(model, *files, output)
     loaded = open_model(model)
     if loaded.classes:
-        _require_no_option_of_two_classes({"threshold": threshold, **options})
+        require_no_option_of_two_classes({"threshold": threshold, **options})
     labelled_by = loaded.loss.threshold if threshold is None else threshold
     form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"], as_json=as_json)
     with answer_file(output) as out:
@@ -147,18 +149,18 @@ def run(
     return 0
 
 
-def _require_files_for(options: dict[str, Any]) -> None:
+def require_files_for(options: dict[str, Any]) -> None:
     """Raise UsageError for an option of files: standard input is plain text, without ratings and labels."""
     for name, value in options.items():
         if value not in (None, (), False):
-            raise UsageError(f"--{name.replace('_', '-')} goes with files; in standard input each line is a text")
+            raise UsageError(f"--{name.replace('_', '-')} goes with files")
 
 
-def _require_no_option_of_two_classes(options: dict[str, Any]) -> None:
+def require_no_option_of_two_classes(options: dict[str, Any]) -> None:
     """Raise UsageError for an option that has no meaning for classes with names: they have no ratings, and none is the
     positive one."""
     for name in ("threshold", "rating_field", "positive_label", *_RATING_NAMES):
-        if options[name] not in (None, False):
+        if options.get(name) not in (None, False):
             raise UsageError(
                 f"--{name.replace('_', '-')} goes with a negative and a positive class, and this model has others"
             )
@@ -190,7 +192,7 @@ def _label_files(
     from bootstrap.prediction.texts import label_text_files
     from corpus.reading.tally import Tally
 
-    found = _find_files(model, files, options)
+    found = find_files(model, files, options)
     total_bytes = found.understanding.plain_bytes
     tally, answers, done = Tally(), AnswerCounts(classes=model.classes), 0
     with Bars() as bars:
@@ -200,6 +202,12 @@ def _label_files(
             form.write(out, batch.texts, predictions, batch.kept)
             done += batch.raw_bytes
             bars.at(done)
+    require_answers(tally, answers, found)
+    report(tally, answers, found, threshold=threshold, as_json=form.as_json)
+
+
+def require_answers(tally: "Tally", answers: "AnswerCounts", found: "TextFiles") -> None:
+    """Raise DataError where no record can be read, or the model knows none of the labels."""
     if tally.counts["lines"] == tally.counts["malformed"]:
         raise DataError(f"no record of the input can be read: {malformed(tally)}")
     if found.not_compared is None and answers.others == tally.counts["lines"] - tally.counts["malformed"]:
@@ -207,10 +215,9 @@ def _label_files(
             f"the model knows none of the labels of the input, such as {list_values(found.understanding.values)}; name "
             "their field by --label-field, take a model of these classes, or leave the labels out of the input"
         )
-    report(tally, answers, found, threshold=threshold, as_json=form.as_json)
 
 
-def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
+def find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
     """The files, with what their ratings mean; prints what a person should know of them."""
     from bootstrap.prediction.texts import find_text_files
     from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
@@ -221,7 +228,7 @@ def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, 
             read_reading_options(
                 options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
             ),
-            keep=options["keep"],
+            keep=options.get("keep", ()),
             classes=model.classes,
             others=bool(model.classes),
         )

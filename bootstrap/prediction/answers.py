@@ -5,7 +5,7 @@ wrong.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from corpus.dataset_settings import Settings
@@ -36,16 +36,20 @@ class AnswerCounts:
         pairs = zip(codes, predicted, strict=True)
         self.counts.update((code, label) for code, label in pairs if label is not None)
 
-    def confusion(self, settings: Settings) -> Confusion:
-        """Predictions beside the right labels. Raises FinalError where it is not clear which label is positive."""
+    def labels(self, settings: Settings) -> Callable[[int], int]:
+        """The label of a code. Raises FinalError where it is not clear which label is positive."""
         if self.classes:
-            labels = range(len(self.classes))
-            return Confusion.of([self.counts[label, predicted] for label in labels for predicted in labels])
+            return int
         by_code = Counter[int]()
         for (code, _), number in self.counts.items():
             by_code[code] += number
         first = first_positive_code(by_code, settings)
-        found = Counter[tuple[bool, int]]()
-        for (code, label), number in self.counts.items():
-            found[code >= first, label] += number
-        return Confusion.of([found[label, prediction] for label in (False, True) for prediction in (0, 1)])
+        return lambda code: int(code >= first)
+
+    def confusion(self, settings: Settings) -> Confusion:
+        """Predictions beside the right labels. Raises FinalError where it is not clear which label is positive."""
+        label_of, found = self.labels(settings), Counter[tuple[int, int]]()
+        for (code, predicted), number in self.counts.items():
+            found[label_of(code), predicted] += number
+        labels = range(len(self.classes) or 2)
+        return Confusion.of([found[label, predicted] for label in labels for predicted in labels])

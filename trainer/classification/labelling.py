@@ -66,13 +66,14 @@ class Labeller:
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """The prediction for each text, in their order."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        encoded = _of_known_words(self._encoded(list(distinct)))
+        encoded = _of_known_words(self.encoded(list(distinct)))
         probabilities = self._probabilities(encoded)
         found = zip(encoded.lengths.tolist(), self._labels(probabilities), probabilities.tolist(), strict=True)
         predictions = [Prediction(label if length else None, tuple(each)) for length, label, each in found]
         return [predictions[distinct[text]] for text in texts]
 
-    def _encoded(self, texts: Sequence[str]) -> EncodedRows:
+    def encoded(self, texts: Sequence[str]) -> EncodedRows:
+        """The rows of the texts, as the model reads them."""
         self._letters += sum(map(len, texts))
         if self._letters >= _FAST_FROM and isinstance(self._encode, PlainEncoder):
             self._encode = _encoder(FastEncoder, self._model)

@@ -71,18 +71,18 @@ def balanced_accuracy(c: Confusion) -> float:
 
 def macro_f1(c: Confusion) -> float:
     """The mean of the F1 of the labels that occur or are predicted."""
-    each = zip(_f1(c), c.occurrences, c.predictions, strict=True)
-    return _mean([f1 for f1, there, predicted in each if there or predicted])
+    each = zip(f1(c), c.occurrences, c.predictions, strict=True)
+    return _mean([mean for mean, there, predicted in each if there or predicted])
 
 
 def f1_positive(c: Confusion) -> float:
     """The harmonic mean of precision and recall of label 1; 0 when there are no true positives."""
-    return _f1(c)[1]
+    return f1(c)[1]
 
 
 def f1_negative(c: Confusion) -> float:
     """The harmonic mean of precision and recall of label 0; 0 when there are no true negatives."""
-    return _f1(c)[0]
+    return f1(c)[0]
 
 
 MEASURES: Mapping[str, Callable[[Confusion], float]] = {
@@ -106,7 +106,8 @@ def measures(c: Confusion) -> dict[str, float]:
     return {name: measure(c) for name, measure in measures_for(c.classes).items()}
 
 
-def _f1(c: Confusion) -> list[float]:
+def f1(c: Confusion) -> list[float]:
+    """The harmonic mean of precision and recall of each label; 0 when there are no true positives of it."""
     each = zip(c.right, c.occurrences, c.predictions, strict=True)
     return [_ratio(2 * right, there + predicted) for right, there, predicted in each]
 

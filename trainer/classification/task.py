@@ -17,6 +17,7 @@ from trainer.classification.calibration import MOST_LOGITS, calibrated
 from trainer.classification.data import TextData, load_data, place_rows
 from trainer.classification.direct import direct_gradients
 from trainer.classification.evaluate import evaluate
+from trainer.classification.learnt_rows import sketch
 from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import CALIBRATION, MOST_CLASSES, TWO_CLASSES, measures, measures_for
 from trainer.classification.model_folder import write_model
@@ -187,6 +188,7 @@ class Classification(Task[TextData]):
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         data = self._data
+        row_length = None if self._reads_all else data.row_length
         model = TrainedModel(
             name=self._config.model,
             settings=self._settings(),
@@ -194,7 +196,7 @@ class Classification(Task[TextData]):
             loss=self._loss,
             ids=word_ids(data.vocabulary),
             stopwords=data.stopwords,
-            row_length=None if self._reads_all else data.row_length,
+            row_length=row_length,
             words=data.words,
             classes=data.classes,
             about={
@@ -203,6 +205,7 @@ class Classification(Task[TextData]):
                 "test": dict(tested),
                 "rating_steps": data.rating_steps,
                 "rating_fraction": data.rating_fraction,
+                "training_rows": sketch(data.training, words=len(data.vocabulary) + FIRST_WORD, row_length=row_length),
             },
         )
         write_model(output / MODEL, model)

@@ -1,0 +1,80 @@
+"""How good a classifier is on texts whose ratings or labels are known: also its probabilities, and each class."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+
+from bootstrap.prediction.answers import AnswerCounts
+from corpus.dataset_settings import Settings
+from trainer.classification.labelling import Prediction
+from trainer.classification.metrics import f1, measures
+
+_BINS = 10
+_TINY = 1e-12
+
+
+@dataclass(kw_only=True)
+class ScoredAnswers(AnswerCounts):
+    """Also the sums of what is asked of probabilities, by code: which label a code has is known at the end."""
+
+    losses: defaultdict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
+    """By code and label: the log loss of its texts, if that is their label."""
+    said: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    """By code, predicted label and bin of the probability of that label: the number of texts."""
+    sums: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    """By bin: the sum of these probabilities."""
+
+    def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
+        super().add(codes, predictions)
+        labels = {name: label for label, name in enumerate(self.classes)}
+        for code, each in zip(codes, predictions, strict=True):
+            if each.label is None or (self.classes and code == len(self.classes)):
+                continue
+            predicted = labels[each.label] if isinstance(each.label, str) else each.label
+            for label, probability in enumerate(each.probabilities):
+                self.losses[code, label] -= log(max(probability, _TINY))
+            probability = each.probabilities[predicted]
+            place = min(_BINS - 1, int(probability * _BINS))
+            self.said[code, predicted, place] += 1
+            self.sums[place] += probability
+
+    def scores(self, settings: Settings, names: Sequence[str]) -> dict[str, Any]:
+        """The measures of the texts that are scored, at least one; `names` are those of the classes, by label. Raises
+        FinalError where it is not clear which label is positive."""
+        label_of, confusion = self.labels(settings), self.confusion(settings)
+        texts, right = Counter[int](), Counter[int]()
+        for (code, predicted, place), number in self.said.items():
+            texts[place] += number
+            right[place] += number * (label_of(code) == predicted)
+        bins = [
+            {
+                "from": place / _BINS,
+                "texts": texts[place],
+                "probability": self.sums[place] / texts[place],
+                "right": right[place] / texts[place],
+            }
+            for place in sorted(texts)
+        ]
+        per_class = zip(
+            names, confusion.right, confusion.predictions, confusion.occurrences, f1(confusion), strict=True
+        )
+        return {
+            **measures(confusion),
+            "log_loss": sum(loss for (code, label), loss in self.losses.items() if label == label_of(code))
+            / confusion.rows,
+            "calibration_error": sum(each["texts"] * abs(each["probability"] - each["right"]) for each in bins)
+            / confusion.rows,
+            "calibration": bins,
+            "classes": {
+                name: {
+                    "precision": good / predicted if predicted else None,
+                    "recall": good / there if there else None,
+                    "f1": mean,
+                    "texts": there,
+                }
+                for name, good, predicted, there, mean in per_class
+            },
+            "confusion": confusion.plain(names),
+        }
