@@ -56,9 +56,9 @@ def resumed_config(
     if config.preset:
         config = replace(config, global_batch=None, rank_batch=None, epochs=None)
     made = state["config"]
-    # Only the beginning of a run reads what it starts from.
-    if config.embedding is None:
-        config = replace(config, embedding=made["embedding"])
+    # What follows from vectors or rows is known at the beginning of a run, and kept.
+    kept = {name: made[name] for name in ("embedding", "buckets") if getattr(config, name) is None and name in made}
+    config = replace(config, **kept)
     _require_same(state, config, digest)
     notes = [
         f"continuing with {_as_option(name, getattr(config, name))}; it was {value}"

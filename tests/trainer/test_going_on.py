@@ -37,6 +37,11 @@ def refused(of: dict[str, Any], sentence: str, ranks: int = 1, **settings: Any) 
         advance(of, ranks, **settings)
 
 
+def test_buckets_that_followed_the_rows_are_kept() -> None:
+    assert advance(state(buckets=100))[0].buckets == 100
+    refused(state(buckets=100), "made with --buckets 100, not --buckets 7", buckets=7)
+
+
 def test_another_dataset_or_setting_is_refused() -> None:
     assert advance(state(), threads=8)[1] == []
     with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5; resume with what it was made with"):
