@@ -21,23 +21,25 @@ def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
     What follows a value is known only with the next block: a number may go on there.
     """
     decoder, bytes_of = JSONDecoder(), codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    text = ""
+    text, depth = "", 0
     for block in blocks:
-        text += bytes_of.decode(block)
-        values, text = _whole_values(decoder, text)
+        values, text, opened = _whole_values(decoder, text + bytes_of.decode(block))
+        depth += opened
         yield values
         if len(text) > MAX_LINE_BYTES:
             raise DamagedArchiveError
-    values, text = _whole_values(decoder, text + bytes_of.decode(b"", final=True) + " ")
+    values, text, opened = _whole_values(decoder, text + bytes_of.decode(b"", final=True) + " ")
     yield values
-    if text:
+    if text or depth + opened:
         raise DamagedArchiveError
 
 
-def _whole_values(decoder: JSONDecoder, text: str) -> tuple[list[bytes], str]:
-    """The values that end before the last letter of a text, and the rest of it."""
+def _whole_values(decoder: JSONDecoder, text: str) -> tuple[list[bytes], str, int]:
+    """The values that end before the last letter of a text, the rest of it, and how many arrays begin between values
+    without an end."""
     values = []
     at = _end(text, 0)
+    opened = _opened(text[:at])
     while at < len(text):
         try:
             _, end = decoder.raw_decode(text, at)
@@ -47,7 +49,12 @@ def _whole_values(decoder: JSONDecoder, text: str) -> tuple[list[bytes], str]:
             break
         values.append(text[at:end].encode(errors="surrogateescape"))
         at = _end(text, end)
-    return values, text[at:]
+        opened += _opened(text[end:at])
+    return values, text[at:], opened
+
+
+def _opened(between: str) -> int:
+    return between.count("[") - between.count("]")
 
 
 def _end(text: str, at: int) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from common.errors import DataError
 from corpus.reading.formats import BLANK, FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes, Format, MalformedLineError
 
-_MISSING = ("", "nan")
+_MISSING = ("", "nan", "\\n")  # the last one is MySQL's \\N
 """How tables write that there is no rating or label."""
 _ABSENT = object()
 _JSON_WHITESPACE = b" \t\r\n"

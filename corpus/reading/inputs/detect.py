@@ -38,6 +38,7 @@ _JSON_SHARE = 0.1
 _MOST = 0.9
 _SHOWN_LETTERS = 60
 _CSV_SEPARATORS = (",", ";")
+_DECIMAL = re.compile(rb"[0-9],[0-9]")
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
 
 
@@ -257,7 +258,7 @@ def _table(kind: str, separator: str, lines: Sequence[bytes], options: ReadingOp
 
 def _named_separator(line: bytes, options: ReadingOptions, code: int | None) -> str | None:
     """The separator with which this line is a header of known names, or of those in the options."""
-    for separator in (*_CSV_SEPARATORS, "\t"):
+    for separator in (*_CSV_SEPARATORS, "\t", "|"):
         (names,) = csv_rows([line], separator, escapes=False) or [[]]
         given = options.fields and set(options.fields) <= set(names)
         if len(names) > 1 and (given or are_field_names([name.strip() for name in names], code)):
@@ -269,7 +270,15 @@ def _csv_separator(lines: Sequence[bytes], options: ReadingOptions, code: int | 
     """The separator of a header with known names, or the first usual one with which these lines are clearly CSV; None
     where there is none."""
     clear = (each for each in _CSV_SEPARATORS if _is_csv(each, lines, options))
-    return _named_separator(lines[0], options, code) or next(clear, None)
+    return _named_separator(lines[0], options, code) or _beside_decimals(lines) or next(clear, None)
+
+
+def _beside_decimals(lines: Sequence[bytes]) -> str | None:
+    """The semicolon, where it makes the same columns of all lines and the comma does not, or only within numbers."""
+    comma, semicolon = ({len(row) for row in csv_rows(lines, each, escapes=False)} for each in _CSV_SEPARATORS)
+    regular = len(semicolon) == 1 and 1 not in semicolon
+    decimals = _nearly_all(_DECIMAL.search(line) is not None for line in lines)
+    return ";" if regular and (len(comma) > 1 or decimals) else None
 
 
 def _is_csv(separator: str, lines: Sequence[bytes], options: ReadingOptions) -> bool:
@@ -291,6 +300,12 @@ def _detect_columns(
 ) -> DetectedFormat:
     kind, separator, escapes = table
     rows = _rows(table, lines)
+    (header,) = csv_rows(lines[:1], separator, escapes=escapes) or [[]] if len(separator) == 1 else [[]]
+    if rows and len(header) not in (0, len(rows[0])) and are_field_names([each.strip() for each in header], code):
+        raise DataError(
+            f"the first line of {name} names {len(header)} columns, but most of its records have {len(rows[0])}; quote "
+            "the texts that hold the separator, or name all columns"
+        )
     if not rows or (len(rows[0]) < 2 and code is None):
         begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
         raise DataError(
@@ -305,8 +320,7 @@ def _detect_columns(
         )
         return DetectedFormat(form, choice.labelled, _values(numbered, choice))
     columns = [column.strip() for column in rows[0]]
-    if len(set(columns)) < len(columns):
-        twice = next(column for column in columns if columns.count(column) > 1)
+    if twice := next((each for each in columns if each and columns.count(each) > 1), None):
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
     records: list[dict[str, object]] = [dict(zip(columns, row, strict=True)) for row in rows[1:]]
     fields = {column: str(records[0][column]) if records else "" for column in columns}

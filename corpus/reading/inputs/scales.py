@@ -66,7 +66,9 @@ def _options(values: Sequence[str], asked: Settings) -> tuple[str, ...]:
         return ()
     steps = next((n for n in RATING_STEPS if not any(round(number * n, 6) % 1 for number in numbers)), 0)
     low, seen = min(*numbers, 1), ceil(max(numbers))
-    high = next(iter(fractions), None) or (seen if low < 1 and seen < _USUAL else _highest(seen))
+    of_own = 2 < len(set(numbers)) <= _USUAL and seen > _LARGE[0]  # such as 10, 20, 30, 40 and 50
+    low = min(numbers) if of_own else low
+    high = next(iter(fractions), None) or (seen if of_own or (low < 1 and seen < _USUAL) else _highest(seen))
     if high is None or seen > high or low < 0 or not steps:
         return ()
     positive, steps = high * 3 // 5 + 1, max(steps, asked.rating_steps)
