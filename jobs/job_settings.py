@@ -180,7 +180,7 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--vocabulary-size={settings.vocabulary_size}",
         "--rating-range",
         *map(settings.in_units, settings.rating_range),
-        f"--rating-step={1 / settings.rating_steps}",
+        *([f"--rating-step={1 / settings.rating_steps}"] if settings.rating_steps > 1 else []),
         *(["--rating-fraction"] if settings.rating_fraction else []),
         f"--positive-from={settings.in_units(settings.positive_from)}",
         f"--test-share={settings.test_share}",

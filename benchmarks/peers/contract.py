@@ -42,6 +42,7 @@ def review(line: bytes) -> tuple[str, int] | None:
         return None
     if isinstance(rating, str) and _NUMBER.fullmatch(stripped := rating.strip(" \t\r\n")):
         rating = float(stripped)
+    text = "" if text is None else text
     if not isinstance(text, str) or type(rating) not in (int, float) or rating not in (1, 2, 3, 4, 5):
         return None
     return text, int(rating)
