@@ -45,7 +45,8 @@ def person(
     deploys(made, "managed")
     yield made
     left = job_names("managed", at_work=True)
-    assert "nothing that costs money is left" in made.types("destroy", "managed", "--yes", "--delete-runs")[0]
+    said, *_ = made.types("destroy", "managed", "--yes", "--stop-runs", "--delete-runs")
+    assert "nothing that costs money is left" in said
     assert all(described(each)["TrainingJobStatus"] == "Stopped" for each in left)
     # SageMaker makes one log group for all jobs of an account; of the deployment's nothing is left in it.
     assert left_over(before, inventory()) == {"log group": {LOGS}}
