@@ -8,6 +8,7 @@ frequency.
 
 import os
 import re
+from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from common.display import plural
 from common.errors import DataError, explain_os_error
 from corpus.reading.compression import DamagedArchiveError, compression
+from corpus.reading.formats import BYTE_ORDER_MARK
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import exists, join, open_blocks, readable, writable
 from trainer.output.run_files import BINARY_VECTORS, CONFIG, MODEL, TEXT_VECTORS, read_json
@@ -37,6 +39,9 @@ _MOST_HEAD_BYTES = 1 << 16
 _MOST_WORD_BYTES = 4096
 _FEW_WORDS = 1 << 12
 _NEWLINE_BYTES = 2
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_USUAL = 1e-30, 1e6
+"""Between these is every number of a trained vector that is not 0."""
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?")
 _FLOAT = np.dtype("<f4")
 _NOT_VECTORS = (
@@ -233,25 +238,41 @@ def _opened(address: str) -> Iterator[BinaryIO]:
 def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
     """The number of words, 0 where the file does not say it, and that of the numbers in a vector; the file is then at
     its first word."""
-    line = file.readline(_MOST_HEAD_BYTES)
+    first = file.readline(_MOST_HEAD_BYTES)
+    line = first.removeprefix(BYTE_ORDER_MARK)
     if found := _HEAD.fullmatch(line):
         count, size = map(int, found.groups())
         if count and size:
             return count, size
-    elif (size := line.rstrip().count(b" ")) > 1 and not _is_binary(BytesIO(line), size):
-        file.seek(0)
+    elif (size := line.rstrip().count(b" ")) > 1 and _is_vector(line, size):
+        file.seek(len(first) - len(line))
         return 0, size
     raise DataError(f"{address} holds no vectors: {_NOT_VECTORS}")
 
 
 def _is_binary(file: BinaryIO, size: int) -> bool:
-    """Whether the bytes after the first word are not those of a line of numbers."""
+    """Whether the next bytes are neither a line of a word and its numbers nor text throughout."""
+    begin = file.tell()
     line = file.readline(_MOST_WORD_BYTES + 32 * size)
+    file.seek(begin)
+    return not _is_vector(line, size) and not _is_text(file.read(_MOST_HEAD_BYTES))
+
+
+def _is_vector(line: bytes, size: int) -> bool:
     try:
         _split(line, size)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether bytes, the last of which may be the beginning of a letter, are UTF-8 without control characters."""
+    try:
+        getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return _CONTROL.search(data) is None
 
 
 def _split(line: bytes, size: int) -> tuple[bytes, Matrix]:
@@ -280,7 +301,7 @@ def _read_text(file: BinaryIO, count: int, size: int, address: str) -> Iterator[
 
 
 def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterator[tuple[bytes, Matrix]]:
-    wanted = size * _FLOAT.itemsize
+    wanted, odd = size * _FLOAT.itemsize, 0
     for number in range(count):
         word = bytearray()
         while (byte := file.read(1)) not in (b" ", b"") and len(word) <= _MOST_WORD_BYTES:
@@ -288,7 +309,20 @@ def _read_binary(file: BinaryIO, count: int, size: int, address: str) -> Iterato
         vector = file.read(wanted)
         if len(vector) < wanted or len(word) > _MOST_WORD_BYTES:
             raise DataError(f"{address}, word {number + 1} of {count:,}: the file ends there; get it again")
-        yield bytes(word).lstrip(b"\n"), np.frombuffer(vector, _FLOAT)
+        encoded, numbers = bytes(word).lstrip(b"\n"), np.frombuffer(vector, _FLOAT)
+        odd += not _is_text(encoded) or not _is_usual(numbers)
+        yield encoded, numbers
+    if 2 * odd > count:
+        raise DataError(
+            f"{address} is not text, and as binary {odd:,} of its {plural(count, 'word')} are not UTF-8 or have "
+            "numbers that no training gives; write it as UTF-8 with little-endian float32, or as text"
+        )
+
+
+def _is_usual(vector: Matrix) -> bool:
+    sizes = np.abs(vector[vector != 0])
+    least, most = _USUAL
+    return bool(((sizes >= least) & (sizes <= most)).all())
 
 
 def _fault(word: str, encoded: bytes, vector: Matrix, words: dict[str, None]) -> str:

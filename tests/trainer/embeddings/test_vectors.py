@@ -12,7 +12,8 @@ from common.errors import DataError
 from trainer.embeddings.vectors import WordVectors, open_vectors, read_vectors, vectors_size, write_binary, write_text
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), min_size=1, max_size=6, unique=True)
-NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+_SIZES = st.floats(2.0**-99, 2.0**19, width=32)
+NUMBERS = st.just(0.0) | _SIZES | _SIZES.map(lambda each: -each)
 WRITERS = [write_text, write_binary]
 
 
@@ -31,7 +32,7 @@ def test_what_was_written_is_read_to_the_last_bit(
     tmp_path_factory: pytest.TempPathFactory, write, words: list[str], size: int, data: st.DataObject
 ) -> None:
     numbers = data.draw(st.lists(NUMBERS, min_size=len(words) * size, max_size=len(words) * size))
-    matrix = np.array(numbers, np.float32).reshape(len(words), size)
+    matrix = np.pad(np.array(numbers, np.float32).reshape(len(words), size), ((0, 0), (0, 1)))
     path = tmp_path_factory.getbasetemp() / "vectors"
     write(str(path), WordVectors(words, matrix))
     found = read_vectors(str(path))
@@ -118,3 +119,27 @@ def test_the_nearest_words_come_first_and_a_word_is_found_in_lower_case_too() ->
     assert vectors.nearest("a", 1) == [("c", pytest.approx(2 / 5**0.5))]
     with pytest.raises(KeyError):
         vectors.nearest("unknown", 1)
+
+
+_HEADED = b"good 1.5 0.2 0.1\nbad 0.1 1.1 0.2\nking 0.3 0.2 1.7\n"
+
+
+@pytest.mark.parametrize("content", [b"3 3\n" + _HEADED.replace(b".", b","), b"3 2\n" + _HEADED])
+def test_text_with_other_numbers_than_its_first_line_says_is_not_read_as_binary(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "v.vec").write_bytes(content)
+    with pytest.raises(DataError, match="line 2: there is no word with"):
+        read_vectors(str(tmp_path / "v.vec"))
+
+
+@pytest.mark.parametrize("kind", ["<f8", ">f4"])
+def test_binary_of_other_numbers_than_little_endian_float32_is_refused(tmp_path: Path, kind: str) -> None:
+    rows = [f"word{each} ".encode() + np.array([1.5, 0.2, -0.1 * each], kind).tobytes() + b"\n" for each in range(20)]
+    (tmp_path / "v.bin").write_bytes(b"20 3\n" + b"".join(rows))
+    with pytest.raises(DataError, match="little-endian float32"):
+        read_vectors(str(tmp_path / "v.bin"))
+
+
+@pytest.mark.parametrize("head", [b"", b"3 3\n"])
+def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path, head: bytes) -> None:
+    (tmp_path / "v.vec").write_bytes(b"\xef\xbb\xbf" + head + _HEADED)
+    assert read_vectors(str(tmp_path / "v.vec")).words == ["good", "bad", "king"]
