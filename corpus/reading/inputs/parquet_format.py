@@ -1,5 +1,6 @@
 """Detects the format of a Parquet file: its fields by its schema, and those in its path."""
 
+from collections.abc import Mapping
 from typing import BinaryIO
 
 from common.errors import DataError
@@ -38,6 +39,7 @@ def detect_parquet_format(
             values = first_values(opened, file, choice.value, given, _FIRST_ROWS)
         except (pa.ArrowException, OSError):
             return None
+    _refuse_other_values(name, choice.value, given, values)
     form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     parts = [group.column(number) for group in groups for number in range(group.num_columns)]
@@ -49,3 +51,13 @@ def detect_parquet_format(
         plain_size=sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
         notes=choice.notes,
     )
+
+
+def _refuse_other_values(name: str, column: str | None, given: Mapping[str, str | None], values: list[object]) -> None:
+    """Refuse a file whose column has other values than its path gives that column."""
+    of_path = given.get(column) if column is not None else None
+    if of_path is not None and (other := next((each for each in count_values(values) if each != of_path), None)):
+        raise DataError(
+            f"the path of {name} says that {column} is {of_path!r}, but the file's own column {column} has {other!r}; "
+            "rename the folder or the column"
+        )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from common.errors import DataError
 from corpus.reading.formats import Codes, Format
 from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.understanding import understand_inputs
@@ -158,3 +159,16 @@ def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_pa
     assert [text.partition(" ")[0] for text, _ in at_once[0]][-1_000:] == [str(n) for n in range(2_000, 3_000)]
     assert at_once[1].damaged_files() == by_group[1].damaged_files()
     assert at_once[1].damaged_files()[0].lines == len(at_once[0]) < 3_000
+
+
+@pytest.mark.parametrize(("rating", "refused"), [(5, True), (1, False)])
+def test_a_column_with_other_values_than_its_path_gives_is_refused(tmp_path: Path, rating: int, refused: bool) -> None:
+    (tmp_path / "rating=1").mkdir()
+    path = tmp_path / "rating=1" / "p.parquet"
+    written(path, pa.table({"text": ["good", "bad"], "rating": [rating, rating]}))
+    with path.open("rb") as file:
+        if refused:
+            with pytest.raises(DataError, match="says that rating is '1', but the file's own column rating has '5'"):
+                detect_parquet_format(str(path), file, ReadingOptions(), None)
+        else:
+            assert detect_parquet_format(str(path), file, ReadingOptions(), None)
