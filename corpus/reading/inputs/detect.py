@@ -140,7 +140,8 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     if not in_array and len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json", ""
     refuse_other_json(name, lines)
-    if _nearly_all(_LABEL.search(line) is not None for line in lines):
+    begin = sum(line.startswith(FASTTEXT_PREFIX.encode()) for line in lines)
+    if 2 * begin > len(lines) or _nearly_all(_LABEL.search(line) is not None for line in lines):
         return "fasttext", ""
     suffix = _suffix(name)
     may_be_table = suffix == ".csv" or code is None
