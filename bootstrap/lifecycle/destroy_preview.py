@@ -117,14 +117,14 @@ def _trains(
     has_nodes = now is None or now.jobs or any(group.desired or group.running for group in now.groups)
     if not (has_nodes and topology.OUTPUT_DATA_BUCKET in outputs):
         return []
-    there = Deployment(name=deployment, topology="", session=account.session, outputs=outputs)
+    there, jobs = Deployment(name=deployment, topology="", session=account.session, outputs=outputs), list[str]()
     try:
         at_work = managed_job.jobs(there, at_work=True) if managed_job.is_managed(there) else ()
         jobs = [each.run for each in at_work if each.status != "Stopping"]
         return jobs + [each.run for each in requested_runs(there).going() if not each.stop]
     except (BotoCoreError, ClientError, ShoalError) as error:
         if isinstance(error, ClientError) and error.response["Error"]["Code"] == "NoSuchBucket":
-            return []
+            return jobs
         notes.append(f"it is unknown which trainings run: {error}")
         return None
 

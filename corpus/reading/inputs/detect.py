@@ -245,10 +245,12 @@ def _table(kind: str, separator: str, lines: Sequence[bytes], options: ReadingOp
     """How values are quoted, by the option, or else so that most lines are records."""
     if options.quoting is not None:
         return _Table("separated" if options.quoting == "none" else "csv", separator, options.quoting == "backslash")
-    quotes = b'"' in b"".join(lines)
-    if kind == "separated" and (len(separator) > 1 or not quotes):
-        return _Table(kind, separator, False)
-    able = [_Table(kind, separator, False), _Table("csv", separator, False), _Table("csv", separator, True)]
+    plain, content = _Table(kind, separator, False), b"".join(lines)
+    if b'"' not in content or (kind == "separated" and len(separator) > 1):
+        return plain
+    able = [plain, _Table("csv", separator, False), *([_Table("csv", separator, True)] if b'\\"' in content else [])]
+    if set(able) == {plain}:
+        return plain
     read = {each: sum(1 + sum(cell.count("\n") for cell in row) for row in _rows(each, lines)) for each in able}
     best = max(able, key=read.__getitem__)
     quoted = sum(line.startswith(b'"') or f'{separator}"'.encode() in line for line in lines)

@@ -4,12 +4,14 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from bootstrap.aws import stacks
 from bootstrap.lifecycle import destroy_preview, fetch
 from bootstrap.lifecycle.status import ClusterStatus, GroupStatus, Status
 from bootstrap.removal.sweep import DELETED, KEPT, UNVERIFIED, FoundResource
 from common.errors import ShoalError
+from infra import topology
 
 
 def bucket(name: str, outcome: str, why: str = "") -> FoundResource:
@@ -55,3 +57,15 @@ def test_nodes_and_a_cluster_that_cost_money_run() -> None:
     now = Status(name="mine", stack={}, groups=[group("fast", 2), group("slow", 0)], cluster=cluster, guard=None)
     assert destroy_preview._running(now) == ["2 g5.xlarge (fast)", "EMR cluster j-1 (WAITING, nodes: 2)"]
     assert destroy_preview._running(None) == []
+
+
+def test_a_job_trains_also_where_the_bucket_with_requests_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: object) -> None:
+        raise ClientError({"Error": {"Code": "NoSuchBucket"}}, "GetObject")
+
+    at_work = [Mock(run="left", status="InProgress"), Mock(run="stopped", status="Stopping")]
+    monkeypatch.setattr(destroy_preview.managed_job, "is_managed", lambda _: True)
+    monkeypatch.setattr(destroy_preview.managed_job, "jobs", lambda *_, **__: at_work)
+    monkeypatch.setattr(destroy_preview, "requested_runs", gone)
+    stack: Any = {"Outputs": [{"OutputKey": topology.OUTPUT_DATA_BUCKET, "OutputValue": "data"}]}
+    assert destroy_preview._trains("mine", Mock(), stack, None, []) == ["left"]
