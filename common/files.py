@@ -24,6 +24,19 @@ def regular(path: Path) -> Path:
     return path
 
 
+def files_below(folder: Path) -> list[Path]:
+    """The files below a folder that another program may be changing, sorted; a folder that goes meanwhile has none.
+
+    `Path.rglob` raises FileNotFoundError then (Python 3.11). Raises OSError for a folder that cannot be read.
+    """
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    return sorted(Path(parent, name) for parent, _, names in os.walk(folder, onerror=fail) for name in names)
+
+
 def partial_path(path: Path) -> Path:
     """A name to write to until the file is complete, a new one each time: two attempts of a task may run at once."""
     return path.with_name(f".{path.name}.{uuid4().hex}.partial")

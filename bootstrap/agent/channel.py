@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from botocore.exceptions import ClientError
 
-from common.files import partial_path, whole_file
+from common.files import files_below, partial_path, whole_file
 from corpus.reading import s3
 from corpus.reading.s3 import S3Path, is_s3, place_of
 
@@ -146,10 +146,10 @@ class SharedFolder:
     def list(self, prefix: str) -> Mapping[str, str]:
         found: dict[str, str] = {}
         above = (self._root / prefix).parent if not prefix.endswith("/") else self._root / prefix
-        for path in sorted(above.rglob("*")):
+        for path in files_below(above):
             key = path.relative_to(self._root).as_posix()
             if key.startswith(prefix) and "/." not in f"/{key}":
-                with suppress(FileNotFoundError, IsADirectoryError), path.open("rb") as file:
+                with suppress(FileNotFoundError), path.open("rb") as file:
                     found[key] = _tag(os.fstat(file.fileno()))
         return found
 

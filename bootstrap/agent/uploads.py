@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bootstrap.agent.channel import Channel
+from common.files import files_below
 
 _UNWANTED = re.compile(r"(.*/)?\..*|.*\.partial|(node|reader)-[0-9]+(-attempt-[0-9]+)?\.(log|json)")
 """Files that are on their way, and whatever is hidden; what each node copies itself."""
@@ -50,7 +51,7 @@ class Uploads:
         return self._channel.read(self._newer) is not None
 
     def _files(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        for path in sorted(self._folder.rglob("*")):
+        for path in files_below(self._folder):
             name = path.relative_to(self._folder).as_posix()
             if not _UNWANTED.fullmatch(name) and path.is_file():
                 with suppress(FileNotFoundError):

@@ -7,6 +7,7 @@ finds no service of AWS. All hosts have loopback's address; their names resolve 
 
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -269,12 +270,12 @@ class EmulatedJob:
 
     def _upload_changed(self, container: Container, folder: Path, address: str) -> None:
         place = urlsplit(address)
-        for path in sorted(folder.rglob("*")):
+        for path in _files(folder):
             name = path.relative_to(folder).as_posix()
             with suppress(FileNotFoundError):  # it may be gone by now
                 state = path.stat()
                 known = f"{container.host}/{name}"
-                if path.is_file() and self._uploaded.get(known) != (state.st_mtime_ns, state.st_size):
+                if self._uploaded.get(known) != (state.st_mtime_ns, state.st_size):
                     key = f"{place.path.lstrip('/')}/{name}"
                     client("s3").put_object(Bucket=place.netloc, Key=key, Body=path.read_bytes())
                     self._uploaded[known] = (state.st_mtime_ns, state.st_size)
@@ -373,10 +374,15 @@ def _local(checkpoints: Record) -> Path:
     return Path(checkpoints.get("LocalPath", f"{_BASE}/checkpoints")).relative_to(_BASE)
 
 
+def _files(folder: Path) -> list[Path]:
+    """Those below a folder that a program may be changing: `Path.rglob` fails where a folder goes meanwhile."""
+    return sorted(Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+
+
 def _packed(folders: Sequence[Path]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for folder in folders:
-            for path in filter(Path.is_file, sorted(folder.rglob("*"))):
+            for path in _files(folder):
                 archive.add(path, path.relative_to(folder).as_posix())
     return packed.getvalue()

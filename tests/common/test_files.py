@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.files import lock, whole_file, write_whole
+from common.files import files_below, lock, whole_file, write_whole
 from experiments.records.launches import write_launch
 
 
@@ -75,3 +75,20 @@ def test_a_lock_on_a_file_that_its_holder_has_removed_is_none(tmp_path: Path, mo
 
     monkeypatch.setattr(fcntl, "flock", after_its_end)
     assert lock(tmp_path / "lock") is None
+
+
+def test_a_folder_that_goes_while_it_is_listed_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    for name in ("a/1", "b/2"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).touch()
+    listed = os.scandir
+
+    def scandir(path: str) -> object:
+        if Path(path) != folder:  # one of the two, and the other goes
+            (folder / ({"a", "b"} - {Path(path).name}).pop()).rename(tmp_path / "gone")
+            monkeypatch.undo()
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert len(files_below(folder)) == 1
