@@ -10,9 +10,20 @@ from hashlib import blake2b
 
 import numpy as np
 
-from tests.oracle_lines import PAIRS, File, Malformed, Rules, outcomes, rating_of, review
+from tests.oracle_lines import PAIRS, File, Malformed, Rules, outcomes, rating_of, review, weight
 
-__all__ = ["File", "Malformed", "Rules", "cleaned_words", "dataset", "outcomes", "rating_of", "review", "tokens"]
+__all__ = [
+    "File",
+    "Malformed",
+    "Rules",
+    "cleaned_words",
+    "dataset",
+    "outcomes",
+    "rating_of",
+    "review",
+    "tokens",
+    "weight",
+]
 
 EXTRA_STOPWORDS = {"product", "would", "get"}
 
@@ -77,11 +88,12 @@ def dataset(
     for file in files:
         file = file if isinstance(file, File) else File(file)
         counts["damaged_files"] += file.broken
-        for _, found in outcomes(file, rules):
-            counts["lines"] += 1
+        for number, found in outcomes(file, rules):
+            lines = weight(file, number, found)
+            counts["lines"] += lines
             if isinstance(found, str):
-                counts["malformed"] += 1
-                reasons[found] += 1
+                counts["malformed"] += lines
+                reasons[found] += lines
                 continue
             text, value = found
             in_words = clean(text)

@@ -15,7 +15,7 @@ from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
-from corpus.reading.lines import LongLine, in_utf8, split_lines, without_byte_order_mark
+from corpus.reading.lines import LongLine, in_utf8, lines_in, split_lines, without_byte_order_mark
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
@@ -51,7 +51,7 @@ class _Lines:
         """A record begins with the next line."""
         self.first = self.read + 1
         self.lines: list[bytes] = []
-        self.size = 0
+        self.size = self.returns = 0
         self.is_utf8 = True
 
     def return_to_second(self) -> None:
@@ -80,6 +80,7 @@ class _Lines:
                 self._waiting.appendleft(line)
             else:
                 self._take(line.begins)
+                self.returns = line.returns
             raise _RecordTooLongError
         self._take(line)
         if self.size > MAX_LINE_BYTES + 1:
@@ -162,7 +163,9 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
                 try:
                     review = _review(fields, lines, parse, form)
                 except MalformedLineError as error:
-                    malformed(error.reason, lines.first, lines.lines[0][:EXCERPT_BYTES])
+                    begins = lines.lines[0]
+                    count = max(1 + lines.returns, lines_in(begins))
+                    malformed(error.reason, lines.first, begins[:EXCERPT_BYTES], count)
                 else:
                     texts.append(review.text)
                     text_codes.append(review.code)

@@ -27,6 +27,13 @@ class LongLine(NamedTuple):
     begins: bytes
     size: int
     """All of its bytes, without the newline."""
+    returns: int
+    """Those of them that are carriage returns."""
+
+
+def lines_in(line: bytes) -> int:
+    r"""As how many lines a line counts where it is malformed: it may hold many that end in `\r` alone."""
+    return 1 + line.removesuffix(b"\r").count(b"\r") - line.count(b"\r\n")
 
 
 def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
@@ -78,6 +85,10 @@ def in_utf8(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     yield decoder.decode(b"", final=True).encode(errors="surrogateescape")
 
 
+def _long(line: bytes) -> LongLine:
+    return LongLine(line[:EXCERPT_BYTES], len(line), line.count(b"\r"))
+
+
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
     """Lists of lines without their newlines, and between them the lines that are too long.
 
@@ -92,7 +103,7 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
             continue
         if long is not None:
             rest, newline, block = block.partition(b"\n")
-            long = LongLine(long.begins, long.size + len(rest))
+            long = LongLine(long.begins, long.size + len(rest), long.returns + rest.count(b"\r"))
             if not newline:
                 continue
             yield long
@@ -102,11 +113,11 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
         carry = lines.pop()
         if lines and len(lines[0]) > MAX_LINE_BYTES:
             first = lines.pop(0)
-            yield LongLine(first[:EXCERPT_BYTES], len(first))
+            yield _long(first)
         if lines:
             yield lines
         if len(carry) > MAX_LINE_BYTES:
-            long, carry = LongLine(carry[:EXCERPT_BYTES], len(carry)), b""
+            long, carry = _long(carry), b""
     if long is not None:
         yield long
     elif carry:

@@ -85,7 +85,7 @@ def _reviews(
         try:
             reviews.append(parse(values))
         except MalformedLineError as error:
-            malformed(error.reason, number, _begins(values))
+            malformed(error.reason, number, _begins(values), 1)
     return reviews
 
 

@@ -101,10 +101,10 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]
     records the damage. Raises DataError when the file cannot be read.
     """
 
-    def malformed(reason: str, line: int, begins: bytes) -> None:
+    def malformed(reason: str, line: int, begins: bytes, lines: int) -> None:
         if reason == BLANK:
             return
-        tally.count_malformed(reason, part.path, part.start, line, begins)
+        tally.count_malformed(reason, part.path, part.start, line, begins, lines)
 
     batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
     lines = size = 0

@@ -1,5 +1,6 @@
 """Forms of review files that people have (their content is made up): which rows each gives, and what is not read."""
 
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def found_in(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     options = ReadingOptions(**tuples(row.get("options", {})))
     try:
         understood = understand_inputs(Inputs(**{use: (str(folder),)}, options=options))  # type: ignore[arg-type]
+        options = replace(options, positive_label=understood.positive_label)
         settings = reading_settings(understood.labelled, options)
         reviews, tally = read([part for task in cut_into_tasks(understood.sources, 1) for part in task], settings)
     except DataError as error:

@@ -7,6 +7,7 @@ one fits best, with a note where others fit less closely. Otherwise the error li
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple, NoReturn
 
@@ -231,6 +232,15 @@ def _holds_labels(name: str, values: set[str], column: str) -> bool:
             f"--rating-field {column} or --label-field {column}"
         )
     return any(known and set(known) <= pair for pair in _PAIRS) and len(known) == len(values)
+
+
+def with_signed_labels(values: Counter[str], options: ReadingOptions) -> ReadingOptions:
+    """The options, with 1 as the positive label where the labels are 1 and -1."""
+    if options.positive_label is not None or options.classes or len(values) != 2:
+        return options
+    negative, positive = sorted(values, key=lambda label: not label.startswith("-"))
+    pair = usual_label(positive.removeprefix("+")) == "1" and negative in ("-1", "-1.0")
+    return replace(options, positive_label=positive) if pair else options
 
 
 def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOptions) -> None:

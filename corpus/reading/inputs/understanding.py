@@ -18,13 +18,20 @@ from corpus.dataset_settings import Settings
 from corpus.reading.compression import ZIP, DamagedArchiveError, MemoryLimitError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
-from corpus.reading.inputs.fields import OneValueError, check_classes, check_labels, list_values, reading_settings
+from corpus.reading.inputs.fields import (
+    OneValueError,
+    check_classes,
+    check_labels,
+    list_values,
+    reading_settings,
+    with_signed_labels,
+)
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
-from corpus.reading.lines import in_utf8
+from corpus.reading.lines import in_utf8, lines_in
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_blocks, open_range
@@ -36,6 +43,10 @@ _SPREAD_LINES = 900
 _CLASSES_SHOWN = 8
 # A review that is a file is hardly longer than this.
 _LINES_OF_A_TEXT = 200
+_RETURNS_NOTE = (
+    "lines hold carriage returns, which end no line: each is read as one; if they should end lines, convert the file: "
+    r"tr '\r' '\n' < OLD > NEW"
+)
 _Skipped = Literal["no_lines", "binary"]
 _SKIP_NOTES: Mapping[object, str] = {
     "no_lines": "has no lines and is left out",
@@ -100,21 +111,25 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         sum((each.values for found, each in settled.items() if found.test is test), Counter[str]())
         for test in (False, True)
     )
-    values = learnt + tested
+    values, options = learnt + tested, inputs.options
     if labelled:
-        check_labels(learnt, tested, inputs.options)
+        options = with_signed_labels(values, options)
+        check_labels(learnt, tested, options)
+    positive = options.positive_label
+    if positive != inputs.options.positive_label:
+        notes.append(
+            f"the label {positive!r} is positive, and all others are negative; name another by --positive-label"
+        )
     understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
-    sample = take_sample(tuple(understood), reading_settings(labelled, inputs.options))
-    positive = inputs.options.positive_label
+    sample = take_sample(tuple(understood), reading_settings(labelled, options))
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
         notes.append(
             f"no text of the sample has the label {positive!r}, but {list_values(values)}; check --positive-label"
         )
-    others = inputs.options.others
     if (
         absent := []
-        if others
-        else [name for name in inputs.options.class_names if sample.values and not sample.values[name]]
+        if options.others
+        else [name for name in options.class_names if sample.values and not sample.values[name]]
     ):
         listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(f"no text of the sample has the label {listed}; check --classes")
@@ -124,7 +139,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         sources=tuple(understood),
         labelled=labelled,
         positive_label=positive,
-        classes=inputs.options.class_names,
+        classes=options.class_names,
         test_input=bool(inputs.test),
         warnings=(*listing.warnings, *notes),
         sample=sample,
@@ -284,7 +299,11 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skip
 def _detect_text(found: InputFile, data: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat | None:
     data = b"".join(in_utf8(iter([data]), options.encoding))
     known = detect_format(found.address, data, whole, options, found.code)
-    return known and known._replace(format=replace(known.format, encoding=options.encoding))
+    if known is None:
+        return None
+    returns = known.format.kind not in ("json", "csv") and any(lines_in(line) > 1 for line in data.split(b"\n"))
+    notes = (*known.notes, *([_RETURNS_NOTE] if returns else []))
+    return known._replace(format=replace(known.format, encoding=options.encoding), notes=notes)
 
 
 def _spread_lines(found: InputFile, head: bytes) -> bytes:
