@@ -6,32 +6,50 @@ be found behind a fault: so a fault is damage of the file.
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from json import JSONDecodeError, JSONDecoder
 
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import MAX_LINE_BYTES
+from corpus.reading.lines import LongLine
+from corpus.reading.tally import EXCERPT_BYTES
 
+_MOST_LETTERS = 4 * MAX_LINE_BYTES
+"""A value that has not ended by then is no value."""
 _BETWEEN = re.compile(r"[\s,\[\]]*", re.ASCII)
 
 
-def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Lists of values, each as it is written. Raises DamagedArchiveError behind the last one before a fault.
+def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
+    """Lists of values, each as it is written, and between them those that are too long. Raises DamagedArchiveError
+    behind the last value before a fault.
 
-    What follows a value is known only with the next block: a number may go on there.
+    What follows a value is known only with the next block: a number may go on there. A newline within a string, which
+    JSON does not allow, is for the parser of the value to refuse.
     """
-    decoder, bytes_of = JSONDecoder(), codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    decoder, bytes_of = JSONDecoder(strict=False), codecs.getincrementaldecoder("utf-8")("surrogateescape")
     text, depth = "", 0
     for block in blocks:
         values, text, opened = _whole_values(decoder, text + bytes_of.decode(block))
         depth += opened
-        yield values
-        if len(text) > MAX_LINE_BYTES:
+        yield from _by_length(values)
+        if len(text) > _MOST_LETTERS:
             raise DamagedArchiveError
     values, text, opened = _whole_values(decoder, text + bytes_of.decode(b"", final=True) + " ")
-    yield values
+    yield from _by_length(values)
     if text or depth + opened:
         raise DamagedArchiveError
+
+
+def _by_length(values: Sequence[bytes]) -> Iterator[list[bytes] | LongLine]:
+    some: list[bytes] = []
+    for value in values:
+        if len(value) <= MAX_LINE_BYTES:
+            some.append(value)
+            continue
+        yield some
+        yield LongLine(value[:EXCERPT_BYTES], len(value), 0)
+        some = []
+    yield some
 
 
 def _whole_values(decoder: JSONDecoder, text: str) -> tuple[list[bytes], str, int]:

@@ -4,7 +4,7 @@ Do not read a whole row group at once, because it can have a gigabyte. pyarrow t
 only where there is Parquet.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 from urllib.parse import unquote
@@ -56,7 +56,8 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
             parquet = open_parquet(file)
         except (pyarrow.ArrowException, OSError) as error:
             raise DamagedArchiveError(f"its rows cannot be found: {error}") from error
-        if absent := [each for each in names if each not in parquet.schema_arrow.names and each not in given]:
+        known = column_types(parquet.schema_arrow)
+        if absent := [each for each in names if each not in known and each not in given]:
             raise DataError(f"{part.path} has no column {absent[0]}, which it had before; look for what changed it")
         for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
             try:
@@ -93,6 +94,20 @@ def open_parquet(file: BinaryIO) -> Any:
     from pyarrow.parquet import ParquetFile
 
     return ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
+
+
+def column_types(schema: Iterable[Any]) -> dict[str, Any]:
+    """The types of the columns, and of the fields inside structs by their paths with dots (`review.body`)."""
+    import pyarrow
+
+    found = {}
+    for column in schema:
+        if pyarrow.types.is_struct(column.type):
+            inner = column_types(each for each in column.type if "." not in each.name)
+            found.update({f"{column.name}.{name}": kind for name, kind in inner.items()})
+        else:
+            found[column.name] = column.type
+    return found
 
 
 def blocks(parquet: Any, file: BinaryIO, group: int, names: Sequence[str]) -> Iterator[Any]:
@@ -152,9 +167,9 @@ def column_values(block: Any, name: str, given: Mapping[str, str | None]) -> lis
     """A column as Python values; a string that is not UTF-8 as bytes, a column of the path as `given`."""
     import pyarrow
 
-    if name not in block.schema.names:
+    if name in given and name not in column_types(block.schema):
         return [given[name]] * block.num_rows
-    column, kind = block.column(name), pyarrow.types
+    column, kind = _column(block, name), pyarrow.types
     if kind.is_dictionary(column.type):
         column = column.dictionary_decode()
     if kind.is_decimal(column.type):
@@ -169,6 +184,15 @@ def column_values(block: Any, name: str, given: Mapping[str, str | None]) -> lis
     # Impala and others write texts without the annotation that they are UTF-8:
     # https://docs.cloudera.com/documentation/enterprise/5-11-x/topics/impala_parquet_annotate_strings_utf8.html
     return [_decoded(value) if isinstance(value, bytes) else value for value in values]
+
+
+def _column(block: Any, name: str) -> Any:
+    from pyarrow.compute import struct_field
+
+    if name in block.schema.names:
+        return block.column(name)
+    column = next(each for each in block.schema.names if name.startswith(f"{each}."))
+    return struct_field(block.column(column), name.removeprefix(f"{column}.").split("."))
 
 
 def _decoded(value: bytes) -> str | bytes:

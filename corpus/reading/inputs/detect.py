@@ -5,7 +5,7 @@ Bytes in, a format out. Do not guess: where the lines are not clear, the error a
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -25,7 +25,12 @@ from corpus.reading.inputs.fields import (
     is_header_row,
     refuse_unknown_header,
 )
-from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
+from corpus.reading.inputs.unsupported import (
+    refuse_list_of_reviews,
+    refuse_other_json,
+    refuse_undecodable,
+    refuse_unsupported,
+)
 from corpus.reading.json_values import split_values
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
@@ -203,7 +208,7 @@ def _json_values(data: bytes, lines: Sequence[bytes]) -> list[bytes]:
     values: list[bytes] = []
     with suppress(DamagedArchiveError):  # the beginning ends within a value
         for some in split_values(iter([data])):
-            values += some
+            values += some if isinstance(some, list) else ()
     return values[:_MOST_LINES] if _json_objects(values) else []
 
 
@@ -213,22 +218,32 @@ def _detect_json(
     objects = _json_objects(lines)
     fields: dict[str, str] = {}
     for each in objects:
-        for key, value in each.items():
-            fields.setdefault(key, " ".join(str(value).split()))
-        for path in options.fields:
-            if path not in each and (value := json_field(each, path)) is not None:
-                fields.setdefault(path, " ".join(str(value).split()))
+        for path, value in _paths(each):
+            fields.setdefault(path, " ".join(str(value).split()))
     if not objects:
         refuse_other_json(name, lines)
         begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
         raise DataError(f"{name} holds no JSON object a line: its first line begins {begins!r}; give another --format")
-    choice = choose_fields(name, fields, options, code)
+    try:
+        choice = choose_fields(name, fields, options, code)
+    except DataError:
+        refuse_list_of_reviews(name, objects)
+        raise
     return DetectedFormat(
         Format(kind="json", text=choice.text, value=choice.value, keep=options.keep, values=values),
         choice.labelled,
         count_values([] if choice.value is None else [json_field(each, choice.value) for each in objects]),
         notes=choice.notes,
     )
+
+
+def _paths(value: dict[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    """The fields of an object and of those inside it, by their paths with dots."""
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _paths(inner, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", inner
 
 
 def _rows(form: _Table, lines: Sequence[bytes]) -> list[list[str]]:

@@ -7,7 +7,7 @@ from common.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.inputs.detect import DetectedFormat, count_values
 from corpus.reading.inputs.fields import choose_fields
-from corpus.reading.parquet import first_values, open_parquet, path_columns
+from corpus.reading.parquet import column_types, first_values, open_parquet, path_columns
 from corpus.reading.sources import ReadingOptions
 
 _FIRST_ROWS = 1000
@@ -26,7 +26,9 @@ def detect_parquet_format(
     except (pa.ArrowException, OSError):
         return None
     given = path_columns(name)
-    columns = dict.fromkeys(given, "string") | {column.name: str(column.type) for column in opened.schema_arrow}
+    columns = dict.fromkeys(given, "string") | {
+        column: str(kind) for column, kind in column_types(opened.schema_arrow).items()
+    }
     choice = choose_fields(name, columns, options, code)
     for each in choice.text:
         if not any(kind in columns[each] for kind in ("string", "binary")):

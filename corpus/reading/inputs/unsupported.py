@@ -3,8 +3,9 @@
 Without these checks a web page, a JSON array or a file in UTF-16 would be counted as millions of malformed lines.
 """
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from zipfile import BadZipFile, ZipFile
 
@@ -50,6 +51,8 @@ _UNSUPPORTED = {
 _PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_LIST = re.compile(rb'\s*\{\s*"([^"\\]*)"\s*:\s*\[\s*\{')
+"""The beginning of an object whose first field is a list of objects."""
 _TAR_MAGIC = slice(257, 262)
 _MOST = 0.9
 _SHOWN_LETTERS = 60
@@ -164,7 +167,7 @@ def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
     if broken > len(lines) / 2:
         raise DataError(
             f"{name} is not UTF-8 text: {broken} of its first {len(lines)} lines are not; if it is text, give its "
-            "--encoding, such as cp1252 for that of Windows in western Europe"
+            "--encoding, such as cp1252 (western Europe), cp1251 (Cyrillic), gb18030 (Chinese) or shift_jis (Japanese)"
         )
 
 
@@ -176,20 +179,46 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _is_array(line: bytes) -> bool:
+def _loaded(line: bytes) -> object:
+    """The value that a line is in JSON; None where it is none."""
     from orjson import JSONDecodeError, loads
 
     try:
-        return isinstance(loads(line), list)
+        return loads(line)
     except JSONDecodeError:
-        return False
+        return None
+
+
+def refuse_list_of_reviews(name: str, objects: Sequence[Mapping[str, object]]) -> None:
+    """Raise DataError where the only object of a file has a list of objects."""
+    for key, value in objects[0].items() if len(objects) == 1 else ():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            raise _list_of_reviews(name, key)
+
+
+def _list_of_reviews(name: str, key: str) -> DataError:
+    return DataError(
+        f"{name} is one JSON object with a list of objects in {key!r}; write an object of that a line: "
+        f"jq -c '.[{json.dumps(key)}][]' OLD > NEW"
+    )
 
 
 def refuse_other_json(name: str, lines: Sequence[bytes]) -> None:
     """Raise DataError for JSON that is not an object a line."""
     first = lines[0].strip()
-    if not re.match(rb"\[\s*\{", first) and _is_array(first):
+    if not re.match(rb"\[\s*\{", first) and isinstance(_loaded(first), list):
         raise DataError(f"a line of {name} is a JSON array, which names no fields; write an object a line")
+    if (
+        first.startswith(b'"')
+        and any(b"\\" in line for line in lines)
+        and all(isinstance(_loaded(line), str) for line in lines)
+    ):
+        raise DataError(
+            f"each line of {name} is a JSON string, which names no field; write an object a line: "
+            "jq -c '{text: .}' OLD > NEW"
+        )
+    if listed := _LIST.match(b"\n".join(lines)):
+        raise _list_of_reviews(name, listed[1].decode("utf-8", "replace"))
     if first == b"{" or (first.startswith(b"{") and first.endswith((b",", b"[", b"{"))):
         raise DataError(
             f"{name} is JSON, but none of its first objects ends; write each review as an object of its own"

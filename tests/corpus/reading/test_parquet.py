@@ -112,6 +112,18 @@ def test_columns_in_the_path_are_columns_of_parquet(tmp_path: Path) -> None:
     assert kept == ("a/b",)
 
 
+def test_fields_in_structs_are_columns(tmp_path: Path) -> None:
+    rows = [{"body": "good", "by": {"stars": 5, "a.b": 1}}, {"body": "bad", "by": None}, None]
+    pq.write_table(pa.table({"review": rows, "id": [1, 2, 3]}), tmp_path / "a.parquet")
+    options = ReadingOptions(text=("review.body",), rating="review.by.stars", keep=("id",))
+    (source,) = understand_inputs(Inputs(files=(str(tmp_path),), options=options)).sources
+    found, tally = read([whole(Path(source.address), source.format)])
+    assert found == [("good", 5)]
+    assert tally.counts["malformed_by_reason.no_rating"] == 2
+    with pytest.raises(DataError, match=r"review.body \(string\), review.by.stars \(int64\), id \(int64\)"):
+        understand_inputs(Inputs(files=(str(tmp_path),), options=ReadingOptions(text=("review.b",))))
+
+
 def test_a_broken_label_of_parquet_does_not_hide_its_format(tmp_path: Path) -> None:
     ends = np.arange(4, dtype=np.int32).tobytes()
     labels = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(ends), pa.py_buffer(b"0\xff1")])
