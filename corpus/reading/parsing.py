@@ -10,8 +10,10 @@ from typing import NamedTuple
 from common.errors import DataError
 from corpus.reading.formats import BLANK, FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes, Format, MalformedLineError
 
-_MISSING = ("", "nan", "\\n")  # the last one is MySQL's \\N
-"""How tables write that there is no rating or label."""
+_NULL = "\\N"
+"""How MySQL and Hive write that there is no value."""
+_MISSING = ("", "nan", _NULL.lower())
+"""How tables write that there is no rating or label, in small letters."""
 _ABSENT = object()
 _JSON_WHITESPACE = b" \t\r\n"
 
@@ -65,6 +67,9 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
         if most is not None and len(fields) > most:
             raise MalformedLineError("too_many_columns")
         text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
+        if _NULL in text:
+            parts = (fields[column] for column in texts)
+            text = " ".join(["" if part == _NULL else part for part in parts]).replace("\\n", " ")
         kept = tuple([fields[column] for column in keep])
         if place is None:
             return Review(text, _required_code(code), kept)

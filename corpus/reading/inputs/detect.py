@@ -26,6 +26,7 @@ from corpus.reading.inputs.fields import (
     refuse_unknown_header,
 )
 from corpus.reading.inputs.unsupported import (
+    refuse_escaped_newlines,
     refuse_list_of_reviews,
     refuse_other_json,
     refuse_undecodable,
@@ -329,6 +330,8 @@ def _detect_columns(
         raise DataError(
             f"the first record of {name} has no separator {separator!r}: it begins {begins!r}; give another --separator"
         )
+    if kind == "separated":
+        refuse_escaped_newlines(name, lines, separator.encode(), len(rows[0]))
     named = not all(each.isdecimal() for each in options.fields) or are_field_names(rows[0], code)
     if not named and not is_header_row(rows, options):
         choice = _choose_unnamed(name, rows, options, code)

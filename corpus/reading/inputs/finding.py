@@ -7,6 +7,7 @@ without its final slash, because `reviews` would take `reviews-old/` too.
 import glob
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -19,20 +20,12 @@ from common.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.compression import compression
+from corpus.reading.inputs.tables import TABLE_LOGS, Entry, log_of, logs_above, logs_in, without_logs
 from corpus.reading.s3 import S3Path, is_s3
 from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
 
 _PATTERN = re.compile(r"[*?\[]")
 """Where a pattern begins."""
-_TABLE_LOGS = {
-    # https://github.com/delta-io/delta/blob/master/PROTOCOL.md
-    "_delta_log/*": ("Delta Lake", "delta"),
-    # https://iceberg.apache.org/spec/#file-system-tables
-    "metadata/*.metadata.json": ("Iceberg", "iceberg"),
-    # https://hudi.apache.org/tech-specs/
-    ".hoodie/hoodie.properties": ("Hudi", "hudi"),
-}
-"""Files in a table's folder that say which of its files count: the table's format, and what Spark calls it."""
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
 """The classes of the texts in folders of these names."""
@@ -40,10 +33,12 @@ _BACKUP = re.compile(r"(.+?)(~|\.(bak|old|orig|swp)|#)", re.IGNORECASE)
 """The name of a file that an editor or a person keeps as an older state of another."""
 _ABOUT = re.compile(r"(readme|licen[cs]e|changelog)(\.(md|txt|rst|html?))?|desktop\.ini", re.IGNORECASE)
 """The name of a file that says something of its folder; as plain text its lines would be reviews."""
-_DATA = re.compile(r"\.(jsonl?|ndjson|csv|tsv|txt|parquet)(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
-
-_Entry = tuple[str, int, str]
-"""The address of a file, its size in bytes, and a value that changes with its content."""
+_DATA_NAME = r"\.(jsonl?|ndjson|csv|tsv|txt|parquet)(\.(gz|bz2|xz|zst))?"
+_DATA = re.compile(rf"{_DATA_NAME}$", re.IGNORECASE)
+_UNFINISHED = re.compile(rf".+{_DATA_NAME}\.(part|partial|filepart|crdownload|download|tmp)", re.IGNORECASE)
+"""The name of a file that a program is still writing, or was ended at."""
+_COPY = re.compile(r"(.+?)( \(\d+\)| - Copy( \(\d+\))?| copy( \d+)?)(\.[^/]+)")
+"""The name that a browser, Windows or macOS gives to a second file of a name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +72,11 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
             whole = address if is_s3(address) else str(Path(address).resolve())
             taken = []
             for entry in listed:
-                if not _log_of(entry[0]) and (fitting := _matching_excludes(entry[0], whole, inputs.exclude)):
+                if not log_of(entry[0]) and (fitting := _matching_excludes(entry[0], whole, inputs.exclude)):
                     used.update(fitting)
                 else:
                     taken.append(entry)
-            for name, size, identity in _of_no_table(taken):
+            for name, size, identity in without_logs(taken):
                 named = name == whole
                 own = _class_of_folder(name) if code is None and not named else code
                 found.append(InputFile(address=name, size=size, identity=identity, test=test, code=own, named=named))
@@ -132,27 +127,7 @@ def files_for_now(address: str) -> list[InputFile]:
         entries = [entry for path in _walk(Path(address), None) for entry in _entry_if_there(path)]
     else:
         entries = _local_files(address, None)
-    return [InputFile(address=name, size=size, identity=identity) for name, size, identity in _of_no_table(entries)]
-
-
-def _log_of(address: str) -> str | None:
-    """The key of _TABLE_LOGS that a file's address matches."""
-    return next((log for log in _TABLE_LOGS if PurePosixPath(address).match(log)), None)
-
-
-def _of_no_table(entries: Sequence[_Entry]) -> list[_Entry]:
-    """The files without the logs of tables. Raises DataError for a file of a table: its rows may have been removed."""
-    logs = {name.rsplit("/", 2)[0]: log for name, _, _ in entries if (log := _log_of(name))}
-    taken = [entry for entry in entries if not logs or not _log_of(entry[0])]
-    for folder, log in logs.items():
-        if any(name.startswith(f"{folder}/") and name.endswith(".parquet") for name, _, _ in taken):
-            kind, name = _TABLE_LOGS[log]
-            raise DataError(
-                f"{folder} is a table of {kind}, whose files may hold rows that the table has no more; write the rows "
-                f'that it has to another folder, such as by Spark: spark.read.format("{name}").load("{folder}")'
-                '.write.parquet("NEW"), and give that'
-            )
-    return taken
+    return [InputFile(address=name, size=size, identity=identity) for name, size, identity in without_logs(entries)]
 
 
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
@@ -164,7 +139,8 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
 
 
 def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """The files without backups and files about a folder, which are no input by their names, and notes on these.
+    """The files without backups, unfinished downloads and files about a folder, which are no input by their names, and
+    notes on these and on copies.
 
     Such a file that was named is left out only where it is a backup of another file of the input.
     """
@@ -176,11 +152,18 @@ def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[s
             not each.named or f"{folder}/{known[1]}" in addresses
         ):
             others[each.address] = f"{each.address} is a backup and left out; rename it to read it"
+        elif _UNFINISHED.fullmatch(name) and not each.named:
+            others[each.address] = f"{each.address} is an unfinished download and left out; rename it to read it"
         elif _ABOUT.fullmatch(name) and not each.named:
             others[each.address] = f"{each.address} is about its folder and left out; give its own name to read it"
     if len(others) == len(addresses):
         raise DataError(f"the input holds nothing but files such as this: {next(iter(others.values()))}")
-    return [each for each in found if each.address not in others], [*others.values()]
+    copies = [
+        f"{each} may be a copy of {original}; leave it out by --exclude {shlex.quote(each.rpartition('/')[2])}"
+        for each in sorted(addresses)
+        if (named := _COPY.fullmatch(each)) and (original := named[1] + named[5]) in addresses
+    ]
+    return [each for each in found if each.address not in others], [*others.values(), *copies]
 
 
 def _hidden_notes(given: str) -> list[str]:
@@ -206,7 +189,7 @@ def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
     return [each for each in found if each.address not in left_out], holding
 
 
-def _local_files(given: str, leave_out: str | None) -> list[_Entry]:
+def _local_files(given: str, leave_out: str | None) -> list[Entry]:
     """Address, size and identity of the local files that a path, a folder or a pattern names."""
     if _PATTERN.search(given) and not os.path.lexists(given):
         return _matching(given, leave_out)
@@ -214,31 +197,21 @@ def _local_files(given: str, leave_out: str | None) -> list[_Entry]:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return [_entry(each) for each in (*_files_below(path, leave_out), *_logs_above(path.resolve() / "file"))]
+            return [_entry(each) for each in (*_files_below(path, leave_out), *logs_above(path.resolve() / "file"))]
         if not stat.S_ISREG(mode):
             raise DataError(f"{given} is not a regular file; copy its content to one, and give that")
-        return [_entry(each) for each in (path, *_logs_above(path.resolve()))]
+        return [_entry(each) for each in (path, *logs_above(path.resolve()))]
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{given}: no such file; check the path") from None
     except OSError as error:
         raise _unreadable(given, error) from error
 
 
-def _logs_above(path: Path) -> list[Path]:
-    """The logs of a table that has a file in itself, in `data`, or in a folder for each value of a column."""
-    logs = _logs_in(path.parent)
-    return logs or (_logs_above(path.parent) if path.parent.name == "data" or "=" in path.parent.name else [])
-
-
-def _logs_in(folder: Path) -> list[Path]:
-    return [found for log in _TABLE_LOGS for found in islice(folder.glob(log), 1)]
-
-
 def _unreadable(name: str, error: OSError) -> DataError:
     return DataError(f"cannot read {name}: {error.strerror}; correct that, or leave it out of the input")
 
 
-def _entry(path: Path) -> _Entry:
+def _entry(path: Path) -> Entry:
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
@@ -247,17 +220,17 @@ def _entry(path: Path) -> _Entry:
     return str(path.resolve()), known.st_size, str(known.st_mtime_ns)
 
 
-def _entry_if_there(path: Path) -> list[_Entry]:
+def _entry_if_there(path: Path) -> list[Entry]:
     try:
         return [_entry(path)]
     except FileNotFoundError:
         return []
 
 
-def _matching(pattern: str, leave_out: str | None) -> list[_Entry]:
+def _matching(pattern: str, leave_out: str | None) -> list[Entry]:
     """The files that a pattern matches, and those in the folders that it matches; each once, and no results."""
     results = _folder_of(leave_out)
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, Entry] = {}
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
         path = Path(name)
         if results is None or results not in (path.resolve(), *path.resolve().parents):
@@ -284,7 +257,7 @@ def _walk(folder: Path, results: Path | None) -> list[Path]:
 
     taken = []
     for parent, folders, names in os.walk(folder, onerror=fail):
-        taken += _logs_in(Path(parent))
+        taken += logs_in(Path(parent))
         folders[:] = sorted(
             name for name in folders if not _is_hidden(name) and (Path(parent) / name).resolve() != results
         )
@@ -309,7 +282,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
+def _s3_files(given: str, leave_out: str | None) -> list[Entry]:
     """Address, size and identity of the objects that an address, a prefix or a pattern names."""
     if not (found := _s3_entries(given, leave_out)):
         what = "pattern" if _PATTERN.search(s3.place_of(given).key) else "address"
@@ -317,7 +290,7 @@ def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
     return found
 
 
-def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
+def _s3_entries(given: str, leave_out: str | None) -> list[Entry]:
     bucket, key = s3.place_of(given)
     exact = next(_list_s3(S3Path(bucket, key), 1), None) if key and not key.endswith("/") else None
     if exact and exact[0] == f"s3://{bucket}/{key}":
@@ -326,39 +299,39 @@ def _s3_entries(given: str, leave_out: str | None) -> list[_Entry]:
         matching, start = key_pattern(key), len(f"s3://{bucket}/")
         listed = list(_list_s3(S3Path(bucket, key[: pattern.start()])))
         entries = [entry for entry in listed if matching.fullmatch(entry[0], start) and not entry[0].endswith("/")]
-        return [*entries, *(entry for entry in listed if entries and _log_of(entry[0]))]
+        return [*entries, *(entry for entry in listed if entries and log_of(entry[0]))]
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = [
         entry
         for entry in _list_s3(S3Path(bucket, prefix))
         if not entry[0].endswith("/")
-        and (_log_of(entry[0]) or not any(map(_is_hidden, entry[0].removeprefix(below).split("/"))))
+        and (log_of(entry[0]) or not any(map(_is_hidden, entry[0].removeprefix(below).split("/"))))
     ]
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
     return entries + _s3_logs_above(S3Path(bucket, prefix)) if entries else entries
 
 
-def _s3_logs_above(place: S3Path) -> list[_Entry]:
-    """As `_logs_above`, for a prefix; none where its parent may not be listed."""
+def _s3_logs_above(place: S3Path) -> list[Entry]:
+    """As `logs_above`, for a prefix; none where its parent may not be listed."""
     from botocore.exceptions import ClientError  # here, because it takes long to load
 
     path = PurePosixPath(place.key)
     if path.name != "data" and "=" not in path.name:
         return []
-    above = [S3Path(place.bucket, str(path.parent / PurePosixPath(log).parent) + "/") for log in _TABLE_LOGS]
+    above = [S3Path(place.bucket, str(path.parent / PurePosixPath(log).parent) + "/") for log in TABLE_LOGS]
     with suppress(ClientError):
         if logs := [entry for each in above for entry in islice(filter(_is_log, _list_s3(each)), 1)]:
             return logs
     return _s3_logs_above(S3Path(place.bucket, str(path.parent)))
 
 
-def _is_log(entry: _Entry) -> bool:
-    return _log_of(entry[0]) is not None
+def _is_log(entry: Entry) -> bool:
+    return log_of(entry[0]) is not None
 
 
-def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[_Entry]:
+def _list_s3(place: S3Path, at_most: int | None = None) -> Iterator[Entry]:
     """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
     from botocore.exceptions import ClientError  # here, because it takes long to load
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import pairwise
 from zipfile import BadZipFile, ZipFile
 
 from common.display import printable
@@ -187,6 +188,18 @@ def _loaded(line: bytes) -> object:
         return loads(line)
     except JSONDecodeError:
         return None
+
+
+def refuse_escaped_newlines(name: str, lines: Sequence[bytes], separator: bytes, columns: int) -> None:
+    """Raise DataError where a line of columns ends in a backslash, and it or the next one has too few of them."""
+    for line, following in pairwise(lines):
+        if line.endswith(b"\\") and min(line.count(separator), following.count(separator)) < columns - 1:
+            ends = printable(line[-_SHOWN_LETTERS:].decode("utf-8", "replace"))
+            # https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-field-line-handling
+            raise DataError(
+                f"in {name} a newline within a value stands behind a backslash, as in {ends!r}, which is how MySQL "
+                "writes tables; write it with FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY '\"'"
+            )
 
 
 def refuse_list_of_reviews(name: str, objects: Sequence[Mapping[str, object]]) -> None:
