@@ -43,6 +43,7 @@ _MOST_LINES = 1000
 _JSON_SHARE = 0.1
 _MOST = 0.9
 _SHOWN_LETTERS = 60
+_LEVELS = 4
 _CSV_SEPARATORS = (",", ";")
 _DECIMAL = re.compile(rb"[0-9],[0-9]")
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
@@ -220,7 +221,8 @@ def _detect_json(
     fields: dict[str, str] = {}
     for each in objects:
         for path, value in _paths(each):
-            fields.setdefault(path, " ".join(str(value).split()))
+            with suppress(RecursionError):  # a value of a thousand levels is none of those that are wanted
+                fields.setdefault(path, " ".join(str(value).split()))
     if not objects:
         refuse_other_json(name, lines)
         begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
@@ -239,9 +241,9 @@ def _detect_json(
 
 
 def _paths(value: dict[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """The fields of an object and of those inside it, by their paths with dots."""
+    """The fields of an object and of those inside it, some levels deep, by their paths with dots."""
     for key, inner in value.items():
-        if isinstance(inner, dict):
+        if isinstance(inner, dict) and above.count(".") < _LEVELS:
             yield from _paths(inner, f"{above}{key}.")
         else:
             yield f"{above}{key}", inner
