@@ -42,9 +42,11 @@ _CONFIG: Mapping[str, Any] = {
         "titlePadding": 6,
         "labelLimit": 160,
         "labelOverlap": "greedy",
-        "labelSeparation": 8,
+        "labelSeparation": 4,
         "tickCount": 4,
     },
+    # Long names beside bars leave little width; a number that has no place beside another would not be shown.
+    "axisXQuantitative": {"tickCount": {"expr": "max(2, floor(width / 70))"}, "format": ",~f"},
     "legend": {
         "orient": "bottom",
         "labelColor": "currentColor",

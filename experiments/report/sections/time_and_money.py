@@ -136,10 +136,11 @@ def _kind(cause: str) -> str:
 
 def _waterfall(names: Sequence[str], title: str, *, most: float, form: str) -> Spec:
     """`most`: where the last bar ends; beyond it there is a place for its number."""
-    x = {**number("since", title), "scale": {"domain": [0, 1.3 * most or 1], "nice": False}}
+    place = 1 + 0.06 * len(format(most, form))
+    x = {**number("since", title), "scale": {"domain": [0, place * most or 1], "nice": False}}
     return {
         **bars(),
-        "encoding": {"y": rows_of("cause", names, letters=30)},
+        "encoding": {"y": rows_of("cause", names)},
         "layer": [
             {
                 "mark": {"type": "bar"},

@@ -34,6 +34,14 @@ def test_long_names_beside_bars_keep_their_ends() -> None:
     assert found[-3:] == ["a name tha…ace for, 1", "a name tha…ace for, 2", "short"]
 
 
+@pytest.mark.parametrize("most", [0.003, 0.2, 30.0, 150.0, 5400.0])
+@pytest.mark.parametrize("letters", [5, 30])
+def test_an_axis_has_a_number_at_each_of_its_ticks_beside_names_of_any_length(letters: int, most: float) -> None:
+    spec = {**bars(), "mark": "bar", "encoding": {"y": rows_of("name", ["m" * letters]), "x": number("size", "size")}}
+    svg = drawn(spec, [{"name": "m" * letters, "size": most}], title="A plot", description="Of rows.", key="a")
+    assert re.findall('<text[^>]* opacity="0"[^>]*>([^<]*)<', svg) == []
+
+
 @pytest.mark.parametrize("count", [2, 6, 8, 12])
 def test_lines_differ_in_colour_or_in_dashes(count: int) -> None:
     found = coloured("name", [f"run {number}" for number in range(count)])
