@@ -68,6 +68,14 @@ class Figure:
         rows = [[row[place] for place in places] for row in self.rows]
         return replace(self, columns=[self.columns[place] for place in places], rows=rows)
 
+    def in_two(self, beginnings: tuple[str, ...], *, key: str, title: str) -> list["Figure"]:
+        """Two tables, where one would be too wide for a page: the second has the first column, and those whose keys
+        begin so. One where there are none."""
+        second = [place for place, column in enumerate(self.columns) if column.key.startswith(beginnings)]
+        first = [place for place in range(len(self.columns)) if place not in second]
+        other = replace(self.with_columns([0, *second]), key=key, title=title, text="")
+        return [self.with_columns(first), other] if second else [self]
+
     def records(self) -> list[dict[str, Value]]:
         """The rows as plots know them, each with its place, `row`."""
         keys = [column.key for column in self.columns]

@@ -85,6 +85,8 @@ class Seen:
     """Pairs of texts of one SVG that lie over each other."""
     cut: Sequence[str]
     """Texts of which a part lies outside of their SVG, where it cannot be seen."""
+    scrolling: Sequence[str]
+    """Tables, by the names of their frames, of which a reader sees the rest only by scrolling sideways."""
     appeared: Sequence[Sequence[str]]
     """For each selector of `hover`: the texts of the elements that were to be seen only then."""
     focused: Sequence[Focus]

@@ -30,6 +30,7 @@ async function look(browser, view) {
   seen.sideways = await page.evaluate(sideways);
   seen.overlapping = await page.evaluate(overlappingTexts);
   seen.cut = await page.evaluate(cutTexts);
+  seen.scrolling = await page.evaluate(scrollingTables);
   Object.assign(seen, await accessibility(page));
   seen.appeared = [];
   for (const selector of view.hover) seen.appeared.push(await hover(page, selector));
@@ -165,6 +166,16 @@ function cutTexts() {
     return inner.width > 0 && Math.max(...over) > 1;
   };
   return [...document.querySelectorAll("svg text")].filter(isCut).map((each) => each.textContent.trim());
+}
+
+// What tables that are wider than their frames are called. Those that are folded are opened for so long.
+function scrollingTables() {
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((each) => each.setAttribute("open", ""));
+  const frames = [...document.querySelectorAll("table")].map((each) => each.parentElement);
+  const found = frames.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel);
+  folded.forEach((each) => each.removeAttribute("open"));
+  return found;
 }
 
 const views = JSON.parse(await text(process.stdin));

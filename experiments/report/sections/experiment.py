@@ -20,7 +20,7 @@ _WORD_COLUMNS = (
 
 
 def experiment(found: ExperimentResult) -> Section:
-    figures = [_arms(found), _times(found), *_speed_ups(found), *_bounds(found)]
+    figures = [*_arms(found), _times(found), *_speed_ups(found), *_bounds(found)]
     target = f" Its target is {found.target}." if found.target else ""
     baseline = f" Speed-ups are to {' or '.join(found.baseline)}." if found.baseline else ""
     runs = f" Each arm runs {found.repeats} times, in turns." if found.repeats > 1 else ""
@@ -32,7 +32,7 @@ def experiment(found: ExperimentResult) -> Section:
     )
 
 
-def _arms(found: ExperimentResult) -> Figure:
+def _arms(found: ExperimentResult) -> list[Figure]:
     trains = found.kind != "preprocessing"
     measures = list(dict.fromkeys(measure for arm in found.arms for measure in arm.measures))
     columns = [
@@ -76,13 +76,9 @@ def _arms(found: ExperimentResult) -> Figure:
         ]
         for arm in found.arms
     ]
-    return Figure(
-        key="arms",
-        title="Arms",
-        columns=columns,
-        rows=rows,
-        text=f"Times and rates are medians of the finished runs{', of training without evaluation' if trains else ''}.",
-    ).without_empty_columns()
+    text = f"Times and rates are medians of the finished runs{', of training without evaluation' if trains else ''}."
+    whole = Figure(key="arms", title="Arms", columns=columns, rows=rows, text=text).without_empty_columns()
+    return whole.in_two(("measure_", "pip_", "loss"), key="results-of-arms", title="Results of the arms")
 
 
 def _times(found: ExperimentResult) -> Figure | None:

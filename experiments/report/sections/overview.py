@@ -19,7 +19,10 @@ _MOST_NOTES = 60
 
 def overview(subjects: Sequence[Subject]) -> Section:
     whole = _runs(subjects)
-    figures = [_upright(whole), _settings(subjects[0])] if len(subjects) == 1 else _in_two(whole)
+    if len(subjects) == 1:
+        figures = [_upright(whole), _settings(subjects[0])]
+    else:
+        figures = whole.in_two(_CAME, key="results", title="Results")
     if (notes := _notes(subjects)) is not None:
         figures.append(notes)
     return Section(key="runs", title="What ran", figures=figures)
@@ -82,14 +85,6 @@ def _runs(subjects: Sequence[Subject]) -> Figure:
     if any(run.sleeps for run in runs):
         text += " Ranks marked as asleep emulate the speed of GPUs, and learn nothing."
     return Figure(key="runs", title="Runs", columns=columns, rows=rows, text=text).without_empty_columns()
-
-
-def _in_two(figure: Figure) -> list[Figure]:
-    """The table of several runs as two that are not too wide for a page: what ran, and what came of it."""
-    came = [place for place, column in enumerate(figure.columns) if column.key.startswith(_CAME)]
-    ran = [place for place in range(len(figure.columns)) if place not in came]
-    results = replace(figure.with_columns([0, *came]), key="results", title="Results")
-    return [replace(figure.with_columns(ran), text=""), results]
 
 
 def _where(run: RunRecord) -> str | None:

@@ -35,9 +35,13 @@ def seen(page: Path) -> dict[str, Seen]:
     """What the page shows, by how it is looked at."""
     views = {
         "wide": View(
-            page=page, count=["figure", "figure svg", "figure svg:not(:has([data-told], [data-points]))"], tabs=12
+            page=page,
+            width=1200,
+            count=["figure", "figure svg", "figure svg:not(:has([data-told], [data-points]))"],
+            tabs=12,
         ),
         "dark": View(page=page, scheme="dark", hover=["#time-time [data-told*='two: starting']", "#learning-loss svg"]),
+        "half": View(page=page, width=800),
         "narrow": View(page=page, width=375, height=700),
         "printed": View(page=page, width=800, printed=True),
     }
@@ -71,6 +75,10 @@ def test_no_page_scrolls_sideways(seen: dict[str, Seen]) -> None:
     assert [name for name, each in seen.items() if each.sideways] == []
 
 
+def test_no_table_is_wider_than_its_place_on_a_wide_page(seen: dict[str, Seen]) -> None:
+    assert seen["wide"].scrolling == []
+
+
 def test_pointing_at_a_mark_says_what_it_stands_for(seen: dict[str, Seen]) -> None:
     bar, point = (each[-1] for each in seen["dark"].appeared)
     assert "two: starting, time, min: " in bar
@@ -92,13 +100,18 @@ def test_the_page_of_many_runs_is_small(tmp_path: Path) -> None:
     assert len(report([tmp_path], now=0.0).page.encode()) < 500_000
 
 
-def test_a_cause_that_takes_nearly_all_the_time_has_its_number_beside_its_bar(tmp_path: Path) -> None:
+def test_each_cause_has_its_number_beside_its_bar_however_long_the_bar_or_the_number(tmp_path: Path) -> None:
     lines = [
         records.start(100),
         records.step(1, 101),
         {**records.step(20, 102), "rows_per_second": 640.0, "balanced": 0.99},
     ]
-    page = tmp_path / "page.html"
-    page.write_text(report([records.write(tmp_path / "one", *lines)], now=0.0).page)
-    (seen,) = look([View(page=page)])
-    assert (seen.overlapping, seen.cut) == ([], [])
+    runs = [
+        records.write(tmp_path / "long", *lines),
+        examples.launched(tmp_path / "cheap", dollars=0.0123, seconds=40),
+        examples.launched(tmp_path / "dear", dollars=12345.6, seconds=400_000),
+    ]
+    for run in runs:
+        run.with_suffix(".html").write_text(report([run], now=0.0).page)
+    for seen in look([View(page=run.with_suffix(".html")) for run in runs]):
+        assert (seen.overlapping, seen.cut) == ([], [])
