@@ -54,6 +54,7 @@ _CONFIG: Mapping[str, Any] = {
         "labelFontSize": 11,
         "labelLimit": 300,
         "symbolSize": 120,
+        "layout": {"bottom": {"direction": "vertical", "anchor": "start", "margin": 4}},
         "title": None,
     },
     "range": {"category": COLOURS},
@@ -118,9 +119,9 @@ _POINT = r'<path data-told="(\d+)" transform="translate\(([^,]+),([^)]+)\)"[^>]*
 """One that is not seen, of a line: its row, and where it is."""
 _NO_NAMES = re.compile(
     r' (?:xmlns(?::\w+)?|role|aria-[a-z]+|class|version|font-family|pointer-events)="[^"]*"'
-    r'| (?:stroke-|fill-)?opacity="1"| stroke-width="1"'
+    r'| (?:stroke-|fill-)?opacity="1"| stroke-width="1"| transform="translate\(0,0\)"'
 )
-_UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h0v0h0Z"/>')
+_UNSEEN = re.compile(r'<path[^>]* display="none"/>|<path d="M0,0h[\d.]+v[\d.]+h-?[\d.]+Z"/>')
 
 
 def _slim(raw: str, attributes: str, label: str) -> str:

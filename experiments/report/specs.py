@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.report.drawing import COLOURS, DASHES, HEIGHT
-from experiments.report.figures import shortened
+from experiments.report.figures import Value, shortened
 
 Spec = dict[str, Any]
 ROW: Mapping[str, str] = {"field": "row", "type": "nominal"}
@@ -14,6 +14,8 @@ SHORT: Mapping[str, str] = {"labelExpr": "format(datum.value, '~s')"}
 """An axis of large numbers, such as 0, 500, 1.5k."""
 SHARES: Mapping[str, Any] = {"format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1]}
 """An axis of shares of a whole, with as many labels as have a place in a small plot."""
+TRAINING, VALIDATION = "training", "validation"
+"""The rows of which a loss is."""
 _LEGEND_ROW, _LETTERS_OF_AXIS = 15, 36
 _MOST_VALUES = 6
 """Whole numbers that are all named at an axis; of more Vega names round ones."""
@@ -107,4 +109,26 @@ def lines(x: Spec, y: Spec, names: Sequence[str], *, by: str) -> Spec:
                 "encoding": {**points, "description": ROW},
             },
         ],
+    }
+
+
+def both_losses(curves: Spec, rows: Sequence[Sequence[Value]]) -> Spec:
+    """The `lines` of a loss, by `of`: of training rows, and broad ones of validation rows, where the rows have some."""
+    if not any(VALIDATION in row for row in rows):
+        return curves
+    training, points = curves["layer"]
+    width = {"scale": {"domain": [TRAINING, VALIDATION], "range": [1.8, 4]}, "legend": {"columns": 2}}
+    colour = {key: each for key, each in training["encoding"].items() if key == "color"}
+    validation = {
+        "mark": {"type": "line", "strokeCap": "round", "strokeOpacity": 0.5, "aria": False},
+        "encoding": {**colour, "strokeWidth": {**name("of"), **width}},
+    }
+    return {
+        "height": curves["height"] + 2 * _LEGEND_ROW,
+        "encoding": {**curves["encoding"], "detail": [curves["encoding"]["detail"], name("of")]},
+        "layer": [
+            {**layer, "transform": [{"filter": f"datum.of == '{of}'"}]}
+            for layer, of in ((training, TRAINING), (validation, VALIDATION))
+        ]
+        + [points],
     }

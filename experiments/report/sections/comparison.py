@@ -7,7 +7,7 @@ from experiments.records.comparing import differing_settings, figures
 from experiments.records.runs import numbers
 from experiments.report.figures import Column, Figure, Plot, Section, Value, shortened, time_unit
 from experiments.report.sections.scaling import IDEAL, scaling_plots
-from experiments.report.specs import Spec, counted, lines, measured, name, number
+from experiments.report.specs import TRAINING, VALIDATION, Spec, both_losses, counted, lines, measured, name, number
 from experiments.report.subjects import MOST_LINES, Subject
 
 _OF_RANKS = {"ranks", "devices", "seed"}
@@ -89,36 +89,35 @@ def _rate(subject: Subject) -> float:
 
 def _convergence(subjects: Sequence[Subject]) -> Figure | None:
     found = dict(list(_by_ranks(subjects).items())[:MOST_LINES])
-    rows: list[tuple[str, int, float, float | None]] = []
+    rows: list[tuple[str, int, str, float]] = []
     for ranks, members in found.items():
         epochs = min(len(each.run.epochs) for each in members)
         for number_ in range(epochs):
             at = [each.run.epochs[number_] for each in members]
             losses = [found_["loss"] for epoch in at if "loss" in (found_ := numbers(epoch.validation))]
-            rows.append(
-                (_ranks(ranks), number_ + 1, fmean(epoch.loss for epoch in at), fmean(losses) if losses else None)
-            )
+            both = {TRAINING: [epoch.loss for epoch in at], VALIDATION: losses}
+            rows += [(_ranks(ranks), number_ + 1, of, fmean(each)) for of, each in both.items() if each]
     if not rows:
         return None
-    names = [_ranks(ranks) for ranks in found]
     x = counted("epoch", "epoch", max(epoch for _, epoch, *_ in rows))
+    curves = lines(x, measured("loss", "loss"), [_ranks(ranks) for ranks in found], by="ranks")
     return Figure(
         key="convergence",
         title="Convergence by ranks",
         columns=[
             Column(key="ranks", head="ranks"),
             Column(key="epoch", head="epoch"),
-            Column(key="loss", head="loss, training rows", form=".4f"),
-            Column(key="validation", head="loss, validation rows", form=".4f"),
+            Column(key="of", head="rows"),
+            Column(key="loss", head="loss", form=".4f"),
         ],
         rows=rows,
         plots=[
             Plot(
-                title=f"Loss of {of} rows by epoch",
-                description=f"The mean loss of the {of} rows after each epoch, a line for each number of ranks.",
-                spec=lines(x, measured(key, f"loss of {of} rows"), names, by="ranks"),
+                title="Loss by epoch",
+                description="The mean losses of the training rows and of the validation rows after each epoch, a line "
+                "of each for each number of ranks. That of the validation rows is broad and pale.",
+                spec=both_losses(curves, rows),
             )
-            for key, of in (("loss", "training"), ("validation", "validation"))
         ],
         text="Means of the runs with as many ranks.",
     )

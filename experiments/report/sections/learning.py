@@ -1,6 +1,6 @@
 """How the runs learnt: loss and measures by step, epoch, time and dollar, and what was mistaken for what."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Annotated
 
@@ -21,7 +21,20 @@ from experiments.report.figures import (
     thinned,
     time_unit,
 )
-from experiments.report.specs import Spec, are_upright, columns_of, counted, lines, measured, name, number, rows_of
+from experiments.report.specs import (
+    TRAINING,
+    VALIDATION,
+    Spec,
+    are_upright,
+    both_losses,
+    columns_of,
+    counted,
+    lines,
+    measured,
+    name,
+    number,
+    rows_of,
+)
 from experiments.report.subjects import MOST_LINES, Count, Subject, groups, one_of_each
 
 _MOST_CLASSES_DRAWN, _MOST_PAIRS, _MOST_MATRICES = 30, 60, 4
@@ -54,18 +67,17 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
     for subject in subjects:
         run = subject.run
         an_epoch = run.latest.steps / max(1, run.latest.epochs)
-        full = full_steps(run)
-        for part in thinned(len(full), max(_FEWEST_POINTS, MOST_POINTS // max(1, len(subjects)))):
-            steps = full[part.start : part.stop]
-            last, passed = steps[-1], run.passed(steps[-1].time)
+        for of, step, moment, loss in _loss_points(run, max(_FEWEST_POINTS, MOST_POINTS // len(subjects)), an_epoch):
+            passed = run.passed(moment)
             rows.append(
                 [
                     *_who(subject, subjects),
-                    last.step,
-                    last.step / an_epoch if an_epoch else None,
+                    of,
+                    step,
+                    step / an_epoch if an_epoch else None,
                     passed / seconds,
                     *([_paid(run, passed)] if paid else []),
-                    fmean(step.loss for step in steps),
+                    loss,
                 ]
             )
     if not rows:
@@ -76,17 +88,18 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
         ("time", f"time since the start, {unit}", "time"),
         *([("dollars", "cost so far, $", "dollar")] if paid else []),
     ]
-    y = measured("loss", "loss of the training rows")
     plots = [
         Plot(
             title=f"Loss by {short}",
-            description=f"The mean loss of the training rows against the {short}, a line for each run.",
-            spec=_curves(number(key, title), y, subjects),
+            description=f"The mean loss of the training rows and that of the validation rows against the {short}, a "
+            "line of each for each run. That of the validation rows is broad and pale.",
+            spec=both_losses(_curves(number(key, title), measured("loss", "loss"), subjects), rows),
         )
         for key, title, short in axes
     ]
     columns = [
         *_who_columns(subjects),
+        Column(key="of", head="rows"),
         Column(key="step", head="step", form=","),
         Column(key="epoch", head="epoch", form=".2f"),
         Column(key="time", head=f"time, {unit}", form=",.2f"),
@@ -94,11 +107,25 @@ def _losses(subjects: Sequence[Subject]) -> Figure | None:
         Column(key="loss", head="loss", form=".4f"),
     ]
     text = (
-        "Each point is the mean of the recorded steps since the one before, without the short last batch of an epoch. "
+        "Each point of the training rows is the mean of the recorded steps since the one before, without the short "
+        "last batch of an epoch; those of the validation rows are after an epoch. "
         "Time includes evaluation, but not what passed between two starts."
         f"{' The cost is spread evenly over it.' if paid else ''}"
     )
     return Figure(key="loss", title="Loss", columns=columns, rows=rows, plots=plots, text=text)
+
+
+def _loss_points(run: RunRecord, most: int, an_epoch: float) -> Iterator[tuple[str, int, float, float]]:
+    """The rows, step, time and loss of at most `most` points of the training rows, and then of the validation rows.
+    `an_epoch`: the steps of an epoch."""
+    full = full_steps(run)
+    for part in thinned(len(full), most):
+        steps = full[part.start : part.stop]
+        yield TRAINING, steps[-1].step, steps[-1].time, fmean(step.loss for step in steps)
+    found = [(epoch, loss) for epoch in run.epochs if (loss := numbers(epoch.validation).get("loss")) is not None]
+    for part in thinned(len(found), most):
+        epoch, loss = found[part.stop - 1]
+        yield VALIDATION, round(epoch.epoch * an_epoch), epoch.time, loss
 
 
 def _measures(subjects: Sequence[Subject]) -> Figure | None:
@@ -136,7 +163,7 @@ def _measures(subjects: Sequence[Subject]) -> Figure | None:
         (number("time", f"time since the start, {unit}"), "time"),
         *([(number("dollars", "cost so far, $"), "dollar")] if paid else []),
     ]
-    drawn = sorted(enumerate(measures), key=lambda each: each[1] == "loss")[:2]
+    drawn = [(place, measure) for place, measure in enumerate(measures) if measure != "loss"][:2]
     plots = [
         Plot(
             title=f"{measure.capitalize().replace('_', ' ')} by {short}",

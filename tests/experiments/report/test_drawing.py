@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from experiments.report.writing import report
+from tests.experiments import made_records as records
 from tests.experiments.report import examples
 from tests.experiments.report.outline import Outline
 
@@ -23,6 +24,14 @@ def test_names_with_characters_that_no_plot_can_have_are_shown_in_printable_form
     outline = Outline(page)
     shown = "".join([*outline.headings, *(cell for row in outline.rows for cell in row)])
     assert not set(letters) & set(shown)
+
+
+def test_the_loss_of_validation_rows_is_drawn_beside_that_of_training_rows_and_nowhere_else(tmp_path: Path) -> None:
+    page = report([records.whole(tmp_path / "one")], now=0.0).page
+    plots = re.findall(r"<title id=[^>]*>(Loss [^<]*)<(.*?)</svg>", page, re.DOTALL)
+    assert [title for title, _ in plots] == ["Loss by step", "Loss by epoch", "Loss by time"]
+    for _, drawn in plots:
+        assert [drawn.count(f">{of}<") for of in ("training", "validation")] == [1, 1]
 
 
 def test_a_page_names_no_address_but_those_of_its_own(tmp_path: Path) -> None:
