@@ -21,6 +21,11 @@ from corpus.stream.records import text_fields
         ('{"a": "c"}\n', (), None),
         ("text,rating\na,5\n", (), None),
         ("", ("a",), ("a",)),
+        ('{"text": "a"}', (), ("text",)),
+        ("{{Infobox}} of\nsome {text}\n", (), ()),
+        ("[Verse 1]\n[1] a text\n", (), ()),
+        ('[{"text": "a"},\n{"text": "b"}]\n', (), None),
+        ('{\n "text": "a"\n}\n{\n "text": "b"\n}\n', (), None),
     ],
 )
 def test_fields_are_found_by_the_first_file_with_text(
