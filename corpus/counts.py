@@ -5,8 +5,8 @@ counts twice there. Their names are flat (`malformed_by_reason.not_json: 3`), so
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, pairwise
 from math import inf
 from typing import Any
 
@@ -14,23 +14,24 @@ from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.formats import MALFORMED_REASONS
+from corpus.text import load_stopwords
 
 LENGTH_BINS = tuple(1 << power for power in range(14))
 """The bins of `lengths`, each by its smallest number of kept words; the last bin has no upper end."""
-FREQUENT_WORDS = 20
 
+_FREQUENT_WORDS = 20
 _MAX_CODE = 255
 
 
 def final_counts(
-    flat: Mapping[str, int], *, settings: Settings, positive_from: int, frequent_words: Sequence[tuple[str, int]]
+    flat: Mapping[str, int], *, settings: Settings, positive_from: int, frequent_words: Iterable[tuple[str, int]]
 ) -> dict[str, Any]:
     """The counts of a dataset in their final order and form; what never occurred counts 0.
 
     `flat` has every task's counts, added up; in it ratings and labels are codes. `positive_from` is the smallest code
-    of a positive text, where there are two classes; `frequent_words` is the vocabulary with its counts, most frequent
-    first. Raises DataError when counts contradict each other, because then records were lost or doubled between the
-    jobs.
+    of a positive text, where there are two classes. `frequent_words` is the vocabulary with its counts, most frequent
+    first; English stopwords and punctuation are left out of it. Raises DataError when counts contradict each other,
+    because then records were lost or doubled between the jobs.
     """
     count = Counter(flat)
     labels = len(settings.classes)
@@ -60,7 +61,9 @@ def final_counts(
         counts[name] = count[name]
     counts["lengths"] = {str(least): count[f"lengths.{least}"] for least in LENGTH_BINS}
     counts["cut"] = count["cut"]
-    counts["frequent_words"] = [[printable(word), number] for word, number in frequent_words[:FREQUENT_WORDS]]
+    stopwords = load_stopwords()
+    telling = (each for each in frequent_words if each[0] not in stopwords and any(map(str.isalnum, each[0])))
+    counts["frequent_words"] = [[printable(word), number] for word, number in islice(telling, _FREQUENT_WORDS)]
     _check_sums(counts, labelled=settings.labelled)
     _check_bounds(counts, settings)
     return counts

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from common.errors import DataError, FinalError, explain_full_disk, is_full_disk
 from common.private_folders import temporary_folder
-from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
+from corpus.counts import LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dataset_settings import DEFAULT, Settings
 from corpus.dictionary import TokenisedTexts
@@ -260,7 +260,7 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
                 )
                 _count(counts, split, rows)
                 writer.append(split, rows)
-        frequent = [(word.decode(), count) for word, count in words[:FREQUENT_WORDS]]
+        frequent = ((word.decode(), count) for word, count in words)
         whole = final_counts(
             counts, settings=settings, positive_from=int(np.argmax(labels > 0)), frequent_words=frequent
         )

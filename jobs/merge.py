@@ -22,7 +22,7 @@ from common.display import plural
 from common.errors import DataError, FinalError, explain_full_disk
 from common.json_values import made, parse_json_object
 from common.private_folders import temporary_folder
-from corpus.counts import FREQUENT_WORDS, final_counts
+from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.file_checks import require_counts
 from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS, is_digest
@@ -122,7 +122,7 @@ def _concatenate(
         {**tally.counts, "damaged_files": len(tally.damaged_files())},
         settings=settings,
         positive_from=choice.positive_from,
-        frequent_words=list(zip(choice.words[:FREQUENT_WORDS], choice.counts, strict=False)),
+        frequent_words=zip(choice.words, choice.counts, strict=False),
     )
     with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):

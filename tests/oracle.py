@@ -7,6 +7,7 @@ import html
 import re
 from collections import Counter
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +27,10 @@ __all__ = [
 ]
 
 EXTRA_STOPWORDS = {"product", "would", "get"}
+_STOPWORDS = {
+    *(Path(__file__).parents[1] / "corpus" / "stopwords_nltk_english.txt").read_text().split(),
+    *EXTRA_STOPWORDS,
+}
 
 
 def cleaned_words(text: str) -> list[str]:
@@ -60,6 +65,11 @@ def positive_values(seen: set, rules: Rules, positive_from: int) -> set:
     if len(pairs) != 1:
         raise ValueError(f"the labels {sorted(seen)} are no pair")
     return seen & {pairs[0][1]}
+
+
+def _tells(word):
+    """Whether a word is neither a stopword nor punctuation."""
+    return word not in _STOPWORDS and any(letter.isalnum() for letter in word)
 
 
 def dataset(
@@ -187,6 +197,6 @@ def dataset(
                 for least in (2**power for power in range(14))
             },
             "cut": 0 if ragged else sum(length > row_length for length in long),
-            "frequent_words": [[shown(word), frequency[word]] for word in vocabulary[:20]],
+            "frequent_words": [[shown(word), frequency[word]] for word in vocabulary if _tells(word)][:20],
         },
     )

@@ -45,8 +45,8 @@ def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSE
     )
     if lengths := length_bins(counts["lengths"]):
         parts.append(histogram("words kept of a text", {"distinct": lengths}))
-    words = ", ".join(word for word, _ in counts["frequent_words"][:_WORDS_SHOWN])
-    parts.append(f"most frequent words: {words}")
+    if words := ", ".join(word for word, _ in counts["frequent_words"][:_WORDS_SHOWN]):
+        parts.append(f"most frequent words: {words}")
     return "\n\n".join(parts)
 
 

@@ -38,6 +38,11 @@ def test_the_most_frequent_of_many_classes_are_shown_with_their_share_of_all_tex
     assert (len(shown), shown[0]) == (20, ["c99", "99", "2.0%"])
 
 
+def test_a_dataset_of_stopwords_alone_has_no_line_of_frequent_words() -> None:
+    assert "most frequent words: lamp, fine" in count_figures(COUNTS)
+    assert "frequent" not in count_figures({**COUNTS, "frequent_words": []})
+
+
 def test_a_dataset_from_which_nothing_can_be_learnt_gives_a_warning() -> None:
     def said(**counts: object) -> str:
         return "\n".join(dataset_warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
