@@ -14,7 +14,7 @@ from contextlib import suppress
 from common.errors import DataError
 from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
-from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
+from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES, Codes, Format, MalformedLineError
 from corpus.reading.lines import LongLine, in_utf8, lines_in, split_lines, without_byte_order_mark
 from corpus.reading.parsing import Review, fields_parser, is_blank
 from corpus.reading.sources import Range
@@ -167,6 +167,8 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
                     count = max(1 + lines.returns, lines_in(begins))
                     malformed(error.reason, lines.first, begins[:EXCERPT_BYTES], count)
                 else:
+                    if form.value is not None and _could_be_records(lines.lines, parse, form):
+                        malformed(HOLDS_RECORDS, lines.first, b"", 1)
                     texts.append(review.text)
                     text_codes.append(review.code)
                     if form.keep:
@@ -205,3 +207,15 @@ def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
             parse(fields)
             sound += 1
     return sound >= _MOST * (len(lines) - 1)
+
+
+def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
+    """Whether each of the lines of a record would be one, if quotes were letters."""
+    if len(lines) < 2 or not all(form.separator.encode() in line for line in lines):
+        return False
+    try:
+        for line in lines:
+            parse(line.decode(errors="replace").removesuffix("\r").split(form.separator))
+    except MalformedLineError:
+        return False
+    return True

@@ -43,6 +43,9 @@ MALFORMED_REASONS = (
 BLANK = "blank"
 """The reason why a record without any value is left out; it is not counted, as blank lines are not."""
 
+HOLDS_RECORDS = "holds_records"
+"""The reason why a record is doubtful, which is read: all of its lines behind the first would be records."""
+
 FASTTEXT_PREFIX = "__label__"
 
 _DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]{1,2})", re.ASCII)

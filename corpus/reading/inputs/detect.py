@@ -147,13 +147,13 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     if not in_array and len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json", ""
     refuse_other_json(name, lines)
+    suffix = _suffix(name)
+    may_be_table = suffix == ".csv" or code is None
+    if may_be_table and (named := _named_separator(lines[0], options, code)):
+        return ("separated" if named == "\t" else "csv"), named
     begin = sum(line.startswith(FASTTEXT_PREFIX.encode()) for line in lines)
     if 2 * begin > len(lines) or _nearly_all(_LABEL.search(line) is not None for line in lines):
         return "fasttext", ""
-    suffix = _suffix(name)
-    may_be_table = suffix == ".csv" or code is None
-    if suffix != ".tsv" and may_be_table and (named := _named_separator(lines[0], options, code)):
-        return ("separated" if named == "\t" else "csv"), named
     if suffix == ".tsv" or (suffix != ".csv" and code is None and _nearly_all(b"\t" in line for line in lines)):
         return "separated", "\t"
     usual = _csv_separator(lines, options, code) if may_be_table else None

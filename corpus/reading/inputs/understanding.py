@@ -16,7 +16,7 @@ from common.display import plural
 from common.errors import DataError
 from corpus.dataset_settings import Settings
 from corpus.reading.compression import ZIP, DamagedArchiveError, MemoryLimitError, compression, decompress
-from corpus.reading.formats import MAX_LINE_BYTES
+from corpus.reading.formats import HOLDS_RECORDS, MAX_LINE_BYTES
 from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format
 from corpus.reading.inputs.fields import (
     OneValueError,
@@ -134,6 +134,11 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
         listed = ", ".join(map(repr, absent[:_CLASSES_SHOWN])) + (", ..." if len(absent) > _CLASSES_SHOWN else "")
         notes.append(f"no text of the sample has the label {listed}; check --classes")
     notes += _line_notes(sample, understood)
+    if doubtful := sample.tally.counts[HOLDS_RECORDS]:
+        notes.append(
+            f"{plural(doubtful, 'text')} of several lines could be as many records, if a quote is not closed; where "
+            "quotes are letters, give --quoting none"
+        )
     extents = [_extent(source, each, sample) for source, each in understood.items()]
     return Understanding(
         sources=tuple(understood),
