@@ -7,8 +7,8 @@ without its final slash, because `reviews` would take `reviews-old/` too.
 import glob
 import os
 import re
-import shlex
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,16 +29,19 @@ _PATTERN = re.compile(r"[*?\[]")
 
 _CLASS_FOLDERS = {"pos": POSITIVE, "neg": NEGATIVE, "positive": POSITIVE, "negative": NEGATIVE}
 """The classes of the texts in folders of these names."""
-_BACKUP = re.compile(r"(.+?)(~|\.(bak|old|orig|swp)|#)", re.IGNORECASE)
+_BACKUP = re.compile(r"(.+?)(~|\.(bak|old|orig|swp|save)|#)", re.IGNORECASE)
 """The name of a file that an editor or a person keeps as an older state of another."""
 _ABOUT = re.compile(r"(readme|licen[cs]e|changelog)(\.(md|txt|rst|html?))?|desktop\.ini", re.IGNORECASE)
 """The name of a file that says something of its folder; as plain text its lines would be reviews."""
 _DATA_NAME = r"\.(jsonl?|ndjson|csv|tsv|txt|parquet)(\.(gz|bz2|xz|zst))?"
 _DATA = re.compile(rf"{_DATA_NAME}$", re.IGNORECASE)
-_UNFINISHED = re.compile(rf".+{_DATA_NAME}\.(part|partial|filepart|crdownload|download|tmp)", re.IGNORECASE)
+_UNFINISHED = re.compile(rf".+({_DATA_NAME}\.(part|partial|filepart|download|tmp)|\.crdownload)", re.IGNORECASE)
 """The name of a file that a program is still writing, or was ended at."""
-_COPY = re.compile(r"(.+?)( \(\d+\)| - Copy( \(\d+\))?| copy( \d+)?)(\.[^/]+)")
-"""The name that a browser, Windows or macOS gives to a second file of a name."""
+_STATE = re.compile(r"(.+?)( \(\d+\)(?=\.)|\.\d+(-\d\d-\d\d)?$|\.(gz|bz2|xz|zst|zip)$)(.*)")
+"""The name of what may be another state of a file: of a download, a rotated or dated file, or one that is packed."""
+_COMPARED_BYTES = 64 << 10
+_REVIEW_BYTES = 4096
+"""Smaller files may be a review each, of which some are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,12 +161,34 @@ def _without_others(found: Sequence[InputFile]) -> tuple[list[InputFile], list[s
             others[each.address] = f"{each.address} is about its folder and left out; give its own name to read it"
     if len(others) == len(addresses):
         raise DataError(f"the input holds nothing but files such as this: {next(iter(others.values()))}")
-    copies = [
-        f"{each} may be a copy of {original}; leave it out by --exclude {shlex.quote(each.rpartition('/')[2])}"
-        for each in sorted(addresses)
-        if (named := _COPY.fullmatch(each)) and (original := named[1] + named[5]) in addresses
-    ]
-    return [each for each in found if each.address not in others], [*others.values(), *copies]
+    taken = [each for each in found if each.address not in others]
+    return taken, [*others.values(), *_copy_notes(taken)]
+
+
+def _copy_notes(files: Sequence[InputFile]) -> list[str]:
+    """A note where files may be others of the input once more, by their names or by their sizes and beginnings."""
+    addresses = {each.address for each in files}
+    sizes = Counter(each.size for each in files if each.size > _REVIEW_BYTES)
+    seen: dict[tuple[int, object], str] = {}
+    copies = []
+    for each in sorted(files, key=lambda file: (len(file.address), file.address)):
+        state = _STATE.fullmatch(each.address)
+        original = state[1] + state[5] if state else ""
+        if original not in addresses:
+            original = seen.setdefault((each.size, _beginning(each)), each.address) if sizes[each.size] > 1 else ""
+        if original not in ("", each.address):
+            copies.append(f"{each.address} may be a copy of {original}")
+    more = f", and {plural(len(copies) - 1, 'more file')} of others" if copies[1:] else ""
+    return [f"{copies[0]}{more}; leave out by --exclude what is to be read once"] if copies else []
+
+
+def _beginning(file: InputFile) -> object:
+    """What tells a file from others of its size; on S3 its ETag."""
+    if is_s3(file.address):
+        return file.identity
+    with suppress(OSError), Path(file.address).open("rb") as opened:
+        return opened.read(_COMPARED_BYTES)
+    return file.identity
 
 
 def _hidden_notes(given: str) -> list[str]:

@@ -108,6 +108,25 @@ def test_any_text_is_a_pattern_or_none(pattern: str) -> None:
     key_pattern(pattern).fullmatch("a/b")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "noted"),
+    [
+        ("Kopie von a.csv", "5,good\n" * 600, True),
+        ("a.csv.1", "1,bad\n", True),
+        ("a.csv.2024-01-31", "1,bad\n", True),
+        ("b.csv", "1,bad\n" * 700, False),
+        ("a.1.csv", "1,bad\n", False),
+    ],
+)
+def test_what_may_be_a_copy_gets_a_note(tmp_path: Path, name: str, content: str, noted: bool) -> None:
+    (tmp_path / "a.csv").write_text("5,good\n" * 600)
+    (tmp_path / name).write_text(content)
+    found = find_files(Inputs(files=(str(tmp_path),)))
+    assert len(found.files) == 2
+    expected = f"{tmp_path}/{name} may be a copy of {tmp_path}/a.csv; leave out by --exclude what is to be read once"
+    assert found.warnings == ((expected,) if noted else ())
+
+
 def test_a_test_set_may_have_folders_by_class(tmp_path: Path) -> None:
     for name in ("train/good.txt", "train/bad.txt", "test/pos/1.txt", "test/neg/2.txt", "test/other.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
