@@ -149,7 +149,8 @@ def label_of(value, rules: Rules) -> str:
     else:
         raise Malformed("bad_label")
     if rules.positive_label is not None:
-        return str(int(label == rules.positive_label))
+        label, positive = (each.removeprefix("__label__") for each in (label, rules.positive_label))
+        return str(int(label == positive))
     if rules.classes:
         name = label[len("__label__") :] if label.startswith("__label__") else label
         if name not in rules.classes:

@@ -171,8 +171,8 @@ def _encoding(name: str | None) -> str:
         return ""
     try:
         found = codecs.lookup(name)
-        found.incrementaldecoder("surrogateescape").decode(b"")
-    except (LookupError, TypeError):
+        "\u00e9".encode(name, "replace").decode(name, "surrogateescape")
+    except (LookupError, TypeError, UnicodeError):
         raise DataError(f"--encoding {name} is not known; give one of Python's, such as cp1252 or utf-16") from None
     return "" if found.name == "utf-8" else found.name.replace("-", "_")
 

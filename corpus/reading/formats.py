@@ -175,7 +175,7 @@ class Codes:
             self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
         else:
             self.code_of = self._is_positive
-            self._positive = settings.positive_label.strip(" \t\r\n")
+            self._positive = class_name(settings.positive_label)
             self.known_codes = {self._positive: 1}
 
     def _rating(self, value: object) -> int:
@@ -205,7 +205,7 @@ class Codes:
         return code
 
     def _is_positive(self, value: object) -> int:
-        return int(label_text(value) == self._positive)
+        return int(class_name(label_text(value)) == self._positive)
 
 
 def rating_text(text: str) -> tuple[float | None, float | None]:

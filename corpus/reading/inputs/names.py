@@ -80,6 +80,9 @@ def known_values(fields: Collection[str], text: Sequence[str]) -> Values:
     if not any(by_level):
         by_level[0] = [field for field in fields if _plain(field.rpartition(".")[2]) == _SCORE and field not in text]
     likeliest, others = _ranked(by_level)
+    others += [
+        field for field in fields if field not in (*text, *likeliest, *others) and _plain(field).endswith(_VALUES)
+    ]
     if len(likeliest) > 1 and (prefix := _prefix(text[0])) and any(_prefix(field) == prefix for field in likeliest):
         others = [field for field in likeliest if _prefix(field) != prefix] + others
         likeliest = [field for field in likeliest if _prefix(field) == prefix]

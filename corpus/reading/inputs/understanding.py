@@ -3,6 +3,7 @@
 Do not read whole files here, because there can be ten thousand: it reads a little of each, and a sample of some.
 """
 
+import codecs
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -32,6 +33,7 @@ from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
 from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
 from corpus.reading.lines import in_utf8, lines_in
+from corpus.reading.parquet import path_columns
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_blocks, open_range
@@ -302,13 +304,32 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skip
 
 
 def _detect_text(found: InputFile, data: bytes, whole: bool, options: ReadingOptions) -> DetectedFormat | None:
-    data = b"".join(in_utf8(iter([data]), options.encoding))
-    known = detect_format(found.address, data, whole, options, found.code)
+    if options.encoding and not data.isascii() and _is_utf8(data):
+        raise DataError(f"{found.address} is UTF-8, not {options.encoding}; leave out --encoding")
+    try:
+        data = b"".join(in_utf8(iter([data]), options.encoding))
+    except UnicodeError as error:  # such as of UTF-16 without its first bytes, which say the order
+        raise DataError(f"{found.address} is not in {options.encoding} ({error}); give another --encoding") from None
+    try:
+        known = detect_format(found.address, data, whole, options, found.code)
+    except DataError as error:
+        if (given := path_columns(found.address)) and found.code is None:
+            raise type(error)(f"{error}. Columns in a path ({', '.join(given)}) are read of Parquet alone") from None
+        raise
     if known is None:
         return None
     returns = known.format.kind not in ("json", "csv") and any(lines_in(line) > 1 for line in data.split(b"\n"))
     notes = (*known.notes, *([_RETURNS_NOTE] if returns else []))
     return known._replace(format=replace(known.format, encoding=options.encoding), notes=notes)
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Whether these bytes are text in UTF-8, of which the last letter may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _spread_lines(found: InputFile, head: bytes) -> bytes:

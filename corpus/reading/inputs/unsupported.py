@@ -54,6 +54,8 @@ _PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _LIST = re.compile(rb'\s*\{\s*"([^"\\]*)"\s*:\s*\[\s*\{')
 """The beginning of an object whose first field is a list of objects."""
+_ISO_2022_JP = b"\x1b$B"
+"""The sequence from which on letters are Japanese ones (RFC 1468)."""
 _TAR_MAGIC = slice(257, 262)
 _MOST = 0.9
 _SHOWN_LETTERS = 60
@@ -134,6 +136,8 @@ def _refuse_encoding(name: str, data: bytes) -> None:
     """Raise DataError for text of which the letters or the ends of lines are written in another way."""
     if b"\n" not in data and data.count(b"\r") > 1 and b"\0" not in data:
         raise DataError(f"{name} ends its lines by carriage returns alone; convert it: tr '\\r' '\\n' < OLD > NEW")
+    if _ISO_2022_JP in data:
+        raise DataError(f"{name} is in ISO-2022-JP; give --encoding iso2022_jp")
     if encoding := _utf32(data) or _utf16(data):
         raise DataError(f"{name} is in {encoding[:6].upper()}; give --encoding {encoding}")
 
