@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
@@ -244,7 +245,7 @@ def _read_head(file: BinaryIO, address: str) -> tuple[int, int]:
         count, size = map(int, found.groups())
         if count and size:
             return count, size
-    elif (size := line.rstrip().count(b" ")) > 1 and _is_vector(line, size):
+    elif (size := len([*takewhile(_NUMBER.fullmatch, line.lower().split()[:0:-1])])) > 1 and _is_vector(line, size):
         file.seek(len(first) - len(line))
         return 0, size
     raise DataError(f"{address} holds no vectors: {_NOT_VECTORS}")
@@ -277,7 +278,7 @@ def _is_text(data: bytes) -> bool:
 
 def _split(line: bytes, size: int) -> tuple[bytes, Matrix]:
     """A line's word, which may have spaces, and its vector (size,). Raises ValueError for another line."""
-    word, *fields = line.rstrip().rsplit(b" ", size)
+    word, *fields = line.rstrip().rsplit(None, size)
     vector = np.array(fields, dtype=np.float32).reshape(size)
     if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
         raise ValueError("more numbers than a vector has")

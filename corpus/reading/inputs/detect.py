@@ -23,6 +23,7 @@ from corpus.reading.inputs.fields import (
     choose_fields,
     has_field_name,
     is_header_row,
+    name_notes,
     refuse_unknown_header,
 )
 from corpus.reading.inputs.unsupported import (
@@ -341,7 +342,7 @@ def _detect_columns(
         form = Format(
             kind=kind, text=choice.text, value=choice.value, keep=options.keep, separator=separator, escapes=escapes
         )
-        return DetectedFormat(form, choice.labelled, _values(numbered, choice))
+        return DetectedFormat(form, choice.labelled, _values(numbered, choice), notes=name_notes(rows))
     columns = [column.strip() for column in rows[0]]
     if twice := next((each for each in columns if each and columns.count(each) > 1), None):
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")

@@ -162,6 +162,15 @@ def refuse_unknown_header(name: str, rows: Sequence[Sequence[str]], value: int, 
     )
 
 
+def name_notes(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """A note on one column of texts whose first row is a word, which may be the column's name."""
+    first, *others = [row[0].strip() for row in rows]
+    if len(rows[0]) > 1 or len(first.split()) != 1 or not others or not all(" " in other for other in others):
+        return ()
+    option = f"--text-field {shlex.quote(first)}"
+    return (f"the first line ({printable(first)}) is a text; if it is the column's name, give {option}",)
+
+
 def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> bool:
     """Whether the first row is a header although the user gave columns by number: only its value is not a value."""
     value = options.rating or options.label

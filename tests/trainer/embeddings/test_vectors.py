@@ -112,6 +112,21 @@ def test_more_words_than_expected_find_room_and_a_damaged_archive_is_a_sentence(
         read_vectors(str(packed))
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("new york 0.1 -2 3e-05\nthe 1 2 3\n", ["new york", "the"]),
+        ("the\t1\t2\na\t1\t-3.5\n", ["the", "a"]),
+        ("2 2\nthe 1  2\na b 3 4 \n", ["the", "a b"]),
+    ],
+)
+def test_words_may_have_spaces_and_numbers_stand_behind_any_white_space(
+    tmp_path: Path, text: str, words: list[str]
+) -> None:
+    (tmp_path / "v.txt").write_text(text)
+    assert read_vectors(str(tmp_path / "v.txt")).words == words
+
+
 def test_the_nearest_words_come_first_and_a_word_is_found_in_lower_case_too() -> None:
     matrix = np.array([[1, 0], [0, 1], [2, 1], [0, 0]], np.float32)
     vectors = WordVectors(["a", "b", "c", "zero"], matrix)
