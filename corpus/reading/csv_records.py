@@ -26,7 +26,7 @@ _SWALLOWED = 5
 _MOST = 0.9
 _MOST_AGAIN = 256 << 20
 """The bytes that may be read again, because of quotes that are not closed, without an end."""
-_SEPARATOR_LINE = re.compile(rb"sep=(.)\r?")
+_SEPARATOR_LINE = re.compile(rb'("?)sep=(.)\1\r?')
 """A first line that tells Excel the separator."""
 _BEFORE_QUOTE = re.compile(r'(\\+)"')
 
@@ -117,7 +117,7 @@ def _with_doubled_quotes(text: str) -> str:
 def separator_line(line: bytes) -> str | None:
     """The separator that a file's first line tells Excel."""
     found = _SEPARATOR_LINE.fullmatch(line)
-    return found[1].decode("latin-1") if found else None
+    return found[2].decode("latin-1") if found else None
 
 
 def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool) -> list[list[str]]:

@@ -35,7 +35,7 @@ Matrix = npt.NDArray[np.float32]
 _FILES = (BINARY_VECTORS, TEXT_VECTORS)
 """Of a folder the first of these is read."""
 
-_HEAD = re.compile(rb"([0-9]{1,10}) ([0-9]{1,6})\s*\n")
+_HEAD = re.compile(rb"([0-9]{1,10})[ \t]([0-9]{1,6})\s*\n")
 _MOST_HEAD_BYTES = 1 << 16
 _MOST_WORD_BYTES = 4096
 _FEW_WORDS = 1 << 12
