@@ -277,6 +277,20 @@ def check_labels(learnt: Counter[str], tested: Counter[str], options: ReadingOpt
     raise DataError(f"the labels are {list_values(values)}, and it is not clear which are positive; {positive}")
 
 
+def check_notations(found: Mapping[str, Counter[str]]) -> None:
+    """Raise DataError where files, by their addresses, have labels each of a known pair, but not of the same one."""
+    seen: dict[frozenset[str], str] = {}
+    for address, values in found.items():
+        if len(values) == 2 and frozenset(values) not in seen and _are_pair(values):
+            seen[frozenset(values)] = address
+    for address in seen.values():
+        if not _are_pair(found[address] + found[first := next(iter(seen.values()))]):
+            raise DataError(
+                f"{first} has the labels {list_values(found[first])}, but {address} has {list_values(found[address])}; "
+                "write the same labels in all files"
+            )
+
+
 def _are_pair(values: Counter[str]) -> bool:
     """Whether nearly all of these labels are of one known pair."""
     known = Counter(usual_label(value) for value in values.elements() if usual_label(value) in LABELS)

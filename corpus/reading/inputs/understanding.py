@@ -23,6 +23,7 @@ from corpus.reading.inputs.fields import (
     OneValueError,
     check_classes,
     check_labels,
+    check_notations,
     list_values,
     reading_settings,
     with_signed_labels,
@@ -116,6 +117,8 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     values, options = learnt + tested, inputs.options
     if labelled:
         options = with_signed_labels(values, options)
+        if options.positive_label is None and not options.classes:
+            check_notations({found.address: each.values for found, each in settled.items()})
         check_labels(learnt, tested, options)
     positive = options.positive_label
     if positive != inputs.options.positive_label:
