@@ -120,10 +120,17 @@ def separator_line(line: bytes) -> str | None:
     return found[2].decode("latin-1") if found else None
 
 
-def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool) -> list[list[str]]:
-    """The records in these lines, without malformed ones."""
-    read = _Lines(iter([[*lines]]), "", escapes=escapes)
-    return [fields for fields in _records(read, separator) if isinstance(fields, list)]
+def csv_rows(lines: Sequence[bytes], separator: str, *, escapes: bool, may_end_within: bool = False) -> list[list[str]]:
+    """The records in these lines, without malformed ones. `may_end_within`: the last line may be within a record, whose
+    lines are left out then, unless most of them are records."""
+    read, rows, whole = _Lines(iter([[*lines]]), "", escapes=escapes), list[list[str]](), 0
+    for fields in _records(read, separator):
+        if isinstance(fields, list):
+            rows.append(fields)
+        elif not whole and read.first - 1 + len(read.lines) == len(lines):
+            whole = len(rows)
+    alike = sum(len(row) == len(rows[0]) for row in rows[whole:])
+    return rows[:whole] if may_end_within and whole > 1 and 2 * alike < len(rows) - whole else rows
 
 
 def _records(lines: _Lines, separator: str) -> Iterator[list[str] | MalformedLineError]:

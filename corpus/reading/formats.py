@@ -46,6 +46,11 @@ BLANK = "blank"
 HOLDS_RECORDS = "holds_records"
 """The reason why a record is doubtful, which is read: all of its lines behind the first would be records."""
 
+NULL = "\\N"
+"""How MySQL and Hive write that there is no value."""
+MISSING = ("", "nan", NULL.lower())
+"""How tables write that there is no rating or label, in small letters."""
+
 FASTTEXT_PREFIX = "__label__"
 
 _DECIMAL_COMMA = re.compile(r"(-?[0-9]+),([0-9]{1,2})", re.ASCII)
@@ -89,7 +94,8 @@ class Format:
     encoding: str = ""
     """Of its bytes, by Python's name; empty for UTF-8."""
     columns: tuple[str, ...] = ()
-    """The names in the header, which a range in the middle of the file cannot read."""
+    """The names in the header, which a range in the middle of the file cannot read, or else the numbers of the columns
+    that records have; none where a record may have any number of them."""
 
     def __post_init__(self) -> None:
         rules = (

@@ -14,6 +14,7 @@ from corpus.reading.formats import MAX_LINE_BYTES
 from corpus.reading.lines import LongLine
 from corpus.reading.tally import EXCERPT_BYTES
 
+_LEVELS = 4
 _MOST_LETTERS = 4 * MAX_LINE_BYTES
 """A value that has not ended by then is no value."""
 _BETWEEN = re.compile(r"[\s,\[\]]*", re.ASCII)
@@ -79,3 +80,26 @@ def _end(text: str, at: int) -> int:
     """Where what stands between two values ends."""
     found = _BETWEEN.match(text, at)
     return found.end() if found else at
+
+
+def json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
+    """The lines that are JSON objects, as these."""
+    from orjson import JSONDecodeError, loads
+
+    objects = []
+    for line in lines:
+        if line.lstrip().startswith(b"{"):
+            try:
+                objects.append(loads(line))
+            except JSONDecodeError:
+                continue
+    return objects
+
+
+def paths(value: dict[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    """The fields of an object and of those inside it, some levels deep, by their paths with dots."""
+    for key, inner in value.items():
+        if isinstance(inner, dict) and above.count(".") < _LEVELS:
+            yield from paths(inner, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", inner

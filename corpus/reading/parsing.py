@@ -8,12 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from common.errors import DataError
-from corpus.reading.formats import BLANK, FASTTEXT_PREFIX, MAX_LINE_BYTES, Codes, Format, MalformedLineError
+from corpus.reading.formats import (
+    BLANK,
+    FASTTEXT_PREFIX,
+    MAX_LINE_BYTES,
+    MISSING,
+    NULL,
+    Codes,
+    Format,
+    MalformedLineError,
+)
 
-_NULL = "\\N"
-"""How MySQL and Hive write that there is no value."""
-_MISSING = ("", "nan", _NULL.lower())
-"""How tables write that there is no rating or label, in small letters."""
 _ABSENT = object()
 _JSON_WHITESPACE = b" \t\r\n"
 
@@ -56,7 +61,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
     place = None if form.value is None else form.position(form.value)
     keep = [form.position(name) for name in form.keep]
     least = 1 + max(form.position(name) for name in form.fields)
-    most = len(form.columns) if form.header else None
+    most = len(form.columns) or None
     of, known = codes.code_of, codes.known_codes
 
     def parse(fields: Sequence[str]) -> Review:
@@ -67,14 +72,14 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
         if most is not None and len(fields) > most:
             raise MalformedLineError("too_many_columns")
         text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
-        if _NULL in text:
+        if NULL in text:
             parts = (fields[column] for column in texts)
-            text = " ".join(["" if part == _NULL else part for part in parts]).replace("\\n", " ")
+            text = " ".join(["" if part == NULL else part for part in parts]).replace("\\n", " ")
         kept = tuple([fields[column] for column in keep])
         if place is None:
             return Review(text, _required_code(code), kept)
         found = known.get(fields[place])
-        if found is None and fields[place].strip(" \t\r\n").lower() in _MISSING:
+        if found is None and fields[place].strip(" \t\r\n").lower() in MISSING:
             raise MalformedLineError(codes.missing_reason)
         return Review(text, of(fields[place]) if found is None else found, kept)
 

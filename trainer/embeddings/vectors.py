@@ -279,7 +279,8 @@ def _is_text(data: bytes) -> bool:
 def _split(line: bytes, size: int) -> tuple[bytes, Matrix]:
     """A line's word, which may have spaces, and its vector (size,). Raises ValueError for another line."""
     word, *fields = line.rstrip().rsplit(None, size)
-    vector = np.array(fields, dtype=np.float32).reshape(size)
+    with np.errstate(over="ignore"):  # it is not finite then, and left out
+        vector = np.array(fields, dtype=np.float64).astype(np.float32).reshape(size)
     if b" " in word and _NUMBER.fullmatch(word.rpartition(b" ")[2]):
         raise ValueError("more numbers than a vector has")
     return word, vector

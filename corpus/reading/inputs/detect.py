@@ -5,7 +5,7 @@ Bytes in, a format out. Do not guess: where the lines are not clear, the error a
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -22,6 +22,7 @@ from corpus.reading.inputs.fields import (
     choose_columns,
     choose_fields,
     has_field_name,
+    header_notes,
     is_header_row,
     name_notes,
     refuse_unknown_header,
@@ -33,7 +34,7 @@ from corpus.reading.inputs.unsupported import (
     refuse_undecodable,
     refuse_unsupported,
 )
-from corpus.reading.json_values import split_values
+from corpus.reading.json_values import json_objects, paths, split_values
 from corpus.reading.parsing import is_blank, json_field, split_label
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
@@ -44,7 +45,6 @@ _MOST_LINES = 1000
 _JSON_SHARE = 0.1
 _MOST = 0.9
 _SHOWN_LETTERS = 60
-_LEVELS = 4
 _CSV_SEPARATORS = (",", ";")
 _DECIMAL = re.compile(rb"[0-9],[0-9]")
 _LABEL = re.compile(rb"(?:^|\s)" + FASTTEXT_PREFIX.encode())
@@ -145,7 +145,7 @@ def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
     if options.separator is not None:
         return ("csv" if options.separator in _CSV_SEPARATORS else "separated"), options.separator
     in_array = lines[0].lstrip().startswith(b"[")
-    if not in_array and len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
+    if not in_array and len(json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json", ""
     refuse_other_json(name, lines)
     suffix = _suffix(name)
@@ -190,38 +190,25 @@ def _suffix(name: str) -> str:
     return (path.with_suffix("") if compression(name) else path).suffix.lower()
 
 
-def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
-    from orjson import JSONDecodeError, loads
-
-    objects = []
-    for line in lines:
-        if line.lstrip().startswith(b"{"):
-            try:
-                objects.append(loads(line))
-            except JSONDecodeError:
-                continue
-    return objects
-
-
 def _json_values(data: bytes, lines: Sequence[bytes]) -> list[bytes]:
     """The first values of JSON that is not an object a line; none of anything else."""
     first = data.lstrip()[:1]
-    if first != b"[" and (first != b"{" or (lines and len(_json_objects(lines)) >= _JSON_SHARE * len(lines))):
+    if first != b"[" and (first != b"{" or (lines and len(json_objects(lines)) >= _JSON_SHARE * len(lines))):
         return []
     values: list[bytes] = []
     with suppress(DamagedArchiveError):  # the beginning ends within a value
         for some in split_values(iter([data])):
             values += some if isinstance(some, list) else ()
-    return values[:_MOST_LINES] if _json_objects(values) else []
+    return values[:_MOST_LINES] if json_objects(values) else []
 
 
 def _detect_json(
     name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None, *, values: bool = False
 ) -> DetectedFormat:
-    objects = _json_objects(lines)
+    objects = json_objects(lines)
     fields: dict[str, str] = {}
     for each in objects:
-        for path, value in _paths(each):
+        for path, value in paths(each):
             with suppress(RecursionError):  # a value of a thousand levels is none of those that are wanted
                 fields.setdefault(path, " ".join(str(value).split()))
     if not objects:
@@ -241,19 +228,10 @@ def _detect_json(
     )
 
 
-def _paths(value: dict[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """The fields of an object and of those inside it, some levels deep, by their paths with dots."""
-    for key, inner in value.items():
-        if isinstance(inner, dict) and above.count(".") < _LEVELS:
-            yield from _paths(inner, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", inner
-
-
 def _rows(form: _Table, lines: Sequence[bytes]) -> list[list[str]]:
     """The records in the lines that have the most frequent number of columns."""
     if form.kind == "csv":
-        rows = csv_rows(lines, form.separator, escapes=form.escapes)
+        rows = csv_rows(lines, form.separator, escapes=form.escapes, may_end_within=True)
     else:
         rows = [line.decode("utf-8", "replace").removesuffix("\r").split(form.separator) for line in lines]
     width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
@@ -270,7 +248,10 @@ def _table(kind: str, separator: str, lines: Sequence[bytes], options: ReadingOp
     able = [plain, _Table("csv", separator, False), *([_Table("csv", separator, True)] if b'\\"' in content else [])]
     if set(able) == {plain}:
         return plain
-    read = {each: sum(1 + sum(cell.count("\n") for cell in row) for row in _rows(each, lines)) for each in able}
+    read = {
+        each: sum(1 + sum(cell.count("\n") for cell in row) for row in _rows(each, lines) if len(row) > 1)
+        for each in able
+    }
     best = max(able, key=read.__getitem__)
     quoted = sum(line.startswith(b'"') or f'{separator}"'.encode() in line for line in lines)
     if kind == "separated" and best == able[0] and read[able[1]] == read[best] and 2 * quoted > len(lines):
@@ -339,28 +320,33 @@ def _detect_columns(
     if not named and not is_header_row(rows, options):
         choice = _choose_unnamed(name, rows, options, code)
         numbered: list[dict[str, object]] = [{str(number): cell for number, cell in enumerate(row, 1)} for row in rows]
-        form = Format(
-            kind=kind, text=choice.text, value=choice.value, keep=options.keep, separator=separator, escapes=escapes
-        )
+        form = _columns_format(table, choice, options, numbered[0], header=False)
         return DetectedFormat(form, choice.labelled, _values(numbered, choice), notes=name_notes(rows))
     columns = [column.strip() for column in rows[0]]
     if twice := next((each for each in columns if each and columns.count(each) > 1), None):
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
+    notes = () if named else header_notes(columns)
     records: list[dict[str, object]] = [dict(zip(columns, row, strict=True)) for row in rows[1:]]
     fields = {column: str(records[0][column]) if records else "" for column in columns}
     named_options = _with_column_names(options, columns)
     choice = choose_fields(name, fields, named_options, code)
-    form = Format(
-        kind=kind,
+    form = _columns_format(table, choice, named_options, columns, header=True)
+    return DetectedFormat(form, choice.labelled, _values(records, choice), notes=(*choice.notes, *notes))
+
+
+def _columns_format(
+    table: _Table, choice: FieldChoice, options: ReadingOptions, columns: Iterable[str], *, header: bool
+) -> Format:
+    return Format(
+        kind=table.kind,
         text=choice.text,
         value=choice.value,
-        keep=named_options.keep,
-        header=True,
-        separator=separator,
-        escapes=escapes,
+        keep=options.keep,
+        header=header,
+        separator=table.separator,
+        escapes=table.escapes,
         columns=tuple(columns),
     )
-    return DetectedFormat(form, choice.labelled, _values(records, choice), notes=choice.notes)
 
 
 def _choose_unnamed(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:

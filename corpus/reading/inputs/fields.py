@@ -14,7 +14,16 @@ from typing import NamedTuple, NoReturn
 from common.display import printable
 from common.errors import DataError
 from corpus.dataset_settings import Settings
-from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError, class_name, usual_label
+from corpus.reading.formats import (
+    LABEL_PAIRS,
+    LABELS,
+    MISSING,
+    Codes,
+    MalformedLineError,
+    class_name,
+    rating_text,
+    usual_label,
+)
 from corpus.reading.inputs.names import is_label_name, is_value_name, known_texts, known_values
 from corpus.reading.sources import ReadingOptions
 
@@ -162,6 +171,11 @@ def refuse_unknown_header(name: str, rows: Sequence[Sequence[str]], value: int, 
     )
 
 
+def header_notes(columns: Sequence[str]) -> tuple[str, ...]:
+    """A note that the first line is taken for a header, although columns were given by number."""
+    return (f"the first line ({printable(', '.join(columns))[:_SHOWN_LETTERS]}) is taken for a header",)
+
+
 def name_notes(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """A note on one column of texts whose first row is a word, which may be the column's name."""
     first, *others = [row[0].strip() for row in rows]
@@ -177,6 +191,8 @@ def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> boo
     if value is None or not value.isdecimal() or not 0 < int(value) <= len(rows[0]) or len(rows) < 2:
         return False
     cells = [row[int(value) - 1].strip() for row in rows]
+    if rating_text(cells[0])[0] is not None or cells[0].lower() in MISSING:
+        return False
     if options.positive_label is None:
         return not _is_value(cells[0], options) and _value_share(cells[1:], options) > 1 - _MOST
     return is_value_name(cells[0]) or cells[0].lower() == "class"

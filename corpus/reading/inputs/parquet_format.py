@@ -1,5 +1,6 @@
 """Detects the format of a Parquet file: its fields by its schema, and those in its path."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import BinaryIO
 
@@ -25,6 +26,8 @@ def detect_parquet_format(
         opened = open_parquet(file)
     except (pa.ArrowException, OSError):
         return None
+    if twice := [each for each, count in Counter(opened.schema_arrow.names).items() if count > 1]:
+        raise DataError(f"two columns of {name} are named {twice[0]!r}; rename one")
     given = path_columns(name)
     columns = dict.fromkeys(given, "string") | {
         column: str(kind) for column, kind in column_types(opened.schema_arrow).items()

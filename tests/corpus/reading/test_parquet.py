@@ -124,6 +124,13 @@ def test_fields_in_structs_are_columns(tmp_path: Path) -> None:
         understand_inputs(Inputs(files=(str(tmp_path),), options=ReadingOptions(text=("review.b",))))
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.table([["good"], ["x"], [5]], names=["text", "text", "rating"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"two columns of .*a\.parquet are named 'text'; rename one"):
+        understand_inputs(Inputs(files=(str(tmp_path),)))
+
+
 def test_a_broken_label_of_parquet_does_not_hide_its_format(tmp_path: Path) -> None:
     ends = np.arange(4, dtype=np.int32).tobytes()
     labels = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(ends), pa.py_buffer(b"0\xff1")])
