@@ -123,14 +123,13 @@ def test_a_job_is_left_found_followed_and_stopped_with_a_checkpoint_and_goes_on(
     _, said = person.types(*command[:-1], "99", status=1)
     assert f"SageMaker trains for 'managed' already: {left['run']}" in said
     following = person.starts(*command)
-    while not list((tmp_path / "run").rglob("events.out*")):
-        assert following.poll() is None, following.communicate()
-        time.sleep(0.5)
+    assert following.stderr is not None
+    while f"following run {left['run']}" not in (line := following.stderr.readline()):
+        assert line, following.communicate()
     wait_for_checkpoint(left["run"])
     assert "stopped" in person.types("stop", "managed")[0]
     said, told = following.communicate(timeout=PATIENCE)
     assert following.returncode == 130, said + told
-    assert f"following run {left['run']}" in told
     assert described(job)["TrainingJobStatus"] == "Stopped"
     done = json.loads((tmp_path / "run" / "summary.json").read_text())
     epochs = str(done["rows_seen"] // done["rows"] + 2)
