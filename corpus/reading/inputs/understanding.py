@@ -118,7 +118,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
     if labelled:
         options = with_signed_labels(values, options)
         if options.positive_label is None and not options.classes:
-            check_notations({found.address: each.values for found, each in settled.items()})
+            check_notations({found.address: each.values for found, each in settled.items() if not found.test})
         check_labels(learnt, tested, options)
     positive = options.positive_label
     if positive != inputs.options.positive_label:
