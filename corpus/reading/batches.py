@@ -29,8 +29,7 @@ class TextBatch(NamedTuple):
 
 
 MalformedCallback = Callable[[str, int, bytes, int], None]
-"""Called with the reason, the record's line in its range, from 1, how the record begins, and as how many lines it
-counts."""
+"""Called with the reason, the record's line in its range (from 1), its beginning, and the lines that it counts as."""
 
 _Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
 """Texts, codes, and the values that are kept."""

@@ -174,7 +174,7 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
                     count = max(1 + lines.returns, lines_in(begins))
                     malformed(error.reason, lines.first, begins[:EXCERPT_BYTES], count)
                 else:
-                    if form.value is not None and _could_be_records(lines.lines, parse, form):
+                    if form.value is not None and len(lines.lines) > 1 and _could_be_records(lines.lines, parse, form):
                         malformed(HOLDS_RECORDS, lines.first, b"", 1)
                     texts.append(review.text)
                     text_codes.append(review.code)
@@ -218,7 +218,7 @@ def _swallows(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
 
 def _could_be_records(lines: Sequence[bytes], parse: _Parse, form: Format) -> bool:
     """Whether each of the lines of a record would be one, if quotes were letters."""
-    if len(lines) < 2 or not all(form.separator.encode() in line for line in lines):
+    if not all(form.separator.encode() in line for line in lines):
         return False
     try:
         for line in lines:

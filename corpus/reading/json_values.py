@@ -16,7 +16,7 @@ from corpus.reading.tally import EXCERPT_BYTES
 
 _LEVELS = 4
 _MOST_LETTERS = 4 * MAX_LINE_BYTES
-"""A value that has not ended by then is no value."""
+"""The most letters that are searched for the end of a value."""
 _BETWEEN = re.compile(r"[\s,\[\]]*", re.ASCII)
 
 
@@ -83,7 +83,7 @@ def _end(text: str, at: int) -> int:
 
 
 def json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
-    """The lines that are JSON objects, as these."""
+    """The objects in lines of JSON; other lines are left out."""
     from orjson import JSONDecodeError, loads
 
     objects = []

@@ -28,11 +28,11 @@ class LongLine(NamedTuple):
     size: int
     """All of its bytes, without the newline."""
     returns: int
-    """Those of them that are carriage returns."""
+    """The number of carriage returns in it."""
 
 
 def lines_in(line: bytes) -> int:
-    r"""As how many lines a line counts where it is malformed: it may hold many that end in `\r` alone."""
+    r"""The number of lines that a malformed line counts as: it may hold several that end in `\r` alone."""
     return 1 + line.removesuffix(b"\r").count(b"\r") - line.count(b"\r\n")
 
 

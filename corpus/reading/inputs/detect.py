@@ -209,7 +209,7 @@ def _detect_json(
     fields: dict[str, str] = {}
     for each in objects:
         for path, value in paths(each):
-            with suppress(RecursionError):  # a value of a thousand levels is none of those that are wanted
+            with suppress(RecursionError):  # a value nested this deeply is neither a text nor a rating
                 fields.setdefault(path, " ".join(str(value).split()))
     if not objects:
         refuse_other_json(name, lines)

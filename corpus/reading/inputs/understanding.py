@@ -29,6 +29,7 @@ from corpus.reading.inputs.fields import (
     with_signed_labels,
 )
 from corpus.reading.inputs.finding import find_files
+from corpus.reading.inputs.names import is_value_name
 from corpus.reading.inputs.parquet_format import detect_parquet_format
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
@@ -322,8 +323,9 @@ def _detect_text(found: InputFile, data: bytes, whole: bool, options: ReadingOpt
     try:
         known = detect_format(found.address, data, whole, options, found.code)
     except DataError as error:
-        if (given := path_columns(found.address)) and found.code is None:
-            raise type(error)(f"{error}. Columns in a path ({', '.join(given)}) are read of Parquet alone") from None
+        given = [column for column in path_columns(found.address) if is_value_name(column)]
+        if given and found.code is None:
+            raise type(error)(f"{error}. The column {given[0]} in its path is read from Parquet files only") from None
         raise
     if known is None:
         return None

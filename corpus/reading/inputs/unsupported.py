@@ -55,7 +55,7 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _LIST = re.compile(rb'\s*\{\s*"([^"\\]*)"\s*:\s*\[\s*\{')
 """The beginning of an object whose first field is a list of objects."""
 _ISO_2022_JP = b"\x1b$B"
-"""The sequence from which on letters are Japanese ones (RFC 1468)."""
+"""The escape sequence that switches to Japanese characters (RFC 1468)."""
 _TAR_MAGIC = slice(257, 262)
 _MOST = 0.9
 _SHOWN_LETTERS = 60
@@ -185,7 +185,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _loaded(line: bytes) -> object:
-    """The value that a line is in JSON; None where it is none."""
+    """A line parsed as JSON; None where it is not JSON."""
     from orjson import JSONDecodeError, loads
 
     try:
